@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestTheRolesAreTheLeast: that they suffice is seen on a real API server
-// (test/kubernetes).
+// TestTheRolesAreTheLeast: that they suffice is seen on a real API server (test/kubernetes).
 func TestTheRolesAreTheLeast(t *testing.T) {
 	t.Parallel()
 	var role rbacv1.ClusterRole

@@ -39,9 +39,8 @@ func readManifest(t *testing.T) *manifest {
 	return m
 }
 
-// readStrictly reads the documents of a manifest as the API server does when it
-// is strict: a field that the API does not have, in this spelling, is an error,
-// as is one that is there twice.
+// readStrictly reads the documents of a manifest as the API server does when it is strict: a field
+// that the API does not have, in this spelling, is an error, as is one that is there twice.
 func readStrictly(t *testing.T, name string, add func(*runtime.Scheme) error, into ...runtime.Object) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -158,8 +157,7 @@ func (w workload) checkPrivileges(t *testing.T) {
 	}
 }
 
-// TestVolumesAreWhereTheFlagsLook: what is mounted is used and what is used is
-// mounted.
+// TestVolumesAreWhereTheFlagsLook: what is mounted is used and what is used is mounted.
 func TestVolumesAreWhereTheFlagsLook(t *testing.T) {
 	t.Parallel()
 	m := readManifest(t)
@@ -196,8 +194,7 @@ func TestVolumesAreWhereTheFlagsLook(t *testing.T) {
 	want(t, "mode", new(int32(0o400)), m.volume(mesh.Name).Projected.DefaultMode)
 }
 
-// TestProbesAskWhereTheAgentListens: what the paths answer is seen in
-// serveSecret.
+// TestProbesAskWhereTheAgentListens: what the paths answer is seen in serveSecret.
 func TestProbesAskWhereTheAgentListens(t *testing.T) {
 	t.Parallel()
 	readManifest(t).checkProbes(t)

@@ -42,9 +42,8 @@ func (n node) inside(name string) string {
 // outside is where a path of the container is for us.
 func (n node) outside(name string) string { return filepath.Join(n.im.root, name) }
 
-// project puts Secrets into a projected volume as the kubelet does: files in a
-// directory of their own, a link ..data to that, and links to the files through
-// it, so that all change at once.
+// project puts Secrets into a projected volume as the kubelet does: files in a directory of their
+// own, a link ..data to that, and links to the files through it, so that all change at once.
 func (n node) project(t *testing.T, mount corev1.VolumeMount, secrets map[string]map[string]string) {
 	t.Helper()
 	dir := n.outside(mount.MountPath)
@@ -92,10 +91,9 @@ func (n node) give(t *testing.T, name string, mode os.FileMode) {
 	check(t, os.Chmod(name, mode))
 }
 
-// start runs the container: the image's program with the pod's arguments and
-// variables and nothing else. As root it is run as the pod's user, sees the
-// image's files and the volumes alone, and may write to none but the socket's
-// directory; anybody else runs it as himself.
+// start runs the container: the image's program with the pod's arguments and variables and nothing
+// else. As root it is run as the pod's user, sees the image's files and the volumes alone, and may
+// write to none but the socket's directory; anybody else runs it as himself.
 func (n node) start(t *testing.T, config map[string]string) *agent {
 	t.Helper()
 	a := &agent{log: new(waittest.Output)}

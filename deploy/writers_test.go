@@ -50,8 +50,7 @@ func readMember(t *testing.T) *manifest {
 	return m
 }
 
-// TestTwoOfEachModeThatLeads: on different nodes, beside the DaemonSet, and as
-// harmless as that.
+// TestTwoOfEachModeThatLeads: on different nodes, beside the DaemonSet, and as harmless as that.
 func TestTwoOfEachModeThatLeads(t *testing.T) {
 	t.Parallel()
 	m := readManifest(t)
@@ -93,8 +92,7 @@ func TestTwoOfEachModeThatLeads(t *testing.T) {
 	}
 }
 
-// checkBudget: a drain takes one of the two at a time, and does not wait for one that
-// is not ready.
+// checkBudget: a drain takes one of the two at a time, and does not wait for one that is not ready.
 func (d *deployment) checkBudget(t *testing.T) {
 	t.Helper()
 	want(t, "kind", metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, d.budget.TypeMeta)

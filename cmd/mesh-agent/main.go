@@ -8,8 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli"
 )
 
-// release is set by the linker (-X main.release=v1.2.3) and never changed by the
-// program.
+// release is set by the linker (-X main.release=v1.2.3) and never changed by the program.
 var release string
 
 func main() { os.Exit(cli.Main(release, os.Args[1:])) }

@@ -25,8 +25,7 @@ type controlFlags struct {
 	format *printer.Format
 }
 
-// newControlCommand makes "ctl" with a command for each request that a simulator
-// knows.
+// newControlCommand makes "ctl" with a command for each request that a simulator knows.
 func newControlCommand() *cobra.Command {
 	f := controlFlags{format: printer.NewFormat(printer.Text, printer.JSON)}
 	cmd := &cobra.Command{

@@ -1,6 +1,5 @@
-// Package agent puts the program that stays together from cells, by mode (run, operate,
-// mirror). The hive of a mode makes everything and starts it; it ends with the first
-// part that fails.
+// Package agent puts the program that stays together from cells, by mode (run, operate, mirror).
+// The hive of a mode makes everything and starts it; it ends with the first part that fails.
 package agent
 
 import (
@@ -115,8 +114,7 @@ type meshReaders struct {
 	Missing   missing
 }
 
-// missing says by cluster what is not synced of those without which an agent became
-// ready.
+// missing says by cluster what is not synced of those without which an agent became ready.
 type missing func() map[string]string
 
 func newView(t *view.Tables, remotes clustermesh.Clusters, own clustermesh.OwnCluster, ready view.Readiness, scopes *health.Registry) (*view.View, error) {

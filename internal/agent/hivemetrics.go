@@ -43,8 +43,7 @@ func gauge(name, help string, labels prometheus.Labels, value func() float64) pr
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
 }
 
-// leader is who does the work of a mode while all others stand by; nil in a mode
-// without one.
+// leader is who does the work of a mode while all others stand by; nil in a mode without one.
 type leader interface {
 	// Leads tells whether this process does it.
 	Leads() bool

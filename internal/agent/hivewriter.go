@@ -40,8 +40,7 @@ func awaitKVStore(ctx context.Context, w *kvstore.Durable, timeout time.Duration
 	return nil
 }
 
-// newWriter returns nil where nothing is written: there is no kvstore, or nothing
-// to say.
+// newWriter returns nil where nothing is written: there is no kvstore, or nothing to say.
 func newWriter(m config.Mode, c config.Config, size clusterSize, of *etcd.Metrics, log *slog.Logger) (*kvstore.Durable, error) {
 	opts, err := c.KVStoreOptions()
 	if err != nil {

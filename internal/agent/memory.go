@@ -12,9 +12,8 @@ import (
 // rest is for what Go does not count, and for the moment in which it collects.
 const memoryShare = 0.9
 
-// LimitMemory sets GOMEMLIMIT from the memory limit of the cgroup, unless the
-// environment has it: near the limit garbage is collected more often, instead of
-// the kernel ending the process.
+// LimitMemory sets GOMEMLIMIT from the memory limit of the cgroup, unless the environment has it:
+// near the limit garbage is collected more often, instead of the kernel ending the process.
 func LimitMemory(log *slog.Logger) {
 	limit, err := memlimit.Set(memlimit.WithRatio(memoryShare), memlimit.WithProvider(memlimit.FromCgroup))
 	switch {

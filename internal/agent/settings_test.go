@@ -15,8 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 )
 
-// TestMistakesTellNoSecrets: a value that cannot be taken may be a password with
-// a slip beside it.
+// TestMistakesTellNoSecrets: a value that cannot be taken may be a password with a slip beside it.
 func TestMistakesTellNoSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"

@@ -102,9 +102,8 @@ ports: [{name: http, port: 8080, protocol: TCP}]
 endpoints: [{addresses: [10.250.0.1], conditions: {ready: true}}]
 `
 
-// TestWhyAServiceIsNotGlobal: one that another cluster does not export, one that the own
-// cluster has not, one that is not annotated, one whose affinity is local; each
-// with its code.
+// TestWhyAServiceIsNotGlobal: one that another cluster does not export, one that the own cluster
+// has not, one that is not annotated, one whose affinity is local; each with its code.
 func TestWhyAServiceIsNotGlobal(t *testing.T) {
 	t.Parallel()
 	m, manifests := meshtest.Run(t, meshtest.Clusters(1)...), t.TempDir()

@@ -23,9 +23,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// The contract (interface.md), as what is asked and what comes of it. A line in
-// a table is a line of the contract; {words} stand for names of the simulated
-// mesh, see [contract.names].
+// The contract (interface.md), as what is asked and what comes of it. A line in a table is a line
+// of the contract; {words} stand for names of the simulated mesh, see [contract.names].
 
 // contractPaths are the paths that are read, with the status and the shape of
 // their answers; none for what is no JSON.
@@ -86,9 +85,8 @@ const contractFilters = `
 /v1/health?cluster=cluster1               "cluster":"cluster1"
 `
 
-// contract is a running agent that is held to it: two remote clusters at rest,
-// one address claimed by both, a third that does not answer, and the own one in
-// its kvstore.
+// contract is a running agent that is held to it: two remote clusters at rest, one address claimed
+// by both, a third that does not answer, and the own one in its kvstore.
 type contract struct {
 	*agenttest.Process
 	http   *http.Client
@@ -193,8 +191,7 @@ func (c *contract) Get(t *testing.T, method, path string, into any) (status int,
 	return resp.StatusCode, media
 }
 
-// items asks for a list and returns each item as JSON on one line, and the
-// cursor of the next page.
+// items asks for a list and returns each item as JSON on one line, and the cursor of the next page.
 func (c *contract) items(t *testing.T, path string) (items []string, next string) {
 	t.Helper()
 	var page struct {

@@ -88,8 +88,7 @@ log-format               "text"
 config
 `
 
-// contractResources are what get and describe take, in the singular and the
-// plural.
+// contractResources are what get and describe take, in the singular and the plural.
 const contractResources = `
 cluster  clusters   Cluster
 node     nodes      Node

@@ -33,8 +33,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// Main runs a command line of the program that has this release, and returns
-// its exit code.
+// Main runs a command line of the program that has this release, and returns its exit code.
 func Main(release string, args []string) int {
 	silenceGRPC()
 	return command.Execute(New(release), args)
@@ -56,8 +55,7 @@ func silenceGRPC() {
 	}
 }
 
-// Root is the whole command line: the commands that ask a running agent or a
-// kvstore, and others.
+// Root is the whole command line: the commands that ask a running agent or a kvstore, and others.
 func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mesh-agent",
@@ -85,8 +83,7 @@ func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// completeFlags makes the values of a command's flags complete, and those of
-// all commands below it.
+// completeFlags makes the values of a command's flags complete, and those of all commands below it.
 func completeFlags(cmd *cobra.Command) {
 	note := func(f *pflag.Flag) {
 		var values []string

@@ -48,10 +48,9 @@ Problem        type:string title:string status:number detail:string
 Ready          ready:bool reasons:texts
 `
 
-// shapes are objects by name, each with the types of its fields. A type is
-// string, number, bool, time (RFC 3339), object, texts (an object of strings),
-// the possible strings (a|b), or a shape; []T is an array, T? may be null. List:T is
-// a page of a list. Other fields may be there, too.
+// shapes are objects by name, each with the types of its fields. A type is string, number, bool,
+// time (RFC 3339), object, texts (an object of strings), the possible strings (a|b), or a shape;
+// []T is an array, T? may be null. List:T is a page of a list. Other fields may be there, too.
 type shapes struct {
 	fields map[string]map[string]string
 	mu     sync.Mutex

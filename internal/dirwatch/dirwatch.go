@@ -1,9 +1,8 @@
 // Package dirwatch follows a directory of files that somebody else writes.
 //
-// An event only ever says "look again": what counts is what a scan finds. So
-// lost, merged and reordered events do no harm, and a periodic scan catches what
-// made no event. A file that is gone for a moment, because it is being rewritten
-// or a link is being swapped, does not count as gone.
+// An event only ever says "look again": what counts is what a scan finds. So lost, merged and
+// reordered events do no harm, and a periodic scan catches what made no event. A file that is gone
+// for a moment, because it is being rewritten or a link is being swapped, does not count as gone.
 //
 // Concurrency: a [Directory] belongs to the goroutine that runs it.
 package dirwatch
@@ -32,14 +31,12 @@ type Directory[F comparable] struct {
 
 	// Scan looks at the directory once.
 	Scan func() (Listing[F], error)
-	// Judge says what becomes of a file that is known and was found in another
-	// state; nil takes it.
+	// Judge says what becomes of a file that is known and was found in another state; nil takes it.
 	Judge func(known, found F) Judgement
 	// Report is called after each look, with the error if the directory cannot be read;
 	// nil is not called.
 	Report func(error)
-	// Quiet: whoever follows tells that the directory cannot be read, so the log
-	// need not.
+	// Quiet: whoever follows tells that the directory cannot be read, so the log need not.
 	Quiet bool
 
 	// Unchanged is how long the directory must be unchanged before it is read; one that
@@ -49,9 +46,8 @@ type Directory[F comparable] struct {
 	// before that counts: one that is being rewritten in place is empty for
 	// a moment, and the price of a wrong guess is what it said being withdrawn.
 	Confirm time.Duration
-	// Rescan is the period of the scans that need no event; where there are events
-	// and a scan takes long it is longer, so that looking at nothing new costs next
-	// to nothing.
+	// Rescan is the period of the scans that need no event; where there are events and a scan takes
+	// long it is longer, so that looking at nothing new costs next to nothing.
 	Rescan time.Duration
 
 	known  map[string]F
@@ -200,8 +196,7 @@ func (d *Directory[F]) merge(files map[string]F, now time.Time) (again time.Dura
 	return again
 }
 
-// stays notes a doubted state of a file, and returns for how long it still has
-// to stay like that.
+// stays notes a doubted state of a file, and returns for how long it still has to stay like that.
 func (d *Directory[F]) stays(name string, seen doubt[F]) time.Duration {
 	now := seen.since
 	if noted, is := d.doubts[name]; is && noted.there == seen.there && noted.found == seen.found {
@@ -211,9 +206,8 @@ func (d *Directory[F]) stays(name string, seen doubt[F]) time.Duration {
 	return seen.since.Add(d.Confirm).Sub(now)
 }
 
-// watch adds inotify watches, and removes those that neither this nor the
-// directory needs. It tells whether one is new, and whether there are directories
-// without.
+// watch adds inotify watches, and removes those that neither this nor the directory needs. It tells
+// whether one is new, and whether there are directories without.
 func (d *Directory[F]) watch(events *fsnotify.Watcher, dirs []string) (added, blind bool) {
 	if events.Events == nil {
 		return false, true

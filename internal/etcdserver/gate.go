@@ -27,8 +27,7 @@ type Gate struct {
 	thawed   chan struct{}             // closed at the thaw; nil unless frozen
 }
 
-// NewGate returns a gate for an address on loopback, "127.0.0.1:0" for a free
-// port. It is shut.
+// NewGate returns a gate for an address on loopback, "127.0.0.1:0" for a free port. It is shut.
 func NewGate(addr string) *Gate { return &Gate{addr: addr, conns: map[*net.TCPConn]struct{}{}} }
 
 // Open passes connections on to the server at this address from now on. Those
@@ -71,8 +70,7 @@ func whileInUse(try func() error) error {
 	}
 }
 
-// Shut resets all connections and closes the port, as the end of the server's
-// process would.
+// Shut resets all connections and closes the port, as the end of the server's process would.
 func (g *Gate) Shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,9 +81,8 @@ func (g *Gate) Shut() {
 	g.reset()
 }
 
-// Freeze keeps every connection and passes nothing on, until Thaw, as if the
-// server's process were stopped. New connections are accepted, but nobody
-// answers on them.
+// Freeze keeps every connection and passes nothing on, until Thaw, as if the server's process were
+// stopped. New connections are accepted, but nobody answers on them.
 func (g *Gate) Freeze() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

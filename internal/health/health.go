@@ -1,10 +1,9 @@
 // Package health keeps what the modules and background tasks of the agent say
 // of themselves, for /v1/health and `mesh-agent get health`.
 //
-// A [Registry] is a tree of scopes. hive hands every module a scope
-// and its jobs make scopes below it; names are joined with dots. A scope that
-// never reports itself, as a module does that leaves it to its jobs, shows the
-// worst of what is below it.
+// A [Registry] is a tree of scopes. hive hands every module a scope and its jobs make scopes below
+// it; names are joined with dots. A scope that never reports itself, as a module does that leaves
+// it to its jobs, shows the worst of what is below it.
 //
 // Concurrency: every method may be called by any goroutine. Nothing blocks but
 // a short lock, nothing fails, and no goroutine is started.
@@ -53,8 +52,7 @@ type Registry struct {
 // New returns an empty registry.
 func New() *Registry { return &Registry{now: time.Now, scopes: make(map[string]*scope)} }
 
-// NewScope returns a scope at the top of the tree. When the name is taken it gets a
-// number.
+// NewScope returns a scope at the top of the tree. When the name is taken it gets a number.
 func (r *Registry) NewScope(name string) cell.Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,8 +70,7 @@ func (r *Registry) open(name string) *scope {
 	return s
 }
 
-// scope is one reporter, a [cell.Health], with what is known of it. The registry's mu
-// guards it.
+// scope is one reporter, a [cell.Health], with what is known of it. The registry's mu guards it.
 type scope struct {
 	registry *Registry
 	status   Status
@@ -145,8 +142,7 @@ func (r *Registry) List() []Status {
 	return list
 }
 
-// summary is the scope's own report or, without one, the worst of those below it; mu is
-// held.
+// summary is the scope's own report or, without one, the worst of those below it; mu is held.
 func (s *scope) summary() Status {
 	sum := s.status
 	if sum.State != Unknown {

@@ -82,8 +82,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// freeAddr is an address on loopback where nobody listens: the server cannot
-// choose one itself.
+// freeAddr is an address on loopback where nobody listens: the server cannot choose one itself.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -177,8 +176,7 @@ func (s *Server) Log() string {
 	return string(bytes.Join(lines[max(0, len(lines)-20):], []byte("\n")))
 }
 
-// Addr is where the server listens, "127.0.0.1:12345". It stays the same over
-// restarts.
+// Addr is where the server listens, "127.0.0.1:12345". It stays the same over restarts.
 func (s *Server) Addr() string { return s.addr }
 
 // Kill ends the process with SIGKILL and waits for it.
@@ -254,9 +252,8 @@ users:
 	return path
 }
 
-// Apply makes objects as they are given, in YAML, as the administrator. An object
-// that exists becomes as it is given. The status counts also of kinds that have
-// it apart.
+// Apply makes objects as they are given, in YAML, as the administrator. An object that exists
+// becomes as it is given. The status counts also of kinds that have it apart.
 func (s *Server) Apply(t testing.TB, texts ...string) {
 	t.Helper()
 	client := s.Client(t)

@@ -56,8 +56,7 @@ func (c *Cluster) Pod(service string, node int) string {
 	return fmt.Sprintf("%s-%d", service, node+1)
 }
 
-// PodAddress is the address of the pod of a service, by its place in the
-// description, on a node.
+// PodAddress is the address of the pod of a service, by its place in the description, on a node.
 func (c *Cluster) PodAddress(service, node int) string {
 	return fmt.Sprintf("10.%d.%d.%d", c.ID, node+1, 10+service)
 }

@@ -1,7 +1,6 @@
-// Package members runs a mesh of clusters that have no Cilium at all: each has an
-// etcd server, a directory of manifests that describe it, and mesh-agent processes
-// that operate it, mirror the other clusters, and run on its nodes. It is for
-// trying out and for tests.
+// Package members runs a mesh of clusters that have no Cilium at all: each has an etcd server, a
+// directory of manifests that describe it, and mesh-agent processes that operate it, mirror the
+// other clusters, and run on its nodes. It is for trying out and for tests.
 //
 // Each etcd has the users and roles of a mesh: no process may do more than its mode
 // needs, and none that keeps running is root.

@@ -14,9 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 )
 
-// The users of a cluster's etcd that its processes are, beside root, who is nobody
-// that keeps running. That of the copies bears the cluster's name: see
-// [Cluster.localUser].
+// The users of a cluster's etcd that its processes are, beside root, who is nobody that keeps
+// running. That of the copies bears the cluster's name: see [Cluster.localUser].
 const (
 	rootUser     = "root"
 	nodeUser     = "node"

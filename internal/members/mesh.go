@@ -55,8 +55,7 @@ type Cluster struct {
 	Dir  string
 	Etcd *etcdserver.Server
 	ca   *pki.CA
-	// Operators, Mirrors and Agents are its processes; there is an agent for each
-	// node.
+	// Operators, Mirrors and Agents are its processes; there is an agent for each node.
 	Operators, Mirrors, Agents []*Process
 }
 
@@ -211,8 +210,7 @@ func (c *Cluster) Remotes() string { return filepath.Join(c.Dir, "remotes") }
 // Mesh has those that lead to the copies of the other clusters.
 func (c *Cluster) Mesh() string { return filepath.Join(c.Dir, "mesh") }
 
-// ClientFile is that of its own etcd for one of its users: root, node, operator or
-// mirror.
+// ClientFile is that of its own etcd for one of its users: root, node, operator or mirror.
 func (c *Cluster) ClientFile(user string) string { return filepath.Join(c.Dir, "etcd-"+user+".yaml") }
 
 // write writes a file, and replaces one at once.

@@ -137,8 +137,7 @@ func (p Pair) Write(dir, name string) (certFile, keyFile string, err error) {
 	return certFile, keyFile, nil
 }
 
-// Write puts the authority's certificate into dir as name.crt and returns the
-// path.
+// Write puts the authority's certificate into dir as name.crt and returns the path.
 func (ca *CA) Write(dir, name string) (string, error) {
 	path := filepath.Join(dir, name+".crt")
 	return path, replace(path, ca.pem, 0o644)

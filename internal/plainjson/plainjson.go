@@ -73,17 +73,15 @@ func stops(w uint64) uint64 {
 	return ((quote-ones)&^quote | (slash-ones)&^slash | (w - ones*' ') | w) & highs
 }
 
-// Addr reads an address, IPv4 within IPv6 as IPv4. It reports false for zones as for what
-// is wrong.
+// Addr reads an address, IPv4 within IPv6 as IPv4. It reports false for zones as for what is wrong.
 func Addr(b []byte) (netip.Addr, bool) {
 	// Without a copy, which only an error would keep.
 	a, err := netip.ParseAddr(unsafe.String(unsafe.SliceData(b), len(b)))
 	return a.Unmap(), err == nil && a.Zone() == ""
 }
 
-// Number reads an integer from 0 to most, a value far below 2^60. What follows
-// it is for the caller to check: no continuation of a number is a comma or a
-// bracket.
+// Number reads an integer from 0 to most, a value far below 2^60. What follows it is for the caller
+// to check: no continuation of a number is a comma or a bracket.
 func (s *Scanner) Number(most uint64) (uint64, bool) {
 	start := s.at
 	var n uint64

@@ -35,8 +35,7 @@ type Painted struct {
 	Color Color
 }
 
-// Line writes one line. Arguments that are texts are cleaned, also those that
-// are [Painted].
+// Line writes one line. Arguments that are texts are cleaned, also those that are [Painted].
 func (p *Page) Line(format string, args ...any) {
 	p.write(p.indent + fmt.Sprintf(format, p.clean(args)...))
 }
@@ -84,9 +83,8 @@ func (p *Page) Text(format string, args ...any) { p.running("", format, args...)
 // Advice writes what to do, behind an arrow.
 func (p *Page) Advice(format string, args ...any) { p.running("→ ", format, args...) }
 
-// Item writes a text behind a mark, such as a name that is padded already. On a
-// terminal it is broken where the page ends; elsewhere it stays one line, for
-// programs that read lines.
+// Item writes a text behind a mark, such as a name that is padded already. On a terminal it is
+// broken where the page ends; elsewhere it stays one line, for programs that read lines.
 func (p *Page) Item(mark, format string, args ...any) {
 	mark = Clean(mark)
 	if p.style.Width == 0 {

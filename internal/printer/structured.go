@@ -92,8 +92,7 @@ func listStyleOf(format string) listStyle {
 	}
 }
 
-// Lines writes one line for each item, such as its name, and returns their
-// number.
+// Lines writes one line for each item, such as its name, and returns their number.
 func Lines[T any](w io.Writer, items iter.Seq2[T, error], line func(T) string) (n int, err error) {
 	out := bufio.NewWriterSize(w, 32<<10)
 	defer func() { err = cmp.Or(err, out.Flush()) }()

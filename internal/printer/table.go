@@ -54,9 +54,8 @@ type cell struct {
 	color Color
 }
 
-// Print writes the items as rows below a header and returns their number.
-// Without items it writes nothing. It ends with the first error of the items or
-// of the writer; what came before is written.
+// Print writes the items as rows below a header and returns their number. Without items it writes
+// nothing. It ends with the first error of the items or of the writer; what came before is written.
 func (t Table[T]) Print(w io.Writer, items iter.Seq2[T, error], style Style) (n int, err error) {
 	l := t.Live(w, style)
 	defer func() { err = cmp.Or(err, l.Flush()) }()

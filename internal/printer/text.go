@@ -83,8 +83,7 @@ func StyleFor(w io.Writer, getenv func(string) string) Style {
 	return Style{Color: getenv("NO_COLOR") == "" && getenv("TERM") != "dumb", Width: width}
 }
 
-// Duration writes a span of time in at most two units: 0.4s, 12s, 3m10s, 2h5m,
-// 4d3h.
+// Duration writes a span of time in at most two units: 0.4s, 12s, 3m10s, 2h5m, 4d3h.
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:

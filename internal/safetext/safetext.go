@@ -21,8 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// isUnsafe tells whether a character is escaped. Those below a space are, too, by
-// package json.
+// isUnsafe tells whether a character is escaped. Those below a space are, too, by package json.
 func isUnsafe(r rune) bool {
 	switch {
 	case r < 0x7f:

@@ -59,8 +59,7 @@ func (r *Running) mayChange(key string) error {
 	return r.up()
 }
 
-// Kinds are the kinds of keys that Malform knows: the cluster configuration, and the
-// resources.
+// Kinds are the kinds of keys that Malform knows: the cluster configuration, and the resources.
 func Kinds() []string {
 	kinds := []string{"config"}
 	for _, resource := range wire.Resources() {

@@ -8,8 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
-// Churn does not write more often than this; faster rates write several
-// changes at once.
+// Churn does not write more often than this; faster rates write several changes at once.
 const churnInterval = 10 * time.Millisecond
 
 // churnOps is how many operations are committed at once at the most.
@@ -70,8 +69,7 @@ func (r *Running) apply(ctx context.Context, ops []contents.Op) (int, error) {
 	return len(ops), r.commitOps(ctx, r.etcd.client, ops)
 }
 
-// latest keeps the last operation on each key, as a transaction may name a key
-// only once.
+// latest keeps the last operation on each key, as a transaction may name a key only once.
 func latest(ops []contents.Op) []contents.Op {
 	last := make(map[string]int, len(ops))
 	for i, o := range ops {

@@ -16,9 +16,8 @@ type ConfigChange struct {
 	// ID, when not 0, is the new cluster ID. Everything else is written again too,
 	// as a real cluster does; what was broken is mended.
 	ID uint32
-	// Capabilities replaces capabilities, by their names, with values in JSON or
-	// plain text: "syncedCanaries": "false". Only the configuration changes, not
-	// what is written and where.
+	// Capabilities replaces capabilities, by their names, with values in JSON or plain text:
+	// "syncedCanaries": "false". Only the configuration changes, not what is written and where.
 	Capabilities map[string]string
 	// Delete deletes the configuration. It excludes the others.
 	Delete bool
@@ -97,8 +96,7 @@ func (c config) with(capabilities map[string]string) (config, error) {
 	return c, nil
 }
 
-// renumber gives the cluster the ID of the configuration and writes everything
-// that carries it.
+// renumber gives the cluster the ID of the configuration and writes everything that carries it.
 func (r *Running) renumber(ctx context.Context, cfg config) error {
 	stale := r.forgetAll()
 	identities := wire.Identities.Prefix(r.c.Name, r.c.Mode == contents.Cached)

@@ -9,9 +9,8 @@ import (
 	"slices"
 )
 
-// DirectoryError is returned when a directory, or the path of the control socket,
-// cannot be used as was asked: it is no directory, cannot be made, or holds what
-// is about to be made.
+// DirectoryError is returned when a directory, or the path of the control socket, cannot be used as
+// was asked: it is no directory, cannot be made, or holds what is about to be made.
 type DirectoryError struct{ Err error }
 
 func (e *DirectoryError) Error() string { return e.Err.Error() }

@@ -19,10 +19,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
-// etcd is a server with the clusters that it holds: one that is its own, or
-// those that KVStoreMesh copied into it. Readers reach it through a gate, the
-// simulator itself beside it: what it writes while the server is frozen is there
-// at the thaw.
+// etcd is a server with the clusters that it holds: one that is its own, or those that KVStoreMesh
+// copied into it. Readers reach it through a gate, the simulator itself beside it: what it writes
+// while the server is frozen is there at the thaw.
 type etcd struct {
 	name     string // of its first cluster
 	o        Options
@@ -174,8 +173,7 @@ func (e *etcd) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// supervise fails when the server ends although nobody wanted it to, and thaws it
-// in time.
+// supervise fails when the server ends although nobody wanted it to, and thaws it in time.
 func (e *etcd) supervise(ctx context.Context) error {
 	for {
 		server, failed, thaw := e.watched()

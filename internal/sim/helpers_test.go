@@ -146,8 +146,7 @@ func asAgent(t *testing.T, r *Running) *clientv3.Client {
 	return c
 }
 
-// read waits until the server answers, and returns what the agent may read of a
-// resource.
+// read waits until the server answers, and returns what the agent may read of a resource.
 func read(t *testing.T, r *Running, c *clientv3.Client, resource wire.Resource) (map[string]string, *clientv3.GetResponse) {
 	t.Helper()
 	ctx := testContext(t)

@@ -28,8 +28,7 @@ const (
 // Loaded says how loading went.
 type Loaded struct {
 	Cluster string
-	// Keys is how many keys were written: state, configuration, canaries,
-	// heartbeat.
+	// Keys is how many keys were written: state, configuration, canaries, heartbeat.
 	Keys   int
 	Leases int
 	Took   time.Duration
@@ -38,9 +37,8 @@ type Loaded struct {
 // Rate is keys per second.
 func (l Loaded) Rate() float64 { return float64(l.Keys) / max(l.Took.Seconds(), 1e-9) }
 
-// Load writes everything, in the order of the clustermesh-apiserver: the
-// configuration and the heartbeat, all resources, and when these are
-// acknowledged the canaries. It is called once.
+// Load writes everything, in the order of the clustermesh-apiserver: the configuration and the
+// heartbeat, all resources, and when these are acknowledged the canaries. It is called once.
 func (r *Running) Load(ctx context.Context) (Loaded, error) {
 	start := time.Now()
 	e := r.etcd
@@ -131,8 +129,7 @@ func (r *Running) writeState(ctx context.Context, kv *clientv3.Client) (keys int
 	return keys, ctx.Err()
 }
 
-// commitOps writes any number of operations in transactions of a good size, one after
-// the other.
+// commitOps writes any number of operations in transactions of a good size, one after the other.
 func (r *Running) commitOps(ctx context.Context, kv *clientv3.Client, ops []contents.Op) error {
 	for batch := range r.batches(slices.Values(ops), churnOps) {
 		limited, cancel := context.WithTimeout(ctx, commitTimeout)

@@ -163,8 +163,7 @@ func (m *Mesh) makeDirectories(names []string, o MeshOptions) error {
 // Dir is the directory of client files, absolute.
 func (m *Mesh) Dir() string { return m.dir.path }
 
-// Temp is a directory that lives as long as the mesh, with a short path, for
-// sockets and the like.
+// Temp is a directory that lives as long as the mesh, with a short path, for sockets and the like.
 func (m *Mesh) Temp() string { return m.temp }
 
 // Clusters returns the running clusters in the order of their descriptions.
@@ -223,8 +222,7 @@ func (m *Mesh) Certify(r *Running, valid time.Duration) error {
 	return r.writeFiles(m.directoryOf(r))
 }
 
-// Remove removes the client file of a cluster. Its certificates stay, as other
-// files may name them.
+// Remove removes the client file of a cluster. Its certificates stay, as other files may name them.
 func (m *Mesh) Remove(r *Running) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -270,9 +268,8 @@ func (m *Mesh) State(ctx context.Context, clusters ...*Running) ([]State, error)
 	return states, nil
 }
 
-// Load loads all clusters, as many at a time as there are processors, writes
-// the client files of each when it is complete, and reports it. Reports come
-// one at a time.
+// Load loads all clusters, as many at a time as there are processors, writes the client files of
+// each when it is complete, and reports it. Reports come one at a time.
 func (m *Mesh) Load(ctx context.Context, report func(*Running, Loaded)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(runtime.NumCPU(), 1))

@@ -133,8 +133,7 @@ func (r *Running) release(slot int32) {
 	}
 }
 
-// prefixes are where a cluster's keys are in an etcd that it shares; the
-// configuration is one key.
+// prefixes are where a cluster's keys are in an etcd that it shares; the configuration is one key.
 func (r *Running) prefixes() []string {
 	out := []string{wire.SyncedDir(r.c.Name)}
 	for _, move := range r.moves {

@@ -29,9 +29,8 @@ type Options struct {
 	WorkDir string
 	// Plain serves without TLS, and then without authentication.
 	Plain bool
-	// NoAuth lets every client certificate read and write everything. Without
-	// it, clients get exactly the rights that their mode gives them in production
-	// (spec wire.md §0).
+	// NoAuth lets every client certificate read and write everything. Without it, clients get
+	// exactly the rights that their mode gives them in production (spec wire.md §0).
 	NoAuth bool
 	// CA signs the certificates; nil for a new one.
 	CA *pki.CA
@@ -96,13 +95,11 @@ func (r *Running) Cluster() contents.Cluster {
 	return r.c
 }
 
-// Endpoint returns the URL for readers. It stays the same whatever happens to
-// the server.
+// Endpoint returns the URL for readers. It stays the same whatever happens to the server.
 func (r *Running) Endpoint() string { return r.etcd.endpoint() }
 
-// Client returns a client that may write everything and is not held up by
-// Freeze. It ends with the server: ask again after each start or replacement. It
-// is nil while the server is killed.
+// Client returns a client that may write everything and is not held up by Freeze. It ends with the
+// server: ask again after each start or replacement. It is nil while the server is killed.
 func (r *Running) Client() *clientv3.Client {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
@@ -139,10 +136,9 @@ func (r *Running) Sample() contents.Sample {
 	return r.model.Sample()
 }
 
-// Run keeps a loaded cluster alive until ctx ends, which is no error: it renews
-// the leases, repeats the heartbeat, and makes changes at the rate of the
-// options. It fails when etcd does by itself. While the server is killed it
-// waits. Clusters in one etcd are kept alive together.
+// Run keeps a loaded cluster alive until ctx ends, which is no error: it renews the leases, repeats
+// the heartbeat, and makes changes at the rate of the options. It fails when etcd does by itself.
+// While the server is killed it waits. Clusters in one etcd are kept alive together.
 func (r *Running) Run(ctx context.Context) error { return r.etcd.run(ctx) }
 
 // Close stops the server and removes the temporary directory, if there is one.

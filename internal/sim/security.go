@@ -34,8 +34,7 @@ func (e *etcd) user() etcdserver.User {
 	}
 }
 
-// certificates issues those of the server, of the agent, and of the simulator
-// itself.
+// certificates issues those of the server, of the agent, and of the simulator itself.
 func (e *etcd) certificates() error {
 	var err error
 	if e.o.CA == nil {

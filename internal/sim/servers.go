@@ -13,9 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// What can be done to a cluster's server. Clusters that are cached in one etcd
-// share whatever is done to it. Readers always find the server of the moment at
-// the same endpoint.
+// What can be done to a cluster's server. Clusters that are cached in one etcd share whatever is
+// done to it. Readers always find the server of the moment at the same endpoint.
 
 // up refuses what needs a running server.
 func (r *Running) up() error {

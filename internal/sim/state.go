@@ -20,8 +20,7 @@ type State struct {
 	// CachedIn names the cluster whose server the cached ones share.
 	CachedIn string `json:"cachedIn,omitempty"`
 	Endpoint string `json:"endpoint"`
-	// State is "running", "frozen", "killed", or "empty" when the server runs but
-	// lost the cluster.
+	// State is "running", "frozen", "killed", or "empty" when the server runs but lost the cluster.
 	State string `json:"state"`
 	// ThawAt is when a frozen server thaws by itself.
 	ThawAt *time.Time `json:"thawAt,omitempty"`

@@ -1,5 +1,4 @@
-// Package tables has what the packages share that keep their objects in statedb
-// tables.
+// Package tables has what the packages share that keep their objects in statedb tables.
 package tables
 
 import (
@@ -58,9 +57,8 @@ func Must(err error) {
 	}
 }
 
-// Follower gives the changes of the objects of a table. It keeps deleted objects
-// until they were given, so each reader of a process should have one at most. It
-// belongs to one goroutine.
+// Follower gives the changes of the objects of a table. It keeps deleted objects until they were
+// given, so each reader of a process should have one at most. It belongs to one goroutine.
 type Follower[T any] struct {
 	db       *statedb.DB
 	table    statedb.Table[T]
@@ -107,8 +105,7 @@ func (f *Follower[T]) DrainTo(txn statedb.ReadTxn, give func(object T, deleted b
 	}
 }
 
-// Changed is closed when there is more than at the last Drain; nil before
-// the first one.
+// Changed is closed when there is more than at the last Drain; nil before the first one.
 func (f *Follower[T]) Changed() <-chan struct{} { return f.more }
 
 // Close lets go of the deleted objects.

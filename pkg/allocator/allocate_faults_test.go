@@ -124,9 +124,8 @@ func TestAllocateAfterFailure(t *testing.T) {
 	})
 }
 
-// TestStopEndsWaiting: who waits for the list, for a key that another one works
-// on, or for the next attempt, returns when the allocator stops; who works on a
-// key still gets its answer.
+// TestStopEndsWaiting: who waits for the list, for a key that another one works on, or for the next
+// attempt, returns when the allocator stops; who works on a key still gets its answer.
 func TestStopEndsWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		for what, fault := range map[string]func(context.Context, string, bool) error{

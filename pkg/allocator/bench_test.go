@@ -95,8 +95,7 @@ func BenchmarkWatchCache(b *testing.B) {
 	}
 }
 
-// BenchmarkRefresh refreshes 10,000 keys in use, over a backend that costs
-// nothing.
+// BenchmarkRefresh refreshes 10,000 keys in use, over a backend that costs nothing.
 func BenchmarkRefresh(b *testing.B) {
 	const keys = 10_000
 	backend := newMemoryStore().backend("n")

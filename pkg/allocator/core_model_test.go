@@ -50,8 +50,7 @@ type modelDebt struct {
 	again    bool
 }
 
-// TestCoreAgainstModel: whatever happens in whatever order, the core says what
-// a naive model says.
+// TestCoreAgainstModel: whatever happens in whatever order, the core says what a naive model says.
 func TestCoreAgainstModel(t *testing.T) {
 	t.Parallel()
 	const rounds = 100 // as rapid does them, unless set otherwise

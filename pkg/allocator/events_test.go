@@ -16,8 +16,7 @@ func text(ev AllocatorEvent) string {
 	return fmt.Sprintf("%s %d %s", ev.Type, ev.ID, ev.Key)
 }
 
-// TestEvents come in the order of the store, and the channel ends with the
-// allocator.
+// TestEvents come in the order of the store, and the channel ends with the allocator.
 func TestEvents(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
@@ -93,9 +92,8 @@ func TestEventsUnread(t *testing.T) {
 	}, WithEvents())
 }
 
-// TestEventsAgainstModel: however slow the reader is, what it was sent adds up
-// to what there is, each event is possible for who knows those before it, and at
-// most one of each ID waits.
+// TestEventsAgainstModel: however slow the reader is, what it was sent adds up to what there is,
+// each event is possible for who knows those before it, and at most one of each ID waits.
 func TestEventsAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

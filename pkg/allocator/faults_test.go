@@ -33,8 +33,7 @@ func newWorld(t *testing.T, seed uint64, nodes, keys int, highest uint64) *world
 	}
 }
 
-// fault delays every call, and now and then makes one fail, done or not, or
-// ends a lock.
+// fault delays every call, and now and then makes one fail, done or not, or ends a lock.
 func (w *world) fault(ctx context.Context, _ string, _ bool) error {
 	w.mu.Lock()
 	delay, dice := time.Duration(w.rand.IntN(50))*time.Millisecond, w.rand.IntN(100)
@@ -197,8 +196,7 @@ func (w *world) endure(seed uint64, steps int, beside func(context.Context)) []*
 	return allocators
 }
 
-// checkContents looks whether the store has exactly what is held, and each pool what
-// is free.
+// checkContents looks whether the store has exactly what is held, and each pool what is free.
 func (w *world) checkContents(allocators []*Allocator) {
 	w.store.rightly(w.t)
 	for text, nodes := range w.held {
@@ -218,10 +216,9 @@ func (w *world) checkContents(allocators []*Allocator) {
 	}
 }
 
-// TestOneKeyOneID: whatever fails, before or after it was done, and while unused
-// mappings are collected, at no time has a key two IDs that are in use, or an ID
-// two keys; and when it is calm again, what is held is in the store, and nothing
-// else is left.
+// TestOneKeyOneID: whatever fails, before or after it was done, and while unused mappings are
+// collected, at no time has a key two IDs that are in use, or an ID two keys; and when it is calm
+// again, what is held is in the store, and nothing else is left.
 func TestOneKeyOneID(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

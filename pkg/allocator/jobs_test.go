@@ -33,8 +33,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestReleaseWhileAway: the release stands, and the reference goes as soon as
-// the store is back.
+// TestReleaseWhileAway: the release stands, and the reference goes as soon as the store is back.
 func TestReleaseWhileAway(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		mustAllocate(t, a, "k")
@@ -115,8 +114,7 @@ func TestAllocateWhileReleasing(t *testing.T) {
 	})
 }
 
-// TestProtection: what others do to a mapping in use is undone at once, with
-// the reference.
+// TestProtection: what others do to a mapping in use is undone at once, with the reference.
 func TestProtection(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		id := mustAllocate(t, a, "k")
@@ -197,8 +195,7 @@ func TestProtectionWithinAllocation(t *testing.T) {
 	}, WithMin(5), WithMax(5), WithMasterKeyProtection())
 }
 
-// TestConflict: what others made of a mapping is left alone when it is in use,
-// and is reported.
+// TestConflict: what others made of a mapping is left alone when it is in use, and is reported.
 func TestConflict(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()

@@ -118,8 +118,7 @@ func TestPoolOfAllNumbers(t *testing.T) {
 	}
 }
 
-// TestPoolIsRandom: two pools give IDs in orders of their own, and neither
-// counts up.
+// TestPoolIsRandom: two pools give IDs in orders of their own, and neither counts up.
 func TestPoolIsRandom(t *testing.T) {
 	t.Parallel()
 	first := func() (ids [4]uint64) {

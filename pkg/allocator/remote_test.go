@@ -180,8 +180,7 @@ func (l *listsForEver) ListAndWatch(ctx context.Context, handler CacheMutations)
 	return ctx.Err()
 }
 
-// TestForEachOfClosed: a remote cache that is closed while the iteration comes
-// to it is left out.
+// TestForEachOfClosed: a remote cache that is closed while the iteration comes to it is left out.
 func TestForEachOfClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		far := newMemoryStore()

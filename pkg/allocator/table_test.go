@@ -264,9 +264,8 @@ func batchOf(b *testing.B, from, size int) []change {
 	return batch
 }
 
-// BenchmarkApply applies identities with 8 labels in batches of 5,000. Of the
-// bytes, object are those without the table: the identity with the texts of
-// the labels that are its own.
+// BenchmarkApply applies identities with 8 labels in batches of 5,000. Of the bytes, object are
+// those without the table: the identity with the texts of the labels that are its own.
 func BenchmarkApply(b *testing.B) {
 	const batches, size = 10, 5000
 	var object, all float64

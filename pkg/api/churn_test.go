@@ -166,8 +166,7 @@ var followed = map[string][]string{
 	"health":         {"cluster=c2", "name=remote-cluster.c2"},
 }
 
-// inBubble makes rapid leave the deadline of the test alone, which synctest refuses to
-// tell.
+// inBubble makes rapid leave the deadline of the test alone, which synctest refuses to tell.
 type inBubble struct{ *testing.T }
 
 // someFollowers are as many mirrors, one of everything and others each of a resource

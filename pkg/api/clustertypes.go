@@ -111,8 +111,7 @@ func (c *Cluster) Well() bool { return c.Ready && c.State == "ready" && c.Fresh(
 // the use of its service backends.
 func (c *Cluster) Kept() bool { return c.Policy == nil || c.Policy.State == PolicyKeep }
 
-// Fresh tells whether every resource is known to equal the remote that is not
-// optional.
+// Fresh tells whether every resource is known to equal the remote that is not optional.
 func (c *Cluster) Fresh() bool { return fresh(&c.Freshness.ByResource) }
 
 // fresh tells whether every resource is that a cluster is used for. Details may be
@@ -233,8 +232,7 @@ type Freshness struct {
 	Lag        *Lag       `json:"lag,omitempty" doc:"Of a cluster's resource: how long events took lately; absent when none came."`
 }
 
-// Lag is how long the latest batches of events took from their receipt until they
-// were visible.
+// Lag is how long the latest batches of events took from their receipt until they were visible.
 type Lag struct {
 	MedianSeconds float64 `json:"medianSeconds"`
 	P99Seconds    float64 `json:"p99Seconds" doc:"Of 100 batches 99 took no longer."`

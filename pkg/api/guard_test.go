@@ -108,9 +108,8 @@ func TestDebug(t *testing.T) {
 	}
 }
 
-// TestAPasswordCannotBeTried: who sees a configHash over TCP, and knows everything
-// of a client file but its password, cannot find that out. Who may use the socket
-// can compare contents.
+// TestAPasswordCannotBeTried: who sees a configHash over TCP, and knows everything of a client file
+// but its password, cannot find that out. Who may use the socket can compare contents.
 func TestAPasswordCannotBeTried(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "c2")

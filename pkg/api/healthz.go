@@ -42,8 +42,7 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// metrics serves what can be gathered: one failing collector does not hide the
-// others.
+// metrics serves what can be gathered: one failing collector does not hide the others.
 func (s *Server) metrics() func(http.ResponseWriter, *http.Request) error {
 	h := promhttp.HandlerFor(s.Gatherer, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, ErrorLog: gatherLog{s.log}})
 	return func(w http.ResponseWriter, r *http.Request) error {

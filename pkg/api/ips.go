@@ -60,14 +60,12 @@ func hasLabels(s *Server, v *view.Snapshot, labels selector.Selector, e *ipcache
 	return id != nil && labels.Matches(maps.All(id.Labels))
 }
 
-// maxIndexed is how many addresses with an identity are looked up one by one.
-// Where more have it, looking at all in their order is as good: a page is soon
-// full.
+// maxIndexed is how many addresses with an identity are looked up one by one. Where more have it,
+// looking at all in their order is as good: a page is soon full.
 const maxIndexed = 8192
 
-// ipsFrom leaves out what is outside the query's prefix, which is one range of
-// the snapshot, and where few addresses have the query's identities those that
-// have others.
+// ipsFrom leaves out what is outside the query's prefix, which is one range of the snapshot, and
+// where few addresses have the query's identities those that have others.
 func ipsFrom(s *Server, v *view.Snapshot, q *query) (iter.Seq[*ipcache.Entry], error) {
 	var last netip.Prefix
 	if q.after != "" {
@@ -146,8 +144,7 @@ func comparePrefixes(a, b netip.Prefix) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }
 
-// oneIP finds the winner of a prefix: exactly that prefix, not one that
-// contains it.
+// oneIP finds the winner of a prefix: exactly that prefix, not one that contains it.
 func oneIP(s *Server, _ *view.Snapshot, path func(string) string) (*ipcache.Entry, error) {
 	text := path("address")
 	if length := path("length"); length != "" {

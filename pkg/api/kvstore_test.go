@@ -74,8 +74,7 @@ type writer struct{ status kvstore.Status }
 
 func (w writer) Status() kvstore.Status { return w.status }
 
-// TestTheStatusOfWhoPublishes: what is described, what is written, and what is
-// wrong with either.
+// TestTheStatusOfWhoPublishes: what is described, what is written, and what is wrong with either.
 func TestTheStatusOfWhoPublishes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -191,9 +191,8 @@ func TestLastPage(t *testing.T) {
 	}
 }
 
-// TestPagingWhileWritersChurn walks every list in small pages while writers add
-// and remove other objects: what is there all along is seen exactly once, and
-// the revision never goes back.
+// TestPagingWhileWritersChurn walks every list in small pages while writers add and remove other
+// objects: what is there all along is seen exactly once, and the revision never goes back.
 func TestPagingWhileWritersChurn(t *testing.T) {
 	t.Parallel()
 	const steady = 60

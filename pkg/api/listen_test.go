@@ -17,8 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
-// listening returns a fixture that listens, and what it logged. It is closed
-// with the test.
+// listening returns a fixture that listens, and what it logged. It is closed with the test.
 func listening(t *testing.T, address, socket string, optional bool) (*fixture, string, error) {
 	t.Helper()
 	f := newFixture(t)
@@ -244,8 +243,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeDoesNotWaitForEver: a request that does not end delays the stop by
-// stopTimeout.
+// TestServeDoesNotWaitForEver: a request that does not end delays the stop by stopTimeout.
 func TestServeDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	f, _, err := listening(t, "127.0.0.1:0", "", false)

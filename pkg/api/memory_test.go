@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// heap is what is in use when the garbage is gone, and how much it grew at the
-// most.
+// heap is what is in use when the garbage is gone, and how much it grew at the most.
 type heap struct{ before, most uint64 }
 
 func (h *heap) measure() {
@@ -31,13 +30,11 @@ func (h *heap) measure() {
 
 func (h *heap) growth() uint64 { return h.most - h.before }
 
-// buffers is what the kernel may keep of a connection, so that a server soon
-// waits for its reader.
+// buffers is what the kernel may keep of a connection, so that a server soon waits for its reader.
 const buffers = 64 << 10
 
-// readSlowly asks for all addresses over a real connection and reads the answer
-// piece by piece. Between the pieces it reads nothing, as a reader that is slower
-// than any server, and measures.
+// readSlowly asks for all addresses over a real connection and reads the answer piece by piece.
+// Between the pieces it reads nothing, as a reader that is slower than any server, and measures.
 func (f *fixture) readSlowly(tb testing.TB, h *heap, pieces int64) (bytes int64) {
 	tb.Helper()
 	server := httptest.NewUnstartedServer(f.Handler())

@@ -48,8 +48,7 @@ func writeBody(w http.ResponseWriter, kind string, status int, v any) {
 	_ = safetext.Encoder(w).Encode(v)
 }
 
-// withDoubt adds to the news that something does not exist which clusters may have it
-// all the same.
+// withDoubt adds to the news that something does not exist which clusters may have it all the same.
 func withDoubt(err error, v *view.Snapshot, of []wire.Resource) error {
 	p, is := errors.AsType[*Problem](err)
 	if !is || p.Status != http.StatusNotFound {

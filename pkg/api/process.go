@@ -30,8 +30,7 @@ func (s *Server) debugRoutes() []route {
 	}
 }
 
-// allStacks is the form of pprof that shows each goroutine with its stack, as a
-// panic does.
+// allStacks is the form of pprof that shows each goroutine with its stack, as a panic does.
 const allStacks = 2
 
 // profileRoutes serve what go tool pprof asks for.
@@ -76,8 +75,7 @@ func (s *Server) getLogLevel(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// setLogLevel takes the level as JSON or as plain text, whatever the request
-// calls it.
+// setLogLevel takes the level as JSON or as plain text, whatever the request calls it.
 func (s *Server) setLogLevel(w http.ResponseWriter, r *http.Request) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLevelBody))
 	if err != nil {

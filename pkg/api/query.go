@@ -131,8 +131,7 @@ func parseLimit(text string) (int, error) {
 
 const cursorVersion = "1" // the first part of a decoded cursor
 
-// encodeCursor names the last item of a page. Nobody but decodeCursor looks
-// into it.
+// encodeCursor names the last item of a page. Nobody but decodeCursor looks into it.
 func encodeCursor(resource, key string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorVersion + "/" + resource + "/" + key))
 }

@@ -103,8 +103,7 @@ func inTable[D, J any](res *resource[D, J], table func(v *view.View) statedb.Tab
 	return res
 }
 
-// inSnapshot takes the objects from a snapshot that was asked for them: they are sorted
-// by name.
+// inSnapshot takes the objects from a snapshot that was asked for them: they are sorted by name.
 func inSnapshot[D, J any](res *resource[D, J], all func(v *view.Snapshot) []D, name func(D) string) *resource[D, J] {
 	res.from = func(_ *Server, v *view.Snapshot, q *query) (iter.Seq[D], error) {
 		return func(yield func(D) bool) {

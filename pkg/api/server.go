@@ -51,8 +51,7 @@ type Server struct {
 	connections, watches, answers *transport.Gate
 	states                        *transport.States
 	refused                       refused
-	// stopping ends when the server stops: what would never end by itself ends
-	// then.
+	// stopping ends when the server stops: what would never end by itself ends then.
 	stopping context.Context
 	stop     context.CancelFunc
 }
@@ -73,8 +72,7 @@ func WithTLS(files transport.TLSFiles) Option {
 	return func(s *Server) { s.tls = transport.NewTLS(files, s.log) }
 }
 
-// route is one path of the API with one method: what serves it and what
-// describes it.
+// route is one path of the API with one method: what serves it and what describes it.
 type route struct {
 	method     string // empty: GET, which also answers HEAD
 	local      bool   // only for those who come over the unix socket
@@ -220,8 +218,7 @@ func (w *response) deadline(now time.Time) time.Time {
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// refuse answers what no route does: the mux would, but not with a problem
-// document.
+// refuse answers what no route does: the mux would, but not with a problem document.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, refusal http.Handler) {
 	rec := &recorder{header: make(http.Header)}
 	refusal.ServeHTTP(rec, r)
@@ -293,14 +290,12 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// Serve answers requests on what Listen opened until ctx ends, then lets those
-// under way finish for a short while, and closes everything. It returns nil
-// after a stop that ctx asked for, and otherwise why it cannot go on. It is
-// called once.
+// Serve answers requests on what Listen opened until ctx ends, then lets those under way finish for
+// a short while, and closes everything. It returns nil after a stop that ctx asked for, and
+// otherwise why it cannot go on. It is called once.
 func (s *Server) Serve(ctx context.Context) error {
 	defer s.Close()
-	// Requests under way see the end of the server, not that of ctx: they have
-	// stopTimeout.
+	// Requests under way see the end of the server, not that of ctx: they have stopTimeout.
 	base, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	server := &http.Server{

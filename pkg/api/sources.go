@@ -35,9 +35,8 @@ type Level interface {
 	Set(level string) error
 }
 
-// Sources is what a server reads. Agent, View, Gatherer, LogLevel and Settings are
-// required; the others are what a mode has, and their methods may be called by any
-// goroutine.
+// Sources is what a server reads. Agent, View, Gatherer, LogLevel and Settings are required; the
+// others are what a mode has, and their methods may be called by any goroutine.
 type Sources struct {
 	Agent    AgentInfo
 	View     *view.View

@@ -32,8 +32,7 @@ func newAuthority(t *testing.T, dir string) authority {
 	return authority{ca, dir}
 }
 
-// serves writes a certificate for these hosts, and the authority, as files of a
-// server.
+// serves writes a certificate for these hosts, and the authority, as files of a server.
 func (a authority) serves(t *testing.T, hosts ...string) transport.TLSFiles {
 	t.Helper()
 	pair, err := a.Server(hosts)

@@ -87,9 +87,8 @@ type Summary struct {
 	Conflicts      int `json:"conflicts" doc:"Conflicts, also those that are not listed."`
 }
 
-// KVStore describes the own cluster as it is read from its kvstore: the
-// connection, and what came over it. Its fields mean what those of a [Cluster]
-// do.
+// KVStore describes the own cluster as it is read from its kvstore: the connection, and what came
+// over it. Its fields mean what those of a [Cluster] do.
 type KVStore struct {
 	State               string                `json:"state" enum:"connecting,syncing,ready,degraded,failed"`
 	Ready               bool                  `json:"ready"`
@@ -188,8 +187,7 @@ type Port struct {
 	Port     uint16 `json:"port"`
 }
 
-// ServiceExport is what a cluster says of a service that it exports through the MCS
-// API.
+// ServiceExport is what a cluster says of a service that it exports through the MCS API.
 type ServiceExport struct {
 	Cluster                       string    `json:"cluster"`
 	Namespace                     string    `json:"namespace"`
@@ -250,8 +248,7 @@ type Candidate struct {
 	Reason string `json:"reason" doc:"The rule by which it won or lost."`
 }
 
-// Health is what a module, a background task or a cluster connection says of
-// itself.
+// Health is what a module, a background task or a cluster connection says of itself.
 type Health struct {
 	Name                string     `json:"name"`
 	Cluster             string     `json:"cluster" doc:"Set for a cluster connection."`
@@ -266,8 +263,7 @@ type Health struct {
 // would be given there. Secrets are left out.
 type Settings map[string]string
 
-// Conflict is something that more than one cluster claims, or on which they
-// disagree.
+// Conflict is something that more than one cluster claims, or on which they disagree.
 type Conflict struct {
 	Kind     string    `json:"kind" enum:"cluster-id,cluster-name,pod-cidr,ip,node-ip,claim,identity,service-port,service-affinity"`
 	Code     string    `json:"code" doc:"The stable code of the finding."`

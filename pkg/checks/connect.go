@@ -31,8 +31,7 @@ func (r *Report) Connect(ctx context.Context, o troubleshoot.Options) {
 	r.count()
 }
 
-// merge adds what was found behind a file. What is wrong with the file itself is
-// known.
+// merge adds what was found behind a file. What is wrong with the file itself is known.
 func (f *File) merge(report *troubleshoot.Report) {
 	f.ClusterID, f.EtcdClusterID = report.ClusterID, report.EtcdClusterID
 	known := slices.Clone(f.Findings)

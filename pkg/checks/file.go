@@ -99,8 +99,7 @@ func (f *File) endpoint(cfg *clientfile.Config, endpoint string, tls bool) {
 	}
 }
 
-// hostOf is the host of an endpoint that the agent's reader has accepted; empty
-// for a socket.
+// hostOf is the host of an endpoint that the agent's reader has accepted; empty for a socket.
 func hostOf(endpoint string) string {
 	if strings.HasPrefix(endpoint, "unix") {
 		return ""

@@ -175,8 +175,7 @@ func checkKeys(t *testing.T, all *gathered) {
 	}
 }
 
-// checkEntries: what a scan takes for a cluster, the check does, and nothing
-// else.
+// checkEntries: what a scan takes for a cluster, the check does, and nothing else.
 func checkEntries(t *testing.T, all *gathered) {
 	w := newWorld(t)
 	const client = "endpoints: ['http://127.0.0.1:1']"

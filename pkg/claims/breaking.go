@@ -36,10 +36,9 @@ func newRules(all []Seen, own []netip.Prefix) *rules {
 	return r
 }
 
-// SaysWhose tells whether a pod network that the node of a remote announces is small
-// enough to show whose the addresses inside are. Nodes have much less; who announces
-// more would shut out others, and have everything inside judged again whenever it
-// changes.
+// SaysWhose tells whether a pod network that the node of a remote announces is small enough to show
+// whose the addresses inside are. Nodes have much less; who announces more would shut out others,
+// and have everything inside judged again whenever it changes.
 func SaysWhose(p netip.Prefix) bool {
 	if p.Addr().Is4() {
 		return p.Bits() >= 16
@@ -47,9 +46,8 @@ func SaysWhose(p netip.Prefix) bool {
 	return p.Bits() >= 48
 }
 
-// judge returns those of a cluster's networks that break no rule, and notes the
-// others. Claims of endpoints are judged as such; what nodes have may be anywhere but in
-// the own networks.
+// judge returns those of a cluster's networks that break no rule, and notes the others. Claims of
+// endpoints are judged as such; what nodes have may be anywhere but in the own networks.
 func (r *rules) judge(i int, networks []netip.Prefix, ofEndpoints bool, note func(why string, p netip.Prefix)) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(networks), func(p netip.Prefix) bool {
 		why := r.breach(i, p, ofEndpoints)
@@ -88,8 +86,7 @@ func (r *rules) whose(p netip.Prefix) bool {
 	return r.own.OverlapsPrefix(p) || r.announced.OverlapsPrefix(p)
 }
 
-// reserved are the addresses that the cluster claims with an identity that it cannot
-// vouch for.
+// reserved are the addresses that the cluster claims with an identity that it cannot vouch for.
 func (s *Seen) reserved() []netip.Prefix {
 	var all []netip.Prefix
 	atNode := make(map[netip.Addr]bool, len(s.Nodes))

@@ -50,9 +50,8 @@ func (c *Current) Set(p *Policy) {
 // rescan is how often a policy file is looked at.
 const rescan = 2 * time.Second
 
-// Follow puts in force what the file says, again whenever its contents change,
-// until ctx ends. What cannot be used changes nothing, and is reported, nil when
-// all is well again.
+// Follow puts in force what the file says, again whenever its contents change, until ctx ends. What
+// cannot be used changes nothing, and is reported, nil when all is well again.
 func (c *Current) Follow(ctx context.Context, file string, report func(error), log *slog.Logger) error {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	content, known := "", false

@@ -18,8 +18,7 @@ import (
 // maxFile bounds a policy file.
 const maxFile = 4 << 20
 
-// Load reads a policy file. The error has every mistake by itself, as [errors.Join]
-// does.
+// Load reads a policy file. The error has every mistake by itself, as [errors.Join] does.
 func Load(file string) (*Policy, error) {
 	content, err := read(file)
 	if err != nil {

@@ -180,8 +180,7 @@ func (g *Grant) Host(a netip.Addr) error {
 	return g.Address(netip.PrefixFrom(a.WithZone(""), a.BitLen()))
 }
 
-// Namespace tells whether the cluster may have anything in a namespace; the empty
-// one is none.
+// Namespace tells whether the cluster may have anything in a namespace; the empty one is none.
 func (g *Grant) Namespace(name string) error {
 	if g == nil || g.namespaces == nil || name == "" || matches(*g.namespaces, name) {
 		return nil
@@ -200,8 +199,7 @@ func (g *Grant) Service(namespace, name string) error {
 	return fmt.Errorf("the service %s/%s is none of those that the policy file grants", namespace, name)
 }
 
-// Identity tells whether the cluster may use a number. Reserved ones are judged by
-// [Privileged].
+// Identity tells whether the cluster may use a number. Reserved ones are judged by [Privileged].
 func (g *Grant) Identity(id uint32) error {
 	if g == nil || g.identities == nil || id < wire.IdentityReservedEnd || slices.ContainsFunc(*g.identities, func(s span) bool { return s.first <= id && id <= s.last }) {
 		return nil

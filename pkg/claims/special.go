@@ -30,9 +30,8 @@ var ranges = [...]Range{
 	{netip.MustParsePrefix("ff00::/8"), "multicast (RFC 4291)"},
 }
 
-// The shortest prefixes that can be the network of a cluster: 10.0.0.0/8, and more
-// than any registry gives to one organisation. Shorter ones are a default route,
-// whole or in pieces.
+// The shortest prefixes that can be the network of a cluster: 10.0.0.0/8, and more than any
+// registry gives to one organisation. Shorter ones are a default route, whole or in pieces.
 const (
 	Shortest4 = 8
 	Shortest6 = 16

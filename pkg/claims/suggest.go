@@ -188,8 +188,7 @@ func isLabel(name string) bool {
 	return name != "" && len(name) <= 63 && ends(name[0]) && ends(name[len(name)-1])
 }
 
-// without returns those that are in none of the networks. There may be a hundred
-// thousand of each.
+// without returns those that are in none of the networks. There may be a hundred thousand of each.
 func without(all, networks []netip.Prefix) []netip.Prefix {
 	apart := Collapse(networks)
 	return slices.DeleteFunc(all, func(p netip.Prefix) bool {
@@ -203,8 +202,7 @@ func without(all, networks []netip.Prefix) []netip.Prefix {
 	})
 }
 
-// What is small enough to be granted for the addresses in it: the usual network of
-// one segment.
+// What is small enough to be granted for the addresses in it: the usual network of one segment.
 const (
 	small4 = 24
 	small6 = 64

@@ -163,11 +163,10 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 }
 
-// TestABacklogIsDrainedAboutAsFastAsItArrives is the gate for the benchmark. A
-// fifth is less than the source has with the race detector, and more than is left
-// when every event goes through a channel or has a transaction of its own: both
-// cost 10 times what a bare watch does. The best of three turns counts, since
-// others on the machine disturb both alike.
+// TestABacklogIsDrainedAboutAsFastAsItArrives is the gate for the benchmark. A fifth is less than
+// the source has with the race detector, and more than is left when every event goes through a
+// channel or has a transaction of its own: both cost 10 times what a bare watch does. The best of
+// three turns counts, since others on the machine disturb both alike.
 func TestABacklogIsDrainedAboutAsFastAsItArrives(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test-all")

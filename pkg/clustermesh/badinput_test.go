@@ -15,9 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// ward is a mesh of clusters that are ill, each in another way, and of one that
-// is well and must not notice. The clusters are copies, so that several can be in
-// one etcd.
+// ward is a mesh of clusters that are ill, each in another way, and of one that is well and must
+// not notice. The clusters are copies, so that several can be in one etcd.
 type ward struct {
 	*world
 	plain, secure *etcdtest.Server
@@ -28,9 +27,8 @@ type ward struct {
 // illness is one kind of bad input.
 type illness struct {
 	name string
-	// catch makes the cluster ill, and gives what mends it. Whatever catch does
-	// not do itself, the cluster is filled and its client file is in the mesh
-	// directory then.
+	// catch makes the cluster ill, and gives what mends it. Whatever catch does not do itself, the
+	// cluster is filled and its client file is in the mesh directory then.
 	catch func(p *patient) (mend func())
 	state remotecluster.State
 	says  []string // what is wrong, where, and what to do, as the status has it
@@ -85,8 +83,7 @@ func newWard(t *testing.T) *ward {
 	return h
 }
 
-// unknownNames returns a resolver with a server of its own, which knows no name
-// at all.
+// unknownNames returns a resolver with a server of its own, which knows no name at all.
 func unknownNames(t *testing.T) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -20,8 +20,7 @@ type collector struct {
 	entries, rejected, age, lag, syncTime                                          *prometheus.Desc // of a resource
 }
 
-// incomplete is a set of clusters that may be ready without some of them, such as a
-// [Mesh].
+// incomplete is a set of clusters that may be ready without some of them, such as a [Mesh].
 type incomplete interface{ Missing() map[string]string }
 
 // Observed is a set of clusters with their connections, such as a [Mesh]. Its

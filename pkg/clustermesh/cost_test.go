@@ -43,11 +43,10 @@ func (p parts) value(n, padding int) []byte {
 	return []byte(b.String())
 }
 
-// ratio measures how many times its size a value costs: all memory that is
-// allocated until it is what the tables keep, garbage included. The size of a
-// compressed value is what it unpacks to, since that is what is read; see
-// TestACompressedValueIsBounded for how much one value may be. Memory that a
-// decoder takes once and keeps does not count.
+// ratio measures how many times its size a value costs: all memory that is allocated until it is
+// what the tables keep, garbage included. The size of a compressed value is what it unpacks to,
+// since that is what is read; see TestACompressedValueIsBounded for how much one value may be.
+// Memory that a decoder takes once and keeps does not count.
 func (c costOf) ratio(plain []byte) (ratio float64, err error) {
 	value := plain
 	if c.pack != nil {
@@ -141,8 +140,7 @@ func (c costOf) seeds(t testing.TB) [][]byte {
 	return all
 }
 
-// FuzzCost: nothing that a remote cluster writes costs more than [wire.MaxCost]
-// times its bytes.
+// FuzzCost: nothing that a remote cluster writes costs more than [wire.MaxCost] times its bytes.
 func FuzzCost(f *testing.F) {
 	all := costs(f)
 	for name, c := range all {

@@ -133,8 +133,7 @@ func TestKubernetesSymlinkSwaps(t *testing.T) {
 	}
 }
 
-// Each recorded case: what counts as a client file, and which of their names
-// can be a cluster's.
+// Each recorded case: what counts as a client file, and which of their names can be a cluster's.
 func TestGoldenConfigFiles(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/golden/config_files.json")

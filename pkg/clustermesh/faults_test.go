@@ -26,8 +26,7 @@ func copyFile(from, to string) error {
 	return os.Rename(to+".tmp", to)
 }
 
-// pair is two clusters in sync: one that things happen to, and one beside it
-// that must not notice.
+// pair is two clusters in sync: one that things happen to, and one beside it that must not notice.
 func pair(t *testing.T) (w *world, struck, beside *remote, unnoticed func()) {
 	t.Helper()
 	w = newWorld(t)

@@ -55,9 +55,8 @@ func feedOf[T any](v *View, r wire.Resource, decode func(wire.Expect) store.Deco
 	}
 }
 
-// granted refuses what the policy file does not grant to a remote cluster. The
-// policy is that of the moment at which a session begins to decode: a change of it
-// begins another one.
+// granted refuses what the policy file does not grant to a remote cluster. The policy is that of
+// the moment at which a session begins to decode: a change of it begins another one.
 func granted[T any](v *View, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error) func(wire.Expect) store.Decode[T] {
 	return func(e wire.Expect) store.Decode[T] {
 		plain := decode(e)
@@ -83,8 +82,7 @@ func granted[T any](v *View, decode func(wire.Expect) store.Decode[T], check fun
 	}
 }
 
-// sourceOf says where entries come from: the own cluster's own word, or a
-// remote's.
+// sourceOf says where entries come from: the own cluster's own word, or a remote's.
 func sourceOf(e wire.Expect) wire.Source {
 	if e.Own {
 		return wire.SourceKVStore

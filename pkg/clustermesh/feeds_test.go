@@ -10,9 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestAPolicyIsAppliedToWhatIsThere: what it does not grant is withdrawn and
-// counted, and comes back with the grant; a cluster with another ID than its pin is
-// withdrawn as a whole.
+// TestAPolicyIsAppliedToWhatIsThere: what it does not grant is withdrawn and counted, and comes
+// back with the grant; a cluster with another ID than its pin is withdrawn as a whole.
 func TestAPolicyIsAppliedToWhatIsThere(t *testing.T) {
 	t.Parallel()
 	granted := new(claims.Current)

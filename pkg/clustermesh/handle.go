@@ -17,9 +17,8 @@ type handle struct {
 	complete bool
 }
 
-// Run waits until the session is over and returns why, or until ctx ends. It
-// gives the probes to onProbe meanwhile, the latest one at once; none after it
-// has returned.
+// Run waits until the session is over and returns why, or until ctx ends. It gives the probes to
+// onProbe meanwhile, the latest one at once; none after it has returned.
 func (h *handle) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	h.follow(onProbe)
 	defer h.follow(nil)

@@ -13,10 +13,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// idMemory remembers the cluster IDs of remote clusters over restarts, in a small
-// file. What cannot be read or written is a warning: the file guards against a
-// cluster that takes the ID of one that is away, and nothing else depends on it.
-// Its owner has a lock.
+// idMemory remembers the cluster IDs of remote clusters over restarts, in a small file. What cannot
+// be read or written is a warning: the file guards against a cluster that takes the ID of one that
+// is away, and nothing else depends on it. Its owner has a lock.
 type idMemory struct {
 	file string // empty: nothing is remembered over restarts
 	ids  map[string]uint32

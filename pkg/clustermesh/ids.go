@@ -18,10 +18,9 @@ const (
 	flipWindow = 10 * time.Minute
 )
 
-// ids hands out cluster IDs: one owner each, first come wins, held until the
-// owner's file is gone (wire.md §2.3). The own cluster's ID is taken from the
-// start. The policy file may pin IDs; without a pin, the ID that a cluster had
-// before a restart is kept for it while it is away.
+// ids hands out cluster IDs: one owner each, first come wins, held until the owner's file is gone
+// (wire.md §2.3). The own cluster's ID is taken from the start. The policy file may pin IDs;
+// without a pin, the ID that a cluster had before a restart is kept for it while it is away.
 type ids struct {
 	own     string // the own cluster
 	granted *claims.Current

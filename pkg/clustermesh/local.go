@@ -47,9 +47,8 @@ func (f *loadedFile) note(path string) {
 	f.hash.Store(hash)
 }
 
-// outdated returns when the file is there with other contents, or other authorities, than
-// were loaded last; or when ctx ends. A file that is gone changes nothing: what is known
-// of it counts.
+// outdated returns when the file is there with other contents, or other authorities, than were
+// loaded last; or when ctx ends. A file that is gone changes nothing: what is known of it counts.
 func (f *loadedFile) outdated(ctx context.Context, path string) {
 	if path == "" { // there are only addresses
 		<-ctx.Done()

@@ -169,8 +169,7 @@ func TestTheClientFileOfTheOwnClusterChanges(t *testing.T) {
 	own.converges()
 }
 
-// TestASessionLastsWhenItsFileWasJustWritten: only other contents than it was begun with
-// end it.
+// TestASessionLastsWhenItsFileWasJustWritten: only other contents than it was begun with end it.
 func TestASessionLastsWhenItsFileWasJustWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

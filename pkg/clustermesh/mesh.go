@@ -107,8 +107,7 @@ func (m *Mesh) Run(ctx context.Context) error {
 	return err
 }
 
-// takeOver drains what an earlier process has left of clusters that have no file
-// any more.
+// takeOver drains what an earlier process has left of clusters that have no file any more.
 func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
 	names, err := m.Leftovers(ctx)
 	if err != nil {
@@ -219,9 +218,8 @@ func (m *Mesh) bump() {
 	}
 }
 
-// supervise runs one cluster: again for each change of its file, until the
-// file is gone (then it is drained and forgotten) or ctx ends. A file that
-// comes back meanwhile is taken up after the drain.
+// supervise runs one cluster: again for each change of its file, until the file is gone (then it is
+// drained and forgotten) or ctx ends. A file that comes back meanwhile is taken up after the drain.
 func (m *Mesh) supervise(ctx context.Context, name string) error {
 	for {
 		mb, file, wanted, changed := m.member(name)

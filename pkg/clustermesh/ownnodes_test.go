@@ -67,8 +67,7 @@ func (w *ownNodesWorld) register(name, address string) {
 
 func (w *ownNodesWorld) vanish(name string) { w.mem.Unset(wire.Nodes.Key("own", false, name)) }
 
-// parts are how much of the node is in the view, of itself and the claim on its
-// address.
+// parts are how much of the node is in the view, of itself and the claim on its address.
 func (w *ownNodesWorld) parts(name, address string) (n int) {
 	if _, _, found := w.view.Nodes.Table().Get(w.db.ReadTxn(), nodes.ByName("own", name)); found {
 		n++

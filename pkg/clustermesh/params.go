@@ -14,9 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// ListsPerCore is how many lists are best run at once for each core: one keeps
-// it busy with decoding while another waits, and more of them only hold more
-// pages in memory.
+// ListsPerCore is how many lists are best run at once for each core: one keeps it busy with
+// decoding while another waits, and more of them only hold more pages in memory.
 const ListsPerCore = 2
 
 // Params is what a Mesh is made of.
@@ -39,8 +38,7 @@ type Params struct {
 	// Granted is what remote clusters may claim; nil is everything. A change of it
 	// is applied to what is there.
 	Granted *claims.Current
-	// StateDir is where the cluster IDs are remembered over restarts; empty is
-	// nowhere.
+	// StateDir is where the cluster IDs are remembered over restarts; empty is nowhere.
 	StateDir string
 	// CacheTTL is how long a remote cluster's service backends are used without
 	// contact; 0 is for ever.

@@ -98,8 +98,7 @@ func (p *policy) step(m *Mesh) (next time.Time) {
 	return next
 }
 
-// publish shows the outlooks, and tells whether a state is another one than
-// before.
+// publish shows the outlooks, and tells whether a state is another one than before.
 func (p *policy) publish(outlooks map[string]disconnect.Outlook) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,9 +138,8 @@ func (p *policy) forget(name string) {
 	delete(p.outlooks, name)
 }
 
-// evidenceOf is what a controller knows of its cluster. The services speak for
-// all of it: their backends are what is decided about. One that is being removed
-// is not judged any more.
+// evidenceOf is what a controller knows of its cluster. The services speak for all of it: their
+// backends are what is decided about. One that is being removed is not judged any more.
 func evidenceOf(st *remotecluster.Status) disconnect.Evidence {
 	src := st.Sources[wire.Services]
 	if !src.Exported {

@@ -58,8 +58,7 @@ func (w *world) standsAt(name string, s disconnect.State) disconnect.Outlook {
 	return w.outlook(name)
 }
 
-// written is the revision of the merged services: any change of what is used, or
-// of why, moves it.
+// written is the revision of the merged services: any change of what is used, or of why, moves it.
 func (w *world) written() uint64 { return w.view.Services.Global().Revision(w.db.ReadTxn()) }
 
 // selected lists the clusters to whose backends of service i traffic goes.

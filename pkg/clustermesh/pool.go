@@ -45,8 +45,7 @@ type pool struct {
 	opened int               // sessions that were connected, in all
 }
 
-// place is one configuration, for as long as a cluster has it. Guarded by the
-// pool's mu.
+// place is one configuration, for as long as a cluster has it. Guarded by the pool's mu.
 type place struct {
 	key      [32]byte
 	clusters int      // that have this configuration

@@ -8,9 +8,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// A cluster in which nothing happens is fresh, however far apart the probes are
-// that confirm it: with thousands of nodes that is more than the age at which a
-// copy is stale otherwise.
+// A cluster in which nothing happens is fresh, however far apart the probes are that confirm it:
+// with thousands of nodes that is more than the age at which a copy is stale otherwise.
 func TestAQuietClusterIsNeverStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(p *Params) {

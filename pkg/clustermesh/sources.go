@@ -73,8 +73,7 @@ func (v *View) sources(refused func(), m *store.Metrics, log *slog.Logger) []rem
 	return all
 }
 
-// described stands for a resource of the own cluster that comes from its
-// description.
+// described stands for a resource of the own cluster that comes from its description.
 type described struct {
 	resource wire.Resource
 	status   func(wire.Resource) store.Status
@@ -104,9 +103,8 @@ func (v *View) applyIPs(changes []store.Change[ipcache.Entry]) {
 	v.IPs.Apply(ops)
 }
 
-// ApplyNodes feeds two domains with one batch: the nodes themselves, and what
-// they stand for as claims on addresses, new claims before obsolete ones
-// (wire.md §4.3).
+// ApplyNodes feeds two domains with one batch: the nodes themselves, and what they stand for as
+// claims on addresses, new claims before obsolete ones (wire.md §4.3).
 func (v *View) ApplyNodes() func([]store.Change[nodes.Node]) {
 	claimant := new(ipcache.Cluster) // shared by the entries of one cluster
 	return func(changes []store.Change[nodes.Node]) {

@@ -91,8 +91,7 @@ func (m *Mesh) Ignored() []Ignored {
 	return slices.Clone(m.ignored)
 }
 
-// Revision grows with every change of a cluster's state; counts and freshness
-// move without it.
+// Revision grows with every change of a cluster's state; counts and freshness move without it.
 func (m *Mesh) Revision() uint64 { return m.revision.Load() }
 
 // Ready tells whether the view may be used: every cluster was synced once, or the sync
@@ -122,8 +121,7 @@ func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
 // no name of a cluster.
 const Directory = "mesh directory"
 
-// Unread says why nothing is known of the mesh directory yet; empty once it was
-// read.
+// Unread says why nothing is known of the mesh directory yet; empty once it was read.
 func (m *Mesh) Unread() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -155,8 +153,7 @@ func (m *Mesh) unready() map[string]string {
 	return reasons
 }
 
-// unsynced lists the resources that have not been listed completely yet and
-// are needed, sorted.
+// unsynced lists the resources that have not been listed completely yet and are needed, sorted.
 func unsynced(c remotecluster.Status) (missing []string) {
 	for r, s := range c.Sources {
 		if !s.Synced && !s.Late {
@@ -167,10 +164,9 @@ func unsynced(c remotecluster.Status) (missing []string) {
 	return missing
 }
 
-// Missing says of the clusters without which the mesh became ready, as the sync
-// timeout had passed, what is not synced yet, as the reasons of [Mesh.Ready]. It is
-// empty before the mesh is ready, and each cluster leaves it for good once it is
-// synced or its file is gone.
+// Missing says of the clusters without which the mesh became ready, as the sync timeout had passed,
+// what is not synced yet, as the reasons of [Mesh.Ready]. It is empty before the mesh is ready, and
+// each cluster leaves it for good once it is synced or its file is gone.
 func (m *Mesh) Missing() map[string]string {
 	if ok, _ := m.Ready(); !ok {
 		return nil

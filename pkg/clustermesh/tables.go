@@ -11,8 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Tables are the tables of one database that clusters are read into, with what writes
-// them.
+// Tables are the tables of one database that clusters are read into, with what writes them.
 type Tables struct {
 	DB         *statedb.DB
 	Nodes      *nodes.Nodes

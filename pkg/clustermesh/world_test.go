@@ -320,9 +320,8 @@ func (w *world) quiet() {
 	w.until("a snapshot of the end", func() bool { return w.view.IPs.Snapshot().Revision() == last })
 }
 
-// fingerprint changes with every event that followers of the tables would see
-// about the cluster: it has the revision of each object, and the entries
-// themselves.
+// fingerprint changes with every event that followers of the tables would see about the cluster: it
+// has the revision of each object, and the entries themselves.
 func (r *remote) fingerprint() map[any]any {
 	f := map[any]any{}
 	txn := r.w.db.ReadTxn()

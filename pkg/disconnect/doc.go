@@ -3,10 +3,9 @@
 // any), or withdrawn. Nodes, identities and addresses are none of its business:
 // they are kept for as long as the cluster's file is there.
 //
-// A [Machine] is fed with [Evidence] about every cluster and says which
-// transitions are due. It is pure: no clock, no goroutine, no lock, no I/O. A
-// cluster that has never been synced is not judged, since nothing of it is used.
-// Evidence is one of three:
+// A [Machine] is fed with [Evidence] about every cluster and says which transitions are due. It is
+// pure: no clock, no goroutine, no lock, no I/O. A cluster that has never been synced is not
+// judged, since nothing of it is used. Evidence is one of three:
 //
 //   - good: its services are known to be up to date at this moment, and its
 //     writer has been heard of. When it was so for [Delays].Restore without a
@@ -30,11 +29,10 @@
 //     do not all end in one instant.
 //   - Time in which nobody looked counts against no cluster.
 //
-// What holds in small meshes: of two remote clusters one may fail, and when both
-// do the policy is held. A single one cannot be distinguished from our own side, so it is
-// never held for want of a second opinion; there the rule of merging is what keeps
-// services alive: a service's last usable backends are used whatever their
-// cluster's state is (pkg/services).
+// What holds in small meshes: of two remote clusters one may fail, and when both do the policy is
+// held. A single one cannot be distinguished from our own side, so it is never held for want of a
+// second opinion; there the rule of merging is what keeps services alive: a service's last usable
+// backends are used whatever their cluster's state is (pkg/services).
 //
 // A heartbeat that was never seen is never missed: not every writer has one.
 //

@@ -19,8 +19,7 @@ type Machine struct {
 	failing, judged int       // how many are doubtful, and of how many
 }
 
-// cluster is what the machine knows of one. At most one of good and doubted is
-// set.
+// cluster is what the machine knows of one. At most one of good and doubted is set.
 type cluster struct {
 	delays  Delays
 	state   State
@@ -45,11 +44,10 @@ func New(p Policy, patience time.Duration) *Machine {
 // cluster has, the less often each probes.
 func (m *Machine) SetPatience(to time.Duration) { m.patience = to }
 
-// Step takes the evidence about all clusters at this moment and returns what
-// becomes of them, sorted by cluster: at most one transition for each. Next is
-// when the next one is due if the evidence stays as it is, zero for never; the
-// caller steps then, or sooner. A cluster without evidence is forgotten, and
-// begins at [Keep] when it is back.
+// Step takes the evidence about all clusters at this moment and returns what becomes of them,
+// sorted by cluster: at most one transition for each. Next is when the next one is due if the
+// evidence stays as it is, zero for never; the caller steps then, or sooner. A cluster without
+// evidence is forgotten, and begins at [Keep] when it is back.
 func (m *Machine) Step(now time.Time, evidence map[string]Evidence) (transitions []Transition, next time.Time) {
 	m.look(now, evidence)
 	m.count(now)

@@ -12,8 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Delays are the times of the policy. The defaults and their reasons are those of
-// [DefaultDelays].
+// Delays are the times of the policy. The defaults and their reasons are those of [DefaultDelays].
 type Delays struct {
 	// Demote is how long after its services were last known to be up to date a
 	// cluster is demoted; 0 is never.

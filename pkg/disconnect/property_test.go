@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// TestRandomFaults goes through random courses of faults and judges everything
-// that the machine does by what has really happened: the floors hold, nothing is
-// faster than its delay or than the hysteresis, and when the faults end all
-// clusters are kept.
+// TestRandomFaults goes through random courses of faults and judges everything that the machine
+// does by what has really happened: the floors hold, nothing is faster than its delay or than the
+// hysteresis, and when the faults end all clusters are kept.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	schedules := 500 // random courses of faults

@@ -110,8 +110,7 @@ func affinityConflict(exports []*services.Export) *Conflict {
 	return c
 }
 
-// affinityRule says why the first of these exports counts, and not those that
-// disagree with it.
+// affinityRule says why the first of these exports counts, and not those that disagree with it.
 func affinityRule(exports []*services.Export) string {
 	first, rival := exports[0], exports[0]
 	for _, e := range exports {

@@ -181,8 +181,7 @@ func (b *book) judgeMore(judge func(key string)) {
 	}
 }
 
-// unlisted says of each kind how many conflicts some books do not list, and of which
-// clusters.
+// unlisted says of each kind how many conflicts some books do not list, and of which clusters.
 func unlisted(books ...*book) []*Conflict {
 	var all []*Conflict
 	for _, kind := range Kinds() {

@@ -41,8 +41,7 @@ var many = []struct {
 	}},
 }
 
-// listedOf counts the conflicts of a kind that are listed, and says how many more
-// there are.
+// listedOf counts the conflicts of a kind that are listed, and says how many more there are.
 func (w *world) listedOf(k Kind) (listed, more int) {
 	for _, c := range w.conflicts() {
 		switch {

@@ -100,8 +100,7 @@ func changes(old, c *remotecluster.Status) []Event {
 	return append(events, rejections(old, c)...)
 }
 
-// withoutPorts is a text by which errors are compared: our own port is another
-// one in each attempt.
+// withoutPorts is a text by which errors are compared: our own port is another one in each attempt.
 func withoutPorts(text string) string {
 	var b strings.Builder
 	for {

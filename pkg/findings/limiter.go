@@ -146,9 +146,8 @@ func (l *limiter) due(now time.Time) bool {
 	return false
 }
 
-// overdue is the latest event that was left out of each party, where there is room: what
-// comes to rest is reported as it is then. What has its whole allowance again is
-// forgotten.
+// overdue is the latest event that was left out of each party, where there is room: what comes to
+// rest is reported as it is then. What has its whole allowance again is forgotten.
 func (l *limiter) overdue(now time.Time) []Event {
 	var events []Event
 	for p, a := range l.of {

@@ -22,8 +22,7 @@ func (w *world) eventsOf(since uint64, cluster string) (n int, last *Event) {
 	return n, last
 }
 
-// TestAConflictThatFlapsIsLimited: one that comes and goes 1,500 times, each
-// within half a second.
+// TestAConflictThatFlapsIsLimited: one that comes and goes 1,500 times, each within half a second.
 func TestAConflictThatFlapsIsLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,13 +22,12 @@ const (
 // maxSightings bounds what is kept of one name.
 const maxSightings = 32
 
-// clusterNames finds names to which several clusters answer: the endpoints of one client
-// file lead to different ones, or two write into one etcd. The evidence is that the answers
-// alternate: one answer came, then one of another cluster, then the first one again.
-// Answers are of different clusters when their cluster IDs differ, or when they list some
-// nodes each and not one in common. In one etcd, where the ID may have been set wrongly for
-// a moment, it takes one alternation more, and so it does when the cluster comes back with
-// another etcd.
+// clusterNames finds names to which several clusters answer: the endpoints of one client file lead
+// to different ones, or two write into one etcd. The evidence is that the answers alternate: one
+// answer came, then one of another cluster, then the first one again. Answers are of different
+// clusters when their cluster IDs differ, or when they list some nodes each and not one in common.
+// In one etcd, where the ID may have been set wrongly for a moment, it takes one alternation more,
+// and so it does when the cluster comes back with another etcd.
 //
 // No conflict are replicas of one clustermesh-apiserver (other etcds, the same ID and
 // nodes), an etcd that was rebuilt or restored, and an ID that was changed: none of these
@@ -138,8 +137,7 @@ func (t *trail) trim() {
 	}
 }
 
-// alternates tells whether an answer has come back after one of another cluster, not
-// too long ago.
+// alternates tells whether an answer has come back after one of another cluster, not too long ago.
 func (t *trail) alternates(now time.Time) bool {
 	weight := 0
 	for k := range t.sightings {
@@ -192,8 +190,7 @@ func nameConflict(name string, sightings []sighting) *Conflict {
 	}
 }
 
-// minNodes is how many nodes an answer must list to be distinguished by them from
-// another one.
+// minNodes is how many nodes an answer must list to be distinguished by them from another one.
 const minNodes = 3
 
 // sketch stands for the nodes of an answer: the smallest of their hashes. Where

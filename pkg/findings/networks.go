@@ -140,8 +140,7 @@ func (d *networks) look(v *verdicts) {
 	})
 }
 
-// overlap is the conflict of a pod network with others that are equal or within
-// it; nil for none.
+// overlap is the conflict of a pod network with others that are equal or within it; nil for none.
 func (d *networks) overlap(p netip.Prefix) *Conflict {
 	outer, _ := d.pods.Get(p)
 	owners := parties(outer)
@@ -165,9 +164,8 @@ func (d *networks) overlap(p netip.Prefix) *Conflict {
 	return c
 }
 
-// intrusion is the conflict of a pod network with the addresses of other
-// clusters' nodes that are in it; nil for none. An address that is all of the
-// network is a contest of claims.
+// intrusion is the conflict of a pod network with the addresses of other clusters' nodes that are
+// in it; nil for none. An address that is all of the network is a contest of claims.
 func (d *networks) intrusion(p netip.Prefix) *Conflict {
 	outer, _ := d.pods.Get(p)
 	owners := parties(outer)

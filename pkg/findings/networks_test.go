@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestALookIsBounded: networks within networks are judged bit by bit, and all in the
-// end.
+// TestALookIsBounded: networks within networks are judged bit by bit, and all in the end.
 func TestALookIsBounded(t *testing.T) {
 	t.Parallel()
 	const inner = 50

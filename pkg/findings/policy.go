@@ -11,8 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// policyEvents tells what the disconnect policy did to one cluster between two
-// looks at it.
+// policyEvents tells what the disconnect policy did to one cluster between two looks at it.
 func policyEvents(old, c *remotecluster.Status) []Event {
 	if c.Outlook == nil || policyState(old) == c.Outlook.State {
 		return nil

@@ -67,8 +67,7 @@ func portConflict(g *services.Global) *Conflict {
 	return c
 }
 
-// offersOf lists the clusters that bring backends, the own one first and then by
-// their IDs.
+// offersOf lists the clusters that bring backends, the own one first and then by their IDs.
 func offersOf(g *services.Global) []offer {
 	var offers []offer
 	for _, p := range g.Parts {

@@ -51,8 +51,7 @@ func serving(id uint32, name string, backends ...string) fact {
 	return s
 }
 
-// TestBackendsOfAllServicesAreOneConflict: however many there are, and with the number
-// as it is.
+// TestBackendsOfAllServicesAreOneConflict: however many there are, and with the number as it is.
 func TestBackendsOfAllServicesAreOneConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

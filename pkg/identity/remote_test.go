@@ -21,9 +21,8 @@ func cluster(t *testing.T, name string, id uint32) identity.Cluster {
 	return identity.Cluster{Name: name, ID: id, Layout: l, Fixed: map[uint32]string{128: "kvstore"}}
 }
 
-// TestIdentitiesOfRemoteClustersAreFound: by labels and by number, as far as the
-// remote cluster may say so, beside our own and the reserved ones; also from the
-// copy that a mirror keeps.
+// TestIdentitiesOfRemoteClustersAreFound: by labels and by number, as far as the remote cluster may
+// say so, beside our own and the reserved ones; also from the copy that a mirror keeps.
 func TestIdentitiesOfRemoteClustersAreFound(t *testing.T) {
 	onBoth(t, func(t *testing.T, client kvstore.Writer, _ func()) {
 		const (

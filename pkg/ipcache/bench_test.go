@@ -122,9 +122,8 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate changes entries of a full cache, in batches of 256, while
-// snapshots are taken and kept. The new entries are made within the time. The
-// floor does the same to a Go map.
+// BenchmarkUpdate changes entries of a full cache, in batches of 256, while snapshots are taken and
+// kept. The new entries are made within the time. The floor does the same to a Go map.
 func BenchmarkUpdate(b *testing.B) {
 	for _, set := range benchSets {
 		entries := benchEntries(set.addr)
@@ -240,8 +239,7 @@ func BenchmarkLookupBesideBatches(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)-1].Microseconds()), "max-µs")
 }
 
-// BenchmarkPage reads 1,000 winners behind a cursor; the floor reads them from a
-// sorted slice.
+// BenchmarkPage reads 1,000 winners behind a cursor; the floor reads them from a sorted slice.
 func BenchmarkPage(b *testing.B) {
 	entries := benchEntries(benchSets[1].addr)
 	s := filled(entries).Snapshot()

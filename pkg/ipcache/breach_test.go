@@ -9,8 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestBreaches asks for addresses in the own networks, which come and go, and for
-// special use.
+// TestBreaches asks for addresses in the own networks, which come and go, and for special use.
 func TestBreaches(t *testing.T) {
 	t.Parallel()
 	c := New(Rules{Own: []Own{{netip.MustParsePrefix("10.96.0.0/12"), "service network"}}, Enforce: true})

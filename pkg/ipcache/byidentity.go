@@ -48,10 +48,9 @@ const (
 // NewIdentityIndex returns an index of what is in the cache.
 func NewIdentityIndex(c *Cache) *IdentityIndex { return &IdentityIndex{cache: c} }
 
-// Find returns the winners of the snapshot that have one of the identities, in
-// the order of [Snapshot.From]. It is false when more than limit prefixes may have
-// one, or when the index knows nothing as old as the snapshot; whoever asks then
-// looks at all of them.
+// Find returns the winners of the snapshot that have one of the identities, in the order of
+// [Snapshot.From]. It is false when more than limit prefixes may have one, or when the index knows
+// nothing as old as the snapshot; whoever asks then looks at all of them.
 func (x *IdentityIndex) Find(s *Snapshot, identities []uint32, limit int) ([]*Entry, bool) {
 	candidates, ok := x.candidates(s, identities, limit)
 	if !ok {
@@ -113,8 +112,7 @@ const mappedFour = 0xffff << 32
 // four is the IPv4 address of a place; false for other places.
 func (p place) four() (uint32, bool) { return uint32(p.at.lo), p.host() && p.at.is4() }
 
-// runOf is where the prefixes of an identity begin, and where those of the next
-// one do.
+// runOf is where the prefixes of an identity begin, and where those of the next one do.
 func (x *IdentityIndex) runOf(identity uint32) (first, end run) {
 	i, known := slices.BinarySearchFunc(x.runs[:len(x.runs)-1], identity, func(r run, id uint32) int { return cmp.Compare(r.identity, id) })
 	if !known {

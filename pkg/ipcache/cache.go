@@ -21,8 +21,7 @@ const snapshotAge = 10 * time.Millisecond
 type Cache struct {
 	mu   sync.RWMutex // guards core, for writing also when a snapshot is made
 	core *core
-	// awaited is closed with the next change; nil when nobody waits. Guarded by
-	// mu, for writing.
+	// awaited is closed with the next change; nil when nobody waits. Guarded by mu, for writing.
 	awaited chan struct{}
 	left    chan struct{} // tells Run that there is something to do
 
@@ -46,10 +45,9 @@ func New(r Rules) *Cache {
 // left then is up to [Cache.Run], and to other changes.
 const patience = 8
 
-// Apply makes the changes visible, in their order. Readers may see a part of a
-// long batch, never a part of an op. When it returns, what a change of the own
-// networks means for the claims inside is visible too; what one of a remote's means
-// may take longer when that is much (see [Cache.Run]).
+// Apply makes the changes visible, in their order. Readers may see a part of a long batch, never a
+// part of an op. When it returns, what a change of the own networks means for the claims inside is
+// visible too; what one of a remote's means may take longer when that is much (see [Cache.Run]).
 func (c *Cache) Apply(ops []Op) {
 	asked := false
 	for len(ops) > 0 {
@@ -64,10 +62,9 @@ func (c *Cache) Apply(ops []Op) {
 	c.leave()
 }
 
-// Run judges again what changes of networks have left to be judged, until ctx ends. It
-// works half of the time at most, since it takes the lock from others. A hostile
-// cluster that changes its networks all the time thereby takes nobody's turn. It is
-// called once.
+// Run judges again what changes of networks have left to be judged, until ctx ends. It works half
+// of the time at most, since it takes the lock from others. A hostile cluster that changes its
+// networks all the time thereby takes nobody's turn. It is called once.
 func (c *Cache) Run(ctx context.Context) error {
 	for {
 		select {
@@ -160,8 +157,7 @@ func (c *Cache) Snapshot() *Snapshot {
 	if time.Since(s.made) < snapshotAge || s.revision == c.Revision() {
 		return s
 	}
-	// Copying marks the nodes of the trees, so it excludes lookups as a change
-	// does.
+	// Copying marks the nodes of the trees, so it excludes lookups as a change does.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s = c.snapshot.Load(); s.revision != c.core.revision {

@@ -48,19 +48,17 @@ func (r ring) after(revision, newest uint64, dst []Change) ([]Change, bool) {
 	return dst, true
 }
 
-// Since returns the changes behind a revision, in their order: one for each
-// revision, at most as many as fit into dst, whose contents are replaced. It is
-// false when so much has changed since that they are not all held any more; who
-// follows must then begin again with a [Snapshot] that is not older than
-// [Cache.Revision].
+// Since returns the changes behind a revision, in their order: one for each revision, at most as
+// many as fit into dst, whose contents are replaced. It is false when so much has changed since
+// that they are not all held any more; who follows must then begin again with a [Snapshot] that is
+// not older than [Cache.Revision].
 func (c *Cache) Since(revision uint64, dst []Change) ([]Change, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.core.recent.after(revision, c.core.revision, dst)
 }
 
-// Changed returns a channel that is closed once there is a change behind the
-// revision.
+// Changed returns a channel that is closed once there is a change behind the revision.
 func (c *Cache) Changed(revision uint64) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,9 +2,8 @@ package ipcache
 
 import "github.com/tidwall/btree"
 
-// Op is one change of the claims: Old is withdrawn and New is made, in one
-// step. Either may be nil. What counts of Old is whose claim it is, not what it
-// said.
+// Op is one change of the claims: Old is withdrawn and New is made, in one step. Either may be nil.
+// What counts of Old is whose claim it is, not what it said.
 type Op struct {
 	Old, New *Entry
 }
@@ -18,8 +17,7 @@ type contest struct {
 	conflict bool
 }
 
-// core is the pure part: claims in, winners out. It has neither a lock nor a
-// clock.
+// core is the pure part: claims in, winners out. It has neither a lock nor a clock.
 type core struct {
 	winners  *btree.BTreeG[*Entry]
 	contests *btree.BTreeG[contest]
@@ -191,8 +189,7 @@ func (c *core) updateWinner(at contest) (winner *Entry, conflict bool) {
 	return winner, was || at.conflict
 }
 
-// replaceOnly is update for the usual case: the winner is alone, and stays,
-// goes or is made again.
+// replaceOnly is update for the usual case: the winner is alone, and stays, goes or is made again.
 func (c *core) replaceOnly(p place, winner, old, add *Entry) {
 	switch {
 	case add != nil && !add.equal(winner):

@@ -42,8 +42,7 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Cluster is who makes a claim. There is one for each cluster, shared by its
-// entries.
+// Cluster is who makes a claim. There is one for each cluster, shared by its entries.
 type Cluster struct {
 	Name string
 	ID   uint32
@@ -70,9 +69,8 @@ type Spec struct {
 	Ports         []wire.NamedPort
 }
 
-// Entry is one claim of one cluster on one prefix. It is immutable, and small:
-// there may be a million. (It must have no method Copy or IsoCopy: the B-tree
-// would call it.)
+// Entry is one claim of one cluster on one prefix. It is immutable, and small: there may be a
+// million. (It must have no method Copy or IsoCopy: the B-tree would call it.)
 type Entry struct {
 	at        address // with host bits
 	host      address // zero for none
@@ -227,6 +225,5 @@ const (
 	costPort  = 48
 )
 
-// Cost is how many bytes the entry takes in memory, with its places in the cache,
-// about.
+// Cost is how many bytes the entry takes in memory, with its places in the cache, about.
 func (e *Entry) Cost() int { return costEntry + len(e.name) + costPort*len(e.Ports()) }

@@ -15,8 +15,7 @@ func TestTheEntryStaysSmall(t *testing.T) {
 	}
 }
 
-// TestTreesDoNotCopyItems: the B-tree calls such methods on each item of a node
-// that it copies.
+// TestTreesDoNotCopyItems: the B-tree calls such methods on each item of a node that it copies.
 func TestTreesDoNotCopyItems(t *testing.T) {
 	t.Parallel()
 	for _, item := range []any{&Entry{}, contest{}} {

@@ -117,8 +117,7 @@ var differences = map[string]map[int][]string{
 		2: nil,
 		3: {"Delete prefix=10.0.0.1/32 old=none new=131172/clustermesh oldHost=192.168.2.1 newHost=<nil> key=0"},
 	},
-	// design.md §1.2: a mesh entry displaced by a local one
-	// comes back when the local one goes.
+	// design.md §1.2: a mesh entry displaced by a local one comes back when the local one goes.
 	"clustermesh entry is displaced by local CRD and is not restored": {
 		2: {"Upsert prefix=10.0.0.1/32 old=70000/custom-resource new=131172/clustermesh oldHost=192.168.1.1 newHost=192.168.2.1 key=0"},
 	},

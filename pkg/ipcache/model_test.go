@@ -138,8 +138,7 @@ func (c *Cache) LookupPrefix(p netip.Prefix) *Entry {
 	return e
 }
 
-// Conflicts is the number of prefixes that more than one cluster claims, for the
-// tests.
+// Conflicts is the number of prefixes that more than one cluster claims, for the tests.
 func (s *Snapshot) Conflicts() (n int) {
 	for range s.Contested() {
 		n++

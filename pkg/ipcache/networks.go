@@ -20,8 +20,7 @@ type Own struct {
 
 // Rules say which claims of remote clusters count.
 type Rules struct {
-	// Own are networks of the own cluster, beside the pod networks that its nodes
-	// announce.
+	// Own are networks of the own cluster, beside the pod networks that its nodes announce.
 	Own []Own
 	// Enforce: what breaks a rule does not count. Otherwise that is so of claims
 	// inside the own networks alone, and all others are only noted.
@@ -139,8 +138,7 @@ func (n *networks) inOwn(p place) Breach {
 	return Breach{}
 }
 
-// lookup finds the longest network that a place is in; a single address is found
-// faster.
+// lookup finds the longest network that a place is in; a single address is found faster.
 func lookup[V any](t *bart.Table[V], p place) (V, bool) {
 	if p.host() {
 		return t.Lookup(p.at.unpack())

@@ -118,8 +118,7 @@ func (c *core) proceed(r *review, units int) (left int, done bool) {
 	return max(units-len(again)-reviewCost, 0), done
 }
 
-// claimsFrom calls visit with the claims that count, in the order of their places,
-// from one on.
+// claimsFrom calls visit with the claims that count, in the order of their places, from one on.
 func (c *core) claimsFrom(from *Entry, visit func(*Entry) bool) {
 	c.winners.Ascend(from, func(winner *Entry) bool {
 		p := winner.place()

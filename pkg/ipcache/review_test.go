@@ -49,9 +49,8 @@ func TestWhoChangesNetworksJudgesAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForTheReviewsOfOthers: a change of the own networks is judged at once
-// and in full, one of a remote's soon, whatever another one has asked for; and Run ends
-// all of it.
+// TestNobodyWaitsForTheReviewsOfOthers: a change of the own networks is judged at once and in full,
+// one of a remote's soon, whatever another one has asked for; and Run ends all of it.
 func TestNobodyWaitsForTheReviewsOfOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test-all")

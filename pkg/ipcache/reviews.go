@@ -38,10 +38,9 @@ const (
 	reviewCost = 8
 )
 
-// reviews are what is to be judged again. A cluster can ask for that as often as it
-// changes its networks, and for much each time, so each has a line of its own: they
-// are served in rotation, the own cluster before all others. What lies within
-// something that is asked for too is done with it.
+// reviews are what is to be judged again. A cluster can ask for that as often as it changes its
+// networks, and for much each time, so each has a line of its own: they are served in rotation, the
+// own cluster before all others. What lies within something that is asked for too is done with it.
 type reviews struct {
 	own    line
 	lines  []*line // of the remote clusters that have some, the next one first

@@ -6,10 +6,9 @@ import (
 	"github.com/gaissmai/bart"
 )
 
-// routes are the winners, found by address. Nearly all are claims on a single
-// address: those are plain maps, which answer in a third of the time that a
-// trie of a million addresses takes. Shorter prefixes, of which there are a few
-// for each node, are a routing table.
+// routes are the winners, found by address. Nearly all are claims on a single address: those are
+// plain maps, which answer in a third of the time that a trie of a million addresses takes. Shorter
+// prefixes, of which there are a few for each node, are a routing table.
 type routes struct {
 	four    map[uint32]*Entry // apart from the others: half the size
 	six     map[address]*Entry
@@ -72,8 +71,7 @@ func (r *routes) longest(a netip.Addr) *Entry {
 	return e
 }
 
-// covering calls visit with the winner of every prefix that covers the address,
-// the longest first.
+// covering calls visit with the winner of every prefix that covers the address, the longest first.
 func (r *routes) covering(a netip.Addr, visit func(place, *Entry)) {
 	at := pack(a)
 	if e := r.host(at); e != nil {

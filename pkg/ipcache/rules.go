@@ -6,8 +6,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// Rule names what decided between two claims on one prefix, or which rule a claim
-// breaks.
+// Rule names what decided between two claims on one prefix, or which rule a claim breaks.
 type Rule uint8
 
 // The rules that decide between two claims, in the order in which they are asked.
@@ -70,8 +69,7 @@ func (e *Entry) Lost(winner *Entry) Rule {
 	return rule
 }
 
-// Weakness says in words by which rule a claim is weaker than another one to
-// the same prefix.
+// Weakness says in words by which rule a claim is weaker than another one to the same prefix.
 func (e *Entry) Weakness(strong *Entry) string {
 	switch e.Lost(strong) {
 	case RuleSource:

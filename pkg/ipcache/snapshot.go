@@ -43,9 +43,8 @@ func (s *Snapshot) Claims(winner *Entry) int {
 	return 1
 }
 
-// From iterates over the winners behind the prefix, in the order of addresses,
-// IPv4 first, and of lengths, shorter first. The zero prefix means from the
-// start.
+// From iterates over the winners behind the prefix, in the order of addresses, IPv4 first, and of
+// lengths, shorter first. The zero prefix means from the start.
 func (s *Snapshot) From(after netip.Prefix) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		if !after.IsValid() {
@@ -59,8 +58,7 @@ func (s *Snapshot) From(after netip.Prefix) iter.Seq[*Entry] {
 	}
 }
 
-// Contested iterates over the prefixes that more than one cluster claims, in
-// the order of From.
+// Contested iterates over the prefixes that more than one cluster claims, in the order of From.
 func (s *Snapshot) Contested() iter.Seq[netip.Prefix] {
 	return func(yield func(netip.Prefix) bool) {
 		s.contests.Scan(func(c contest) bool { return !c.conflict || yield(c.place.prefix()) })

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// TestSnapshotsAreSharedAndYoung: one snapshot serves everyone for 10 ms, and
-// as long as nothing changes; a reader never gets an older one, also when the
-// writer is idle.
+// TestSnapshotsAreSharedAndYoung: one snapshot serves everyone for 10 ms, and as long as nothing
+// changes; a reader never gets an older one, also when the writer is idle.
 func TestSnapshotsAreSharedAndYoung(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

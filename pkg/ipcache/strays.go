@@ -118,9 +118,8 @@ func (s *strays) covering(a address, visit func(place)) {
 	}
 }
 
-// Tallies counts the claims that break a rule, by cluster and rule, sorted.
-// revision grows with every change of them; when it is that of known, nothing has
-// changed, and nothing is returned.
+// Tallies counts the claims that break a rule, by cluster and rule, sorted. revision grows with
+// every change of them; when it is that of known, nothing has changed, and nothing is returned.
 func (c *Cache) Tallies(known uint64) (tallies []Tally, revision uint64) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -6,8 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSelectionIsARange: what is selected is what the range holds that etcd is
-// asked for.
+// TestSelectionIsARange: what is selected is what the range holds that etcd is asked for.
 func TestSelectionIsARange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

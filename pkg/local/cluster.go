@@ -26,8 +26,7 @@ type Cluster struct {
 	reports reports
 }
 
-// New returns an empty description. It fails when the database has its tables
-// already.
+// New returns an empty description. It fails when the database has its tables already.
 func New(db *statedb.DB) (*Cluster, error) {
 	c := &Cluster{db: db, all: make(map[string]kind)}
 	var errs [9]error

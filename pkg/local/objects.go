@@ -106,8 +106,7 @@ func (o *Objects[T, P]) Listed() {
 	o.done(txn)
 }
 
-// WaitListed waits until all objects that were there at the start are in the
-// table, or for ctx.
+// WaitListed waits until all objects that were there at the start are in the table, or for ctx.
 func (o *Objects[T, P]) WaitListed(ctx context.Context) error {
 	listed, changed := o.table.Initialized(o.db.ReadTxn())
 	return wait(ctx, listed, changed)

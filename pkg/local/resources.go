@@ -56,8 +56,7 @@ type CiliumEndpoint struct {
 	Status            CiliumEndpointStatus `json:"status"`
 }
 
-// CiliumEndpointStatus is the part of a [CiliumEndpoint] that other clusters
-// read.
+// CiliumEndpointStatus is the part of a [CiliumEndpoint] that other clusters read.
 type CiliumEndpointStatus struct {
 	ID       int64 `json:"id"` // of the endpoint on its node; 0 is none
 	Identity *struct {

@@ -14,18 +14,16 @@ func (c *Cluster) Refuse(lines []string) {
 	c.reports.refused = lines
 }
 
-// Doubt notes that what the source lists first may lack what was there: only
-// after [Cluster.Whole] may be withdrawn what is not in the tables. A source that
-// never doubts is whole when its tables are listed. It is called before the
-// source runs.
+// Doubt notes that what the source lists first may lack what was there: only after [Cluster.Whole]
+// may be withdrawn what is not in the tables. A source that never doubts is whole when its tables
+// are listed. It is called before the source runs.
 func (c *Cluster) Doubt() {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
 	c.reports.whole = make(chan struct{})
 }
 
-// Whole ends the doubt, once all that was there is in the tables. It may be called
-// again.
+// Whole ends the doubt, once all that was there is in the tables. It may be called again.
 func (c *Cluster) Whole() {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
@@ -49,8 +47,7 @@ func (c *Cluster) WaitWhole(ctx context.Context) error {
 	return wait(ctx, whole, becomesWhole)
 }
 
-// Refused is what the source noted last that cannot be used. The slice is not to be
-// changed.
+// Refused is what the source noted last that cannot be used. The slice is not to be changed.
 func (c *Cluster) Refused() []string {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()

@@ -50,11 +50,9 @@ type Config struct {
 	ClusterName          string
 	ClusterID            uint32
 	MaxConnectedClusters uint32
-	// SyncTimeout is how long readiness waits for clusters that do not answer; 0 means one
-	// minute.
+	// SyncTimeout is how long readiness waits for clusters that do not answer; 0 means one minute.
 	SyncTimeout time.Duration
-	// CacheTTL is how long a cluster's service backends are used without contact; 0 is for
-	// ever.
+	// CacheTTL is how long a cluster's service backends are used without contact; 0 is for ever.
 	CacheTTL time.Duration
 	// Policy is what becomes of the service backends of clusters that go quiet; nil means
 	// [disconnect.DefaultPolicy].

@@ -129,8 +129,7 @@ func TestTheClaimPolicy(t *testing.T) {
 	w.distinct()
 }
 
-// distinct looks at all that our own etcd ever had: no two configurations have had one
-// ID.
+// distinct looks at all that our own etcd ever had: no two configurations have had one ID.
 func (w *world) distinct() {
 	w.t.Helper()
 	w.marked()

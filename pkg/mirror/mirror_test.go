@@ -16,9 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestTheCacheIsWhatTheRemotesHave: key for key and byte for byte, from the first
-// copy on, through changes, and until a cluster's file is gone. One change of a
-// remote costs one write.
+// TestTheCacheIsWhatTheRemotesHave: key for key and byte for byte, from the first copy on, through
+// changes, and until a cluster's file is gone. One change of a remote costs one write.
 func TestTheCacheIsWhatTheRemotesHave(t *testing.T) {
 	t.Parallel()
 	w, a, m := copying(t)

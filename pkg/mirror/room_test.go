@@ -166,9 +166,8 @@ mesh_agent_mirror_own_etcd_quota_bytes `+strconv.Itoa(quota)+"\n"), shown, "mesh
 	w.equal(a, b)
 }
 
-// TestARemotesChurnLeavesOthersAlone: one writes much more than its rate, and has more
-// keys than its budget; what another one writes is copied beside it, and no more of the
-// first than its share.
+// TestARemotesChurnLeavesOthersAlone: one writes much more than its rate, and has more keys than
+// its budget; what another one writes is copied beside it, and no more of the first than its share.
 func TestARemotesChurnLeavesOthersAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test-all")

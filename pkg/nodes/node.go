@@ -1,11 +1,10 @@
 // Package nodes keeps the nodes of every cluster in one table, and says which
 // addresses and networks each node stands for.
 //
-// A [Node] is the compact, immutable form of what a cluster publishes about one
-// of its machines (wire.md §1.2). [Nodes] owns the table: the wiring hands it
-// batches of changes, each batch becomes one write transaction, and what was
-// applied before and comes again writes nothing. [Node.Claims] is the pure rule
-// of wire.md §4.3, from which the wiring feeds the IP cache.
+// A [Node] is the compact, immutable form of what a cluster publishes about one of its machines
+// (wire.md §1.2). [Nodes] owns the table: the wiring hands it batches of changes, each batch
+// becomes one write transaction, and what was applied before and comes again writes nothing.
+// [Node.Claims] is the pure rule of wire.md §4.3, from which the wiring feeds the IP cache.
 //
 // Concurrency: Apply may be called by several goroutines, transactions queue.
 // Readers take snapshots of the table and never wait. Nothing here can fail: a
@@ -155,8 +154,7 @@ const (
 	costLabel   = 64 // beside its text
 )
 
-// Cost is how many bytes a node takes in memory, with what follows from it in the
-// tables, about.
+// Cost is how many bytes a node takes in memory, with what follows from it in the tables, about.
 func (n *Node) Cost() int {
 	cost := costNode + costAddress*(len(n.Addresses)+len(n.HealthIPs)+len(n.IngressIPs)) + costNetwork*len(n.PodCIDRs)
 	for _, texts := range []map[string]string{n.Labels, n.Annotations} {

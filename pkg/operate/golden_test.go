@@ -90,8 +90,7 @@ func TestGoldenServiceExportsInEtcd(t *testing.T) {
 	}
 }
 
-// The cluster configuration is that of a cluster whose operator writes to its
-// kvstore.
+// The cluster configuration is that of a cluster whose operator writes to its kvstore.
 func TestGoldenClusterConfigInEtcd(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, "cluster3")

@@ -16,9 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
-// TestACiliumIdentityWhoseNumberAnAgentGaveAway is not published in the place of
-// that, neither at the start nor when it comes or goes, and this is shown; all
-// others are published.
+// TestACiliumIdentityWhoseNumberAnAgentGaveAway is not published in the place of that, neither at
+// the start nor when it comes or goes, and this is shown; all others are published.
 func TestACiliumIdentityWhoseNumberAnAgentGaveAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

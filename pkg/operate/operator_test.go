@@ -94,8 +94,7 @@ func TestWhatAnOperatorPublishes(t *testing.T) {
 	})
 }
 
-// TestAnotherOperatorTakesOver: within the lease, and without a gap: no key is
-// ever deleted.
+// TestAnotherOperatorTakesOver: within the lease, and without a gap: no key is ever deleted.
 func TestAnotherOperatorTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

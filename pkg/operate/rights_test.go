@@ -16,10 +16,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// table is what each role may do with each range of the etcd of the cluster east: r
-// reads, rw reads and writes, - neither; r+ reads the whole range and writes some of
-// its keys, which have lines of their own, but never all of them. What ends in a slash
-// is a prefix, anything else one key.
+// table is what each role may do with each range of the etcd of the cluster east: r reads, rw reads
+// and writes, - neither; r+ reads the whole range and writes some of its keys, which have lines of
+// their own, but never all of them. What ends in a slash is a prefix, anything else one key.
 const table = `
 range                                          node operator mirror remote local
 cilium/.heartbeat                              r    rw       r      r      r
@@ -118,8 +117,7 @@ func TestEachRoleHasItsRangesAlone(t *testing.T) {
 	})
 }
 
-// caller is a user, with this project's client, and with etcd's where ours asks
-// less.
+// caller is a user, with this project's client, and with etcd's where ours asks less.
 type caller struct {
 	*etcd.Session
 	raw *clientv3.Client

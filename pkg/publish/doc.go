@@ -1,17 +1,15 @@
 // Package publish translates what the own cluster says of itself
 // ([local.Cluster]) into what other clusters read, and keeps the two together.
 //
-// [Service], [EndpointSlice], [ServiceExport], [Node] and [CiliumNode] are pure
-// functions from objects to values, by the rules of spec wire.md §1.2 to §1.5;
-// [Exported] says which services are published. [Services], [Nodes], [Pods],
-// [Endpoints] and [Identities] follow the tables and say of each name what is to be published,
-// to a [Target]. [View] does the same for our own view: which backends of its own
-// cluster the merge of services knows.
+// [Service], [EndpointSlice], [ServiceExport], [Node] and [CiliumNode] are pure functions from
+// objects to values, by the rules of spec wire.md §1.2 to §1.5; [Exported] says which services are
+// published. [Services], [Nodes], [Pods], [Endpoints] and [Identities] follow the tables and say of
+// each name what is to be published, to a [Target]. [View] does the same for our own view: which
+// backends of its own cluster the merge of services knows.
 //
-// Nothing is said before the source has listed everything, and nothing is complete
-// before it does not doubt that ([local.Cluster.IsWhole]), so that a restart
-// withdraws nothing. What vanishes, or does not qualify any more, is withdrawn at
-// once.
+// Nothing is said before the source has listed everything, and nothing is complete before it does
+// not doubt that ([local.Cluster.IsWhole]), so that a restart withdraws nothing. What vanishes, or
+// does not qualify any more, is withdrawn at once.
 //
 // Concurrency: each Run is one goroutine, but that of Pods, which has one more
 // for each pod that waits for its identity. They may run side by side.

@@ -75,8 +75,7 @@ type followed[T any, P local.Object[T]] struct {
 	touches touches[P]
 }
 
-// tableOf returns a table to follow. Without touches a change touches the name of the
-// object.
+// tableOf returns a table to follow. Without touches a change touches the name of the object.
 func tableOf[T any, P local.Object[T]](objects *local.Objects[T, P], touches touches[P]) table {
 	if touches == nil {
 		touches = func(_ statedb.ReadTxn, o P, _ bool, t touch) { t(local.Name(o)) }

@@ -26,9 +26,8 @@ type IdentitiesParams struct {
 	Log *slog.Logger
 }
 
-// Identities publishes the identities that Cilium keeps as objects of Kubernetes,
-// with their numbers (spec wire.md §1.6). Those of pods in a namespace that is not
-// global are withheld.
+// Identities publishes the identities that Cilium keeps as objects of Kubernetes, with their
+// numbers (spec wire.md §1.6). Those of pods in a namespace that is not global are withheld.
 type Identities struct {
 	IdentitiesParams
 	cluster *local.Cluster
@@ -67,9 +66,8 @@ func (i *Identities) Run(ctx context.Context) error {
 	return follow(ctx, i.cluster, tables, i.apply, i.To.Complete)
 }
 
-// apply brings the identities of these names up to date. Those that cannot be
-// published get one warning together: they may be very many, after a change of
-// the cluster's ID.
+// apply brings the identities of these names up to date. Those that cannot be published get one
+// warning together: they may be very many, after a change of the cluster's ID.
 func (i *Identities) apply(txn statedb.ReadTxn, names []string) {
 	var first error
 	skipped := 0

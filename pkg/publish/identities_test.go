@@ -13,8 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// identitiesAt runs the publishing of identities. Namespaces are global unless
-// they say otherwise.
+// identitiesAt runs the publishing of identities. Namespaces are global unless they say otherwise.
 func identitiesAt(w *world, own wire.ClusterInfo, log *slog.Logger) *target {
 	to := newTarget()
 	w.start(NewIdentities(w.cluster, own, IdentitiesParams{DefaultGlobalNamespace: true, To: to, Log: log}).Run)

@@ -43,8 +43,7 @@ func (g groups) set(name, group string) (before string) {
 	return before
 }
 
-// members knows which slices belong to which service. The names are
-// "namespace/name".
+// members knows which slices belong to which service. The names are "namespace/name".
 type members struct {
 	cluster *local.Cluster
 	slices  groups
@@ -61,8 +60,7 @@ func serviceOf(slice *discoveryv1.EndpointSlice) string {
 	return slice.Namespace + "/" + service
 }
 
-// take notes a change of a slice. It touches its service, and the one that it
-// belonged to before.
+// take notes a change of a slice. It touches its service, and the one that it belonged to before.
 func (m *members) take(_ statedb.ReadTxn, slice *discoveryv1.EndpointSlice, deleted bool, t touch) {
 	now := serviceOf(slice)
 	if deleted {
@@ -86,8 +84,7 @@ func (m *members) of(txn statedb.ReadTxn, service string) (out []*discoveryv1.En
 	return out
 }
 
-// namespaceOf is the namespace of what has this name; nil when nothing is known
-// of it.
+// namespaceOf is the namespace of what has this name; nil when nothing is known of it.
 func namespaceOf(txn statedb.ReadTxn, cluster *local.Cluster, name string) *corev1.Namespace {
 	namespace, _, _ := strings.Cut(name, "/")
 	one, _ := cluster.Namespaces.Get(txn, namespace)

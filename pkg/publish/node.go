@@ -14,8 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// The annotations of a [local.CiliumNode] with its WireGuard key, the current
-// and the older one.
+// The annotations of a [local.CiliumNode] with its WireGuard key, the current and the older one.
 const (
 	annotationWireguard      = "network.cilium.io/wg-pub-key"
 	annotationWireguardAlias = "io.cilium.network.wg-pub-key"
@@ -41,9 +40,8 @@ func Node(cluster wire.ClusterInfo, node *corev1.Node) (*wire.Node, error) {
 	return out, nil
 }
 
-// CiliumNode is what the cluster publishes of a machine that runs Cilium (spec
-// wire.md §1.2). The error is for networks or addresses that cannot be read. The
-// maps are shared with the node.
+// CiliumNode is what the cluster publishes of a machine that runs Cilium (spec wire.md §1.2). The
+// error is for networks or addresses that cannot be read. The maps are shared with the node.
 func CiliumNode(cluster wire.ClusterInfo, node *local.CiliumNode) (*wire.Node, error) {
 	out := newNode(cluster, wire.SourceCustomResource, node.Name, node.Labels, node.Annotations)
 	out.BootID = node.Spec.BootID

@@ -106,9 +106,8 @@ func (n *Nodes) value(txn statedb.ReadTxn, name string) (*wire.Node, error) {
 	return nil, nil
 }
 
-// view adds what becomes of a node in the view, nil for one that is gone. What comes
-// from a weaker source than before could not replace that (spec wire.md §4.1): it
-// takes its place.
+// view adds what becomes of a node in the view, nil for one that is gone. What comes from a weaker
+// source than before could not replace that (spec wire.md §4.1): it takes its place.
 func (n *Nodes) view(name string, now *nodes.Node, changes []store.Change[nodes.Node]) []store.Change[nodes.Node] {
 	if n.View == nil {
 		return changes

@@ -26,8 +26,7 @@ const (
 	labelsOfCilium       = "io.cilium.k8s."
 )
 
-// wantedPod is what follows from the objects of one pod that is to be published.
-// It is immutable.
+// wantedPod is what follows from the objects of one pod that is to be published. It is immutable.
 type wantedPod struct {
 	uid     types.UID
 	created time.Time
@@ -199,8 +198,7 @@ func hostOf(ip netip.Addr, hosts []string) (first netip.Addr) {
 	return first
 }
 
-// addNamedPort adds a port, unless a reader would leave it out or another one has
-// the name.
+// addNamedPort adds a port, unless a reader would leave it out or another one has the name.
 func addNamedPort(to []wire.NamedPort, name, protocol string, number int32) []wire.NamedPort {
 	protocol = strings.ToUpper(cmp.Or(protocol, string(corev1.ProtocolTCP)))
 	taken := slices.ContainsFunc(to, func(p wire.NamedPort) bool { return p.Name == name })

@@ -110,8 +110,7 @@ func (m *podModel) end(t *rapid.T, name string, well bool) {
 	m.apply(t, m.core.allocated(name, job.reference, id(job.text)))
 }
 
-// Each of the pods with an address that has an identity claims it, and the first
-// one has it.
+// Each of the pods with an address that has an identity claims it, and the first one has it.
 func (m *podModel) check(t *rapid.T) {
 	if !maps.Equal(m.published, m.core.published) {
 		t.Fatalf("got %v, published %v", m.published, m.core.published)
@@ -237,9 +236,8 @@ func TestTheOldIdentityStaysUntilThereIsTheNewOne(t *testing.T) {
 	}
 }
 
-// TestLabelsGetAnotherNumber: the pods that have the earlier one are published with
-// the other, and so is one that is given the earlier one after that. Back and forth
-// comes to an end.
+// TestLabelsGetAnotherNumber: the pods that have the earlier one are published with the other, and
+// so is one that is given the earlier one after that. Back and forth comes to an end.
 func TestLabelsGetAnotherNumber(t *testing.T) {
 	t.Parallel()
 	c := newPodCore()

@@ -56,8 +56,7 @@ type Pods struct {
 	core    *podCore
 	working map[string]*work
 	failed  map[string]bool // pods whose last try to get an identity failed
-	// starting are the pods that were there at the start and whose first try is
-	// not over.
+	// starting are the pods that were there at the start and whose first try is not over.
 	starting map[string]struct{}
 	whole    bool // all that were there at the start are known
 	complete bool // and had their try
@@ -172,8 +171,7 @@ func (p *Pods) attend(ctx context.Context, name string) {
 	p.workers.Go(func() { p.work(ctx, name, w) })
 }
 
-// completeStart completes the target when all pods of the start have had their try; mu
-// is held.
+// completeStart completes the target when all pods of the start have had their try; mu is held.
 func (p *Pods) completeStart() {
 	if p.complete || !p.whole {
 		return
@@ -212,8 +210,7 @@ func (p *Pods) work(ctx context.Context, name string, w *work) {
 	}
 }
 
-// next is the next thing to do for a pod, with the context for it; false when the
-// work is over.
+// next is the next thing to do for a pod, with the context for it; false when the work is over.
 func (p *Pods) next(ctx context.Context, name string, w *work) (podJob, context.Context, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

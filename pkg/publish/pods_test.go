@@ -260,8 +260,7 @@ func TestAPodThatGetsNoIdentityIsShownAndNotWaitedFor(t *testing.T) {
 	n.expectFailed(t)
 }
 
-// What is not needed any more is not waited for, and what comes of it all the
-// same is given back.
+// What is not needed any more is not waited for, and what comes of it all the same is given back.
 func TestLabelsThatChangeWhileAnIdentityIsMade(t *testing.T) {
 	t.Parallel()
 	n := newNode1(t)

@@ -50,8 +50,7 @@ func ServiceExport(cluster wire.ClusterInfo, export *local.ServiceExport, svc *c
 	return out
 }
 
-// exportOf is what the cluster publishes of the export of this name; nil for
-// nothing.
+// exportOf is what the cluster publishes of the export of this name; nil for nothing.
 func exportOf(txn statedb.ReadTxn, from *local.Cluster, own wire.ClusterInfo, name string, defaultGlobal bool) *wire.ServiceExport {
 	export, marked := from.ServiceExports.Get(txn, name)
 	svc, found := from.Services.Get(txn, name)

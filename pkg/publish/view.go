@@ -19,8 +19,7 @@ import (
 // exported or not, with everything that is known of their backends and with the affinity of
 // their annotations (spec wire.md §4.4); on request also its exports through the MCS API.
 type View struct {
-	// Exports: there is no kvstore from which the view has our own exports. It is set
-	// before Run.
+	// Exports: there is no kvstore from which the view has our own exports. It is set before Run.
 	Exports bool
 
 	cluster       *local.Cluster
@@ -33,8 +32,7 @@ type View struct {
 	refusals // affinities that nobody knows, by service
 }
 
-// NewView returns what fills the view. Nobody else may tell it of services of our
-// own cluster.
+// NewView returns what fills the view. Nobody else may tell it of services of our own cluster.
 func NewView(cluster *local.Cluster, own wire.ClusterInfo, defaultGlobalNamespace bool, to *services.Services, log *slog.Logger) *View {
 	return &View{
 		cluster: cluster, own: own, defaultGlobal: defaultGlobalNamespace, to: to, log: cmp.Or(log, slog.New(slog.DiscardHandler)),
@@ -75,8 +73,7 @@ func (v *View) change(txn statedb.ReadTxn, name string) store.Change[services.Se
 	return store.Change[services.Service]{Name: name, New: v.service(txn, name, svc)}
 }
 
-// exports is what became of the exports of these names: what other clusters would
-// read of them.
+// exports is what became of the exports of these names: what other clusters would read of them.
 func (v *View) exports(txn statedb.ReadTxn, names []string) []store.Change[services.Export] {
 	changes := make([]store.Change[services.Export], 0, len(names))
 	for _, name := range names {

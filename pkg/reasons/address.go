@@ -152,8 +152,7 @@ func unreported(all []ipcache.Unreported) []Step {
 	return steps
 }
 
-// refusals are the steps about keys for the address itself whose values are
-// refused.
+// refusals are the steps about keys for the address itself whose values are refused.
 func (v *View) refusals(addr netip.Addr) []Step {
 	var steps []Step
 	for _, cluster := range v.names() {

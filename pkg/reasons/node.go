@@ -11,8 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Node explains what is known of a node, and whether its addresses count as its
-// own.
+// Node explains what is known of a node, and whether its addresses count as its own.
 func Node(v *View, cluster, name string) Explanation {
 	x := Explanation{Steps: []Step{}}
 	at, now := v.asOf(cluster, wire.Nodes)

@@ -11,11 +11,10 @@
 //
 // # Design
 //
-// An explanation asks the rules of the packages that own them, and adds which key
-// was read, at which revision, and when at the latest: a store.Set knows the
-// revision of each key, and its follower when its latest revisions came. What is
-// not there is explained as well; that a cluster does not have something is said
-// only of a cluster that is known as of now.
+// An explanation asks the rules of the packages that own them, and adds which key was read, at
+// which revision, and when at the latest: a store.Set knows the revision of each key, and its
+// follower when its latest revisions came. What is not there is explained as well; that a cluster
+// does not have something is said only of a cluster that is known as of now.
 package reasons
 
 import (
@@ -64,8 +63,7 @@ type Key struct {
 	Refused  string     `json:"refused,omitempty" doc:"Why the value is refused."`
 }
 
-// View is what is looked at: tables of one moment, and what was said of the
-// clusters before it.
+// View is what is looked at: tables of one moment, and what was said of the clusters before it.
 type View struct {
 	*clustermesh.Tables
 	Txn       statedb.ReadTxn

@@ -100,8 +100,7 @@ func disagreeing(v *View, namespace, name string) map[string]*services.Export {
 	return by
 }
 
-// part is what a cluster brings, also to a service that is none for want of
-// clusters that share it.
+// part is what a cluster brings, also to a service that is none for want of clusters that share it.
 func (s *serviceChain) part(cluster string) *services.Service {
 	if s.global != nil {
 		return s.global.Part(cluster)

@@ -1,7 +1,6 @@
-// Package register makes a node a member of its cluster's kvstore, as an agent in
-// Cilium's kvstore mode does: the node itself, and the addresses of its pods with
-// their identities, which it allocates. What it wrote is kept alive, put back when
-// it is lost, and ends with the node's lease.
+// Package register makes a node a member of its cluster's kvstore, as an agent in Cilium's kvstore
+// mode does: the node itself, and the addresses of its pods with their identities, which it
+// allocates. What it wrote is kept alive, put back when it is lost, and ends with the node's lease.
 //
 // Concurrency: [Node.Run] owns every goroutine.
 package register
@@ -28,8 +27,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// How often what this node has written is looked at although nothing was heard of
-// it (wire.md §5).
+// How often what this node has written is looked at although nothing was heard of it (wire.md §5).
 const (
 	nodeReassert    = 30 * time.Minute
 	addressReassert = 5 * time.Minute
@@ -132,8 +130,7 @@ func (n *Node) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// allocator makes what gives identities to the node's pods, and what keeps their
-// references.
+// allocator makes what gives identities to the node's pods, and what keeps their references.
 func (n *Node) allocator(ctx context.Context) (*allocator.Allocator, *modes.Backend, error) {
 	suffix, err := n.suffix(ctx)
 	if err != nil {

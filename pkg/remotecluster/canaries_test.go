@@ -13,8 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// The recorded canaries: each registered family starts once, whatever comes
-// afterwards.
+// The recorded canaries: each registered family starts once, whatever comes afterwards.
 func TestGoldenCanaries(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/golden/watch_traces.json")

@@ -26,8 +26,7 @@ type Client interface {
 	kvstore.Client
 	// Run watches over the session and returns why it is over.
 	Run(ctx context.Context, onProbe func(kvstore.Probe)) error
-	// BootstrapComplete tells it that the first sync is over (kvstore.md §1,
-	// bootstrapQps).
+	// BootstrapComplete tells it that the first sync is over (kvstore.md §1, bootstrapQps).
 	BootstrapComplete()
 }
 
@@ -84,8 +83,7 @@ type Params struct {
 	// Stretch lengthens the pauses between attempts by the size of the own cluster
 	// ([etcd.Options.Stretch]); nil does not.
 	Stretch func(time.Duration) time.Duration
-	// CacheTTL is how long the cluster's service backends are used without
-	// contact; 0 is for ever.
+	// CacheTTL is how long the cluster's service backends are used without contact; 0 is for ever.
 	CacheTTL time.Duration
 	// Changed is called after each change of state, with no lock held by the
 	// caller that Status needs. It must not block.
@@ -158,9 +156,8 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 	}
 }
 
-// Drain withdraws everything the cluster brought and gives its ID back, in
-// this order: nobody may take the ID while entries carry it. The error is that of
-// [Copier].Withdraw, or that of ctx.
+// Drain withdraws everything the cluster brought and gives its ID back, in this order: nobody may
+// take the ID while entries carry it. The error is that of [Copier].Withdraw, or that of ctx.
 func (c *Cluster) Drain(ctx context.Context) error {
 	c.step(removalBegun)
 	for {

@@ -13,8 +13,7 @@ import (
 type Source interface {
 	// Resource names what it brings.
 	Resource() wire.Resource
-	// Run follows the resource until ctx ends or the session cannot serve any
-	// more, and says why.
+	// Run follows the resource until ctx ends or the session cannot serve any more, and says why.
 	Run(ctx context.Context, s store.Session) error
 	// Observe takes the result of a linearizable read on the connection.
 	Observe(p kvstore.Probe)
@@ -30,8 +29,7 @@ type Source interface {
 // Consumer takes what is read of one cluster, such as the view of the mesh. What a
 // mirror does beside that is in [Copier].
 type Consumer interface {
-	// Sources are what is read, in the order in which they are drained. It is called
-	// once.
+	// Sources are what is read, in the order in which they are drained. It is called once.
 	Sources() []Source
 	// SkipOptional tells that the cluster is used without optional resources
 	// ([wire.Description]): how they are makes it neither ready nor less than that.
@@ -46,8 +44,7 @@ type Consumer interface {
 // cluster's configuration.
 type Copier interface {
 	Consumer
-	// Adopt takes each configuration before anything is read as it says. An error ends
-	// the session.
+	// Adopt takes each configuration before anything is read as it says. An error ends the session.
 	Adopt(ctx context.Context, cfg wire.ClusterConfig) error
 	// Disown is called before the cluster's ID is given back, or that of an earlier
 	// process, while its file is there: it comes with another one, or may not be read.

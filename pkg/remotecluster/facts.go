@@ -19,9 +19,8 @@ type rules struct {
 	budget       budget.Budget
 }
 
-// facts are what the parts of a cluster say of themselves at one moment. They move
-// with every batch, so they are asked for when the cluster is judged, instead of
-// being kept.
+// facts are what the parts of a cluster say of themselves at one moment. They move with every
+// batch, so they are asked for when the cluster is judged, instead of being kept.
 type facts struct {
 	// Of the session: zero while none is open.
 	heartbeat     kvstore.HeartbeatStatus
@@ -74,8 +73,7 @@ func (c *configFacts) unreadable() string {
 	return fmt.Sprintf("the value of %s cannot be read as a cluster configuration (%s): %s", c.key, c.Example.Why, CheckWriter)
 }
 
-// pending says what keeps the configuration from being known; empty when it
-// is merely not there.
+// pending says what keeps the configuration from being known; empty when it is merely not there.
 func (c *configFacts) pending() string {
 	switch {
 	case c.Rejected > 0:

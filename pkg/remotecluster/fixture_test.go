@@ -48,8 +48,7 @@ func (x *idTable) Release(name string) {
 	maps.DeleteFunc(x.taken, func(_ uint32, owner string) bool { return owner == name })
 }
 
-// bench is a controller on a kvstore in memory, with two sources that keep
-// nodes and ips as text.
+// bench is a controller on a kvstore in memory, with two sources that keep nodes and ips as text.
 type bench struct {
 	t       *testing.T
 	mem     *memory.Store

@@ -218,8 +218,7 @@ func (j *judgment) attempt() string {
 	return fmt.Sprintf("connecting again after: %v", t.lastError)
 }
 
-// refused says why the present configuration cannot be used, or what has
-// become of it since.
+// refused says why the present configuration cannot be used, or what has become of it since.
 func (j *judgment) refused() reason {
 	t := &j.state
 	code := codes.ConfigurationRefused

@@ -28,8 +28,7 @@ func exportsBench(t *testing.T, change ...func(*Params)) *bench {
 	return b
 }
 
-// withExports is the configuration of a cluster that announces them, or says that
-// it has none.
+// withExports is the configuration of a cluster that announces them, or says that it has none.
 func withExports(yes bool) wire.ClusterConfig {
 	cfg := plain(2)
 	cfg.Capabilities.ServiceExportsEnabled = &yes

@@ -14,8 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// What to do about a cluster that does not say of itself what it should. They follow
-// what is wrong.
+// What to do about a cluster that does not say of itself what it should. They follow what is wrong.
 const (
 	// WhoseEtcd is for a cluster without a configuration.
 	WhoseEtcd = "is this the etcd of that cluster (or of its copies), does the file have the name of that cluster, and " + WriterRuns
@@ -48,8 +47,7 @@ func (j *judgment) progress() reason {
 	return because(codes.Copying, "finishing")
 }
 
-// behind says what a source waits for that is not followed in a session with
-// canaries.
+// behind says what a source waits for that is not followed in a session with canaries.
 func (j *judgment) behind(st *contribution) reason {
 	r := st.resource
 	switch {
@@ -74,8 +72,7 @@ func (j *judgment) behind(st *contribution) reason {
 	return because(codes.Copying, "listing %s: %d so far", r, st.Count)
 }
 
-// problem says what is wrong with a session that serves; without words when
-// nothing is.
+// problem says what is wrong with a session that serves; without words when nothing is.
 func (j *judgment) problem() reason {
 	s := &j.status
 	if j.state.fault.recent(j.now) {

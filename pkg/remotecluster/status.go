@@ -15,8 +15,7 @@ type State string
 
 // The states of a cluster, as interface.md names them.
 const (
-	// Connecting: no session yet, or the one before was lost before the first
-	// complete copy.
+	// Connecting: no session yet, or the one before was lost before the first complete copy.
 	Connecting State = "connecting"
 	// Syncing: a session runs, but not every resource has been listed yet.
 	Syncing State = "syncing"

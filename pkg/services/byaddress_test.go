@@ -32,9 +32,8 @@ func findNames(x *AddressIndex, addr netip.Addr) (names []string) {
 	return names
 }
 
-// TestAddressIndexFindsWhatAWalkFinds changes services at random, with backends
-// that several of them have, that move, and that are withheld, until the index
-// has been made again several times.
+// TestAddressIndexFindsWhatAWalkFinds changes services at random, with backends that several of
+// them have, that move, and that are withheld, until the index has been made again several times.
 func TestAddressIndexFindsWhatAWalkFinds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {

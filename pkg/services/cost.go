@@ -10,8 +10,7 @@ const (
 	costLabel    = 64
 )
 
-// Cost is how many bytes a service takes in memory, with what follows from it in the
-// tables, about.
+// Cost is how many bytes a service takes in memory, with what follows from it in the tables, about.
 func (s *Service) Cost() int {
 	cost := costService + costBackend*len(s.Backends)
 	var last []Port
@@ -29,8 +28,7 @@ func (s *Service) Cost() int {
 	return cost
 }
 
-// Cost is how many bytes a slice takes in memory, with what follows from it in the
-// tables, about.
+// Cost is how many bytes a slice takes in memory, with what follows from it in the tables, about.
 func (s *Slice) Cost() int {
 	cost := costService + costEndpoint*len(s.endpoints) + costPorts(s.ports) + costLabel*len(s.labels)
 	for i := range s.endpoints {
@@ -41,8 +39,7 @@ func (s *Slice) Cost() int {
 	return cost
 }
 
-// Cost is how many bytes an export takes in memory, with what follows from it in the
-// tables, about.
+// Cost is how many bytes an export takes in memory, with what follows from it in the tables, about.
 func (e *Export) Cost() int { return costService + costPorts(e.Ports) }
 
 func costPorts(ports []Port) int {

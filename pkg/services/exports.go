@@ -15,10 +15,9 @@ import (
 // said, as in Kubernetes.
 const DefaultAffinityTimeout = 10800 * time.Second
 
-// Export is what one cluster says of a service that it exports through the MCS API
-// (wire.md §1.5), as far as clusters may disagree on it. It has no part in merging:
-// backends come from services and slices. It is immutable. Cluster, Namespace and
-// Name identify it.
+// Export is what one cluster says of a service that it exports through the MCS API (wire.md §1.5),
+// as far as clusters may disagree on it. It has no part in merging: backends come from services and
+// slices. It is immutable. Cluster, Namespace and Name identify it.
 type Export struct {
 	Cluster         string
 	Namespace, Name string
@@ -66,8 +65,7 @@ func (e *Export) Equal(o *Export) bool {
 		e.Created.Equal(o.Created) && slices.Equal(e.Ports, o.Ports)
 }
 
-// SessionAffinity is the affinity in words, with its timeout: who says the same has
-// the same.
+// SessionAffinity is the affinity in words, with its timeout: who says the same has the same.
 func (e *Export) SessionAffinity() string {
 	if e.Affinity != wire.SessionAffinityClientIP {
 		return e.Affinity
@@ -83,8 +81,7 @@ func SortExports(of []*Export) {
 	})
 }
 
-// AffinitiesDiffer tells whether clusters export one service with different
-// affinities of sessions.
+// AffinitiesDiffer tells whether clusters export one service with different affinities of sessions.
 func AffinitiesDiffer(of []*Export) bool {
 	return slices.ContainsFunc(of, func(e *Export) bool { return e.Affinity != of[0].Affinity || e.Timeout != of[0].Timeout })
 }

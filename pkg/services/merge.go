@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Global is one service as the mesh has it. It is immutable and made by [Merge].
-// It holds the parts and nothing of theirs: what follows from them is derived
-// when it is asked for.
+// Global is one service as the mesh has it. It is immutable and made by [Merge]. It holds the parts
+// and nothing of theirs: what follows from them is derived when it is asked for.
 type Global struct {
 	Namespace, Name string
 	// Parts are what the clusters bring to the service, also those that do not

@@ -65,8 +65,7 @@ func backendText(p *Service, b Backend, selected bool) string {
 	return text
 }
 
-// short leaves of the reasons what a part brings: why it stands by is for a test
-// of its own.
+// short leaves of the reasons what a part brings: why it stands by is for a test of its own.
 func (v *view) short() *view {
 	if v != nil {
 		for i, r := range v.Reasons {

@@ -44,9 +44,8 @@ func naive(parts []*Service) *view {
 	return v
 }
 
-// naiveUse tells who may get traffic: those in full use; where these
-// have nothing usable those that are demoted, too; and where nobody has those
-// that are withdrawn, too.
+// naiveUse tells who may get traffic: those in full use; where these have nothing usable those that
+// are demoted, too; and where nobody has those that are withdrawn, too.
 func naiveUse(parts []*Service) func(*Service) bool {
 	usable := map[BackendUse]bool{}
 	for _, p := range parts {

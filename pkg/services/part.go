@@ -89,8 +89,7 @@ func detailed(entry *Service, of []*Slice) *Service {
 	return &p
 }
 
-// gather is everything that the slices of one service list, sorted by address,
-// one for each.
+// gather is everything that the slices of one service list, sorted by address, one for each.
 func gather(of []*Slice) []Backend {
 	n := 0
 	for _, s := range of {

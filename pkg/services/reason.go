@@ -28,8 +28,7 @@ func (g *Global) Reason(part *Service) string {
 	return text
 }
 
-// useReason says what the use of its cluster's backends does to a part; empty for
-// nothing.
+// useReason says what the use of its cluster's backends does to a part; empty for nothing.
 func useReason(part *Service, reach BackendUse) string {
 	const last = ", and no other cluster has a usable backend: its are used"
 	switch {

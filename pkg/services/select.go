@@ -6,10 +6,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Selection says to which of the backends in use traffic goes now. Affinity
-// divides them into two sides only: those of the local cluster, and the others.
-// Their use divides them once more: those of demoted clusters are a standby while
-// others are usable.
+// Selection says to which of the backends in use traffic goes now. Affinity divides them into two
+// sides only: those of the local cluster, and the others. Their use divides them once more: those
+// of demoted clusters are a standby while others are usable.
 type Selection struct {
 	Local, Remote bool
 	Why           string     // why one side gets no traffic; empty when both do

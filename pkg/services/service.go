@@ -1,37 +1,33 @@
 // Package services keeps the services of every cluster, and what they make
 // together: the global services.
 //
-// A cluster may export a service in two forms, and usually does in both: as an
-// entry of the older form, a [Service] (wire.md §1.3), and as endpoint slices, a
-// [Slice] each (wire.md §1.4). What they say together is the cluster's part in
-// the service, a [Service] again. One rule makes it: the older entry decides
-// whether the service exists, whether it is shared, and which addresses are its
-// backends; the slices add what they know of these. Without such an entry the
-// slices are the backends.
+// A cluster may export a service in two forms, and usually does in both: as an entry of the older
+// form, a [Service] (wire.md §1.3), and as endpoint slices, a [Slice] each (wire.md §1.4). What
+// they say together is the cluster's part in the service, a [Service] again. One rule makes it: the
+// older entry decides whether the service exists, whether it is shared, and which addresses are its
+// backends; the slices add what they know of these. Without such an entry the slices are the
+// backends.
 //
 // A [Global] is what the mesh knows under one namespace and name: the parts of
 // all clusters that have it. [Merge] is the pure rule that makes it from them
 // (wire.md §4.4); it depends on the parts alone, not on the order in which they
 // came. [Global.Selection] says to which of them traffic goes now.
 //
-// An [Export] is what a cluster says of a service that it exports through the MCS
-// API (wire.md §1.5). It is kept for what clusters may disagree on, and has no part
-// in merging.
+// An [Export] is what a cluster says of a service that it exports through the MCS API (wire.md
+// §1.5). It is kept for what clusters may disagree on, and has no part in merging.
 //
-// [Services] owns the tables of services, of slices, of exports and of global
-// services. It changes them in one write transaction for each batch, merges each
-// service that the batch touches once, makes only the parts of the clusters that
-// changed, and writes nothing for what it already has. A [BackendUse] says how the
-// backends of a cluster are used: demoted or withdrawn ([Services.SetUse]) where
-// others have usable ones, or withheld ([Services.Withhold]) in any case. Backends of
-// remote clusters may break a rule ([Services.JudgeBackends]): they are counted, and
-// left out of the parts where that is enforced. These are filters on merging and leave
-// the tables of services and slices alone.
+// [Services] owns the tables of services, of slices, of exports and of global services. It changes
+// them in one write transaction for each batch, merges each service that the batch touches once,
+// makes only the parts of the clusters that changed, and writes nothing for what it already has. A
+// [BackendUse] says how the backends of a cluster are used: demoted or withdrawn
+// ([Services.SetUse]) where others have usable ones, or withheld ([Services.Withhold]) in any case.
+// Backends of remote clusters may break a rule ([Services.JudgeBackends]): they are counted, and
+// left out of the parts where that is enforced. These are filters on merging and leave the tables
+// of services and slices alone.
 //
-// Concurrency: Apply, ApplySlices, ApplyExports, SetUse, Withhold and JudgeAgain
-// may be called by several goroutines, transactions queue. Readers take snapshots of the
-// tables and never wait. Nothing here can fail: what is not acceptable was refused
-// when it was decoded.
+// Concurrency: Apply, ApplySlices, ApplyExports, SetUse, Withhold and JudgeAgain may be called by
+// several goroutines, transactions queue. Readers take snapshots of the tables and never wait.
+// Nothing here can fail: what is not acceptable was refused when it was decoded.
 package services
 
 import (
@@ -81,8 +77,7 @@ type Port struct {
 // Key is "cluster/namespace/name".
 func (s *Service) Key() string { return key(s.Cluster, s.Namespace, s.Name) }
 
-// FullName is "namespace/name", which is what the parts of a global service
-// have in common.
+// FullName is "namespace/name", which is what the parts of a global service have in common.
 func (s *Service) FullName() string { return fullName(s.Namespace, s.Name) }
 
 // Local tells whether the service is one of the local cluster, described by

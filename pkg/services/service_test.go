@@ -154,8 +154,7 @@ func TestFromWireBackends(t *testing.T) {
 	}
 }
 
-// TestFromWireWithoutMuchInCommon goes beyond what the pool of shared values
-// remembers.
+// TestFromWireWithoutMuchInCommon goes beyond what the pool of shared values remembers.
 func TestFromWireWithoutMuchInCommon(t *testing.T) {
 	t.Parallel()
 	w := wire.Service{Backends: map[string]wire.Ports{}, Zones: map[string]wire.Zone{}}

@@ -40,8 +40,7 @@ func (s *Services) Exported() statedb.Table[*Service] { return s.exported }
 // Slices is the table of endpoint slices as each cluster exports them.
 func (s *Services) Slices() statedb.Table[*Slice] { return s.slices }
 
-// ServiceExports is the table of services as each cluster exports them through the
-// MCS API.
+// ServiceExports is the table of services as each cluster exports them through the MCS API.
 func (s *Services) ServiceExports() statedb.Table[*Export] { return s.exports }
 
 // Global is the table of global services.
@@ -96,10 +95,9 @@ func (s *Services) ApplyExports(changes []store.Change[Export]) {
 	txn.Commit()
 }
 
-// Withhold takes the backends of a cluster out of use, or back into it. It is a
-// filter on merging: the tables of services and of slices do not change, and the
-// cluster's parts stay listed with the reason. It lasts until it is taken back, also
-// when the cluster has no services for a while.
+// Withhold takes the backends of a cluster out of use, or back into it. It is a filter on merging:
+// the tables of services and of slices do not change, and the cluster's parts stay listed with the
+// reason. It lasts until it is taken back, also when the cluster has no services for a while.
 func (s *Services) Withhold(cluster string, yes bool) {
 	s.write(func(txn statedb.WriteTxn, t *touched) {
 		if _, already := s.withheld[cluster]; already == yes {
@@ -114,9 +112,8 @@ func (s *Services) Withhold(cluster string, yes bool) {
 	})
 }
 
-// SetUse says how the backends of a cluster are used: [Full], [Demoted] or
-// [Withdrawn]. It is a filter as [Services.Withhold] is, which is stronger while it
-// lasts.
+// SetUse says how the backends of a cluster are used: [Full], [Demoted] or [Withdrawn]. It is a
+// filter as [Services.Withhold] is, which is stronger while it lasts.
 func (s *Services) SetUse(cluster string, to BackendUse) {
 	s.write(func(txn statedb.WriteTxn, t *touched) {
 		if s.use[cluster] == to {

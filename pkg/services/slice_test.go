@@ -14,8 +14,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// conditions makes an endpoint's conditions of "ready", "not ready", or "" for
-// unset, and so on.
+// conditions makes an endpoint's conditions of "ready", "not ready", or "" for unset, and so on.
 func conditions(words ...string) (c wire.EndpointConditions) {
 	for _, w := range words {
 		word, no := strings.CutPrefix(w, "not ")

@@ -51,8 +51,7 @@ func (s *Service) Barred() (n int) {
 // anything is applied.
 func (s *Services) JudgeBackends(j Judge) { s.judge = j }
 
-// JudgeAgain judges all backends of remote clusters again, after the judge has
-// changed its mind.
+// JudgeAgain judges all backends of remote clusters again, after the judge has changed its mind.
 func (s *Services) JudgeAgain() {
 	if s.judge == nil {
 		return

@@ -118,8 +118,7 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefusedCostsLittle: a flood of junk, of long names, of junk that
-// changes.
+// TestWhatIsRefusedCostsLittle: a flood of junk, of long names, of junk that changes.
 func TestWhatIsRefusedCostsLittle(t *testing.T) { //nolint:paralleltest // it measures the heap
 	share := budget.Default().Share(wire.IPs)
 	for name, key := range map[string]func(i int) string{

@@ -18,8 +18,7 @@ func decodeThing(_ string, value []byte) (*thing, error) {
 	return t, err
 }
 
-// TestMemoryOfValuesIsCounted: what is in force is counted, once, and given back
-// however it goes.
+// TestMemoryOfValuesIsCounted: what is in force is counted, once, and given back however it goes.
 func TestMemoryOfValuesIsCounted(t *testing.T) {
 	t.Parallel()
 	const record = 128

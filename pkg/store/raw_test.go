@@ -12,8 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
-// TestRawValues: any bytes come as they are, and are kept apart from what the
-// kvstore lent.
+// TestRawValues: any bytes come as they are, and are kept apart from what the kvstore lent.
 func TestRawValues(t *testing.T) {
 	t.Parallel()
 	mem := memory.New()

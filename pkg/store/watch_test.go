@@ -222,10 +222,9 @@ func (r *rig) overtaken(keys map[string]string) {
 	})
 }
 
-// A server that was wiped under its token and has overtaken the position looks
-// like the one before. Both a small and a large set notice it, also when the
-// keys are as many as before and most of them are written at the revisions of
-// before, and go on without an event for what is unchanged.
+// A server that was wiped under its token and has overtaken the position looks like the one before.
+// Both a small and a large set notice it, also when the keys are as many as before and most of them
+// are written at the revisions of before, and go on without an event for what is unchanged.
 func TestWipedAndOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, follow.ProofKeys, 10 * follow.ProofKeys} {

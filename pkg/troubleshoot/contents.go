@@ -243,8 +243,7 @@ type Heartbeat struct {
 	// Age is by the clock of its writer and the one of this machine; nil when the
 	// value is not a time.
 	Age *time.Duration
-	// Code, Cause and Remedy say what is wrong and what to do, all empty when
-	// nothing is.
+	// Code, Cause and Remedy say what is wrong and what to do, all empty when nothing is.
 	Code          codes.Code
 	Cause, Remedy string
 }

@@ -24,8 +24,7 @@ const (
 	remedyConnect = "check the address, and that this machine may connect to it"
 )
 
-// endpoint is the check of one endpoint. Its steps are done one after another by
-// one goroutine.
+// endpoint is the check of one endpoint. Its steps are done one after another by one goroutine.
 type endpoint struct {
 	*check
 	attempt int
@@ -41,9 +40,8 @@ type endpoint struct {
 	session    *etcd.Session // nil without one
 }
 
-// run does the steps. What fails keeps those after it from being tried, except
-// that a server's certificate, which the agent refuses, says nothing about what
-// the server thinks of ours.
+// run does the steps. What fails keeps those after it from being tried, except that a server's
+// certificate, which the agent refuses, says nothing about what the server thinks of ours.
 func (e *endpoint) run(ctx context.Context) {
 	failed := ""
 	if e.refused == StepFile {
@@ -196,8 +194,7 @@ func codeOfDial(err error) codes.Code {
 	return codes.ConnectionFails
 }
 
-// dial is how the session of this endpoint connects: to the address that has
-// answered.
+// dial is how the session of this endpoint connects: to the address that has answered.
 func (e *endpoint) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return e.o.Dial(ctx, e.network, e.good)
 }

@@ -58,8 +58,7 @@ func secured(t *testing.T, certs *etcdtest.Certs) *etcdtest.Server {
 	return fill(t, etcdtest.Start(t, etcdtest.WithTLS(certs)))
 }
 
-// clientFile writes a client file and returns its path. Lines that end in a
-// colon are left out.
+// clientFile writes a client file and returns its path. Lines that end in a colon are left out.
 func clientFile(t *testing.T, endpoints string, lines ...string) string {
 	t.Helper()
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasSuffix(l, ": ") })

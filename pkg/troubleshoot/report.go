@@ -23,8 +23,7 @@ const (
 
 func (s State) rank() int { return slices.Index([]State{Skipped, OK, Warning, Failed}, s) }
 
-// The steps, in their order. Those from StepResolve to StepEtcd are there for
-// each endpoint.
+// The steps, in their order. Those from StepResolve to StepEtcd are there for each endpoint.
 const (
 	StepFile              = "client-file"           // found and understood
 	StepAuthorities       = "authorities"           // of trusted-ca-file
@@ -121,8 +120,7 @@ func (s *Step) after(other string) { s.skip("not tried: " + other + " failed") }
 
 func (s *Step) found(text string) { s.Detail = joined(s.Detail, text) }
 
-// joined puts texts on one line, each once and without user and password of a
-// URL.
+// joined puts texts on one line, each once and without user and password of a URL.
 func joined(text, more string) string {
 	lines := strings.Split(strings.TrimSpace(more), "\n")
 	for i, line := range lines {

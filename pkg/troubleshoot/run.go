@@ -1,12 +1,10 @@
-// Package troubleshoot checks one configuration of a kvstore step by step, from
-// the client file to what the cluster says of itself, and says of each step that
-// fails why, and what to do (spec kvstore.md §2.9). It needs no running
-// agent, reads only, and never shows a secret.
+// Package troubleshoot checks one configuration of a kvstore step by step, from the client file to
+// what the cluster says of itself, and says of each step that fails why, and what to do (spec
+// kvstore.md §2.9). It needs no running agent, reads only, and never shows a secret.
 //
-// The steps look with the agent's own eyes: the client file's reader, the host
-// aliases, the session of package kvstore. Only the TLS handshake is one of its
-// own, which goes on after a certificate that the agent refuses, to find the next
-// thing that is wrong too.
+// The steps look with the agent's own eyes: the client file's reader, the host aliases, the session
+// of package kvstore. Only the TLS handshake is one of its own, which goes on after a certificate
+// that the agent refuses, to find the next thing that is wrong too.
 //
 // # Concurrency
 //
@@ -83,8 +81,7 @@ const closing = 500 * time.Millisecond // for a session to close
 
 const atOnce = 32 // configurations that are checked side by side
 
-// All checks several configurations side by side. The reports are in the order
-// of the targets.
+// All checks several configurations side by side. The reports are in the order of the targets.
 func All(ctx context.Context, targets []Target, o Options) []Report {
 	reports := make([]Report, len(targets))
 	var g errgroup.Group

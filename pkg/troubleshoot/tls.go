@@ -186,9 +186,8 @@ func (e *endpoint) accepted(_ context.Context, s *Step) {
 
 func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// lastWords is how long a TLS 1.3 server may take to say that it does not like
-// our certificate. What is written to a connection that is being closed would
-// cut off the reason.
+// lastWords is how long a TLS 1.3 server may take to say that it does not like our certificate.
+// What is written to a connection that is being closed would cut off the reason.
 const lastWords = 200 * time.Millisecond
 
 // greeting is how HTTP/2 begins: its preface, and settings without any.

@@ -76,9 +76,8 @@ func TestWell(t *testing.T) {
 	}
 }
 
-// checkWarnings: it works, and is not good.
-// withoutExports is a server whose cluster announces service exports, and whose
-// remote reader may read everything else.
+// checkWarnings: it works, and is not good. withoutExports is a server whose cluster announces
+// service exports, and whose remote reader may read everything else.
 func withoutExports(t *testing.T) *etcdtest.Server {
 	t.Helper()
 	s := fill(t, etcdtest.Start(t))
@@ -220,8 +219,7 @@ func TestNoSecretIsShown(t *testing.T) {
 	}
 }
 
-// TestTheWorstCase: whatever hangs, and however long each step may take, there is
-// a report in time.
+// TestTheWorstCase: whatever hangs, and however long each step may take, there is a report in time.
 func TestTheWorstCase(t *testing.T) {
 	t.Parallel()
 	if d := DefaultTimings(); d.Total+2*closing >= 15*time.Second || max(d.Resolve, d.Dial, d.TLS, d.Etcd, d.Read) >= d.Total {

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// A reader that is behind has a moment: what it was sent is exactly what one view shows,
-// at one position. While it reads, more changes than the ring keeps. Then another
-// view is taken, and the reader is sent what differs between the two: the newest of each
-// object that changed, once, however often it did. With that it has the later
-// moment, and so on until the ring reaches back far enough. So whoever reads at a
-// steady speed gets through the state and on from there, and nobody is sent again what
-// has not changed.
+// A reader that is behind has a moment: what it was sent is exactly what one view shows, at one
+// position. While it reads, more changes than the ring keeps. Then another view is taken, and the
+// reader is sent what differs between the two: the newest of each object that changed, once,
+// however often it did. With that it has the later moment, and so on until the ring reaches back
+// far enough. So whoever reads at a steady speed gets through the state and on from there, and
+// nobody is sent again what has not changed.
 //
 // It is a comparison of views, not a log by object, since a filter needs to know what an
 // object was at the position of each reader: a view knows that of all objects. What it
@@ -119,8 +118,7 @@ func (s *Stream) deliverNew(ctx context.Context, sub *Subscription, now *Snapsho
 	})
 }
 
-// deliverGone sends the end of the objects that the reader has, and would not be shown
-// any more.
+// deliverGone sends the end of the objects that the reader has, and would not be shown any more.
 func (s *Stream) deliverGone(ctx context.Context, sub *Subscription, now *Snapshot) error {
 	follower := s.v.feed.followers[sub.index]
 	return sub.each(s.has, func(object any) error {

@@ -2,10 +2,9 @@ package view
 
 import "context"
 
-// deliver sends what became of each object since the reader's position, change by
-// change, with a view that is not older: where the reader is cut off, it has the state of
-// the last token that it was sent. A change of what it has is left out when a newer one
-// follows at once.
+// deliver sends what became of each object since the reader's position, change by change, with a
+// view that is not older: where the reader is cut off, it has the state of the last token that it
+// was sent. A change of what it has is left out when a newer one follows at once.
 func (s *Stream) deliver(ctx context.Context, now *Snapshot, entries []feedEntry) error {
 	bySub := make(map[int]*Subscription, len(s.subs))
 	for _, sub := range s.subs {

@@ -74,8 +74,7 @@ type follower interface {
 	// none, and whether both show the same of it. The object is one of the first
 	// snapshot, and of the resource with this index.
 	match(resource int, object any, from, in *Snapshot) (found any, same bool)
-	// changed returns a channel that is closed once there is more; nil when
-	// nothing tells.
+	// changed returns a channel that is closed once there is more; nil when nothing tells.
 	changed() <-chan struct{}
 	// close ends it: what it had kept alive may go.
 	close()
@@ -119,9 +118,8 @@ func (f *feed) wait(ctx context.Context, pause time.Duration) error {
 	return ctx.Err()
 }
 
-// take takes what changed until now into the ring, and returns the position after it: what
-// a reader sees afterwards is not older. Unless a reader asks, it leaves out what only
-// those who read need.
+// take takes what changed until now into the ring, and returns the position after it: what a reader
+// sees afterwards is not older. Unless a reader asks, it leaves out what only those who read need.
 func (f *feed) take(now time.Time, asked bool) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -225,10 +223,9 @@ func (f *feed) put(e feedEntry) {
 	f.seq++
 }
 
-// after copies the changes behind a position into dst, as many as fit, and
-// returns them with the position behind them and a channel that is closed when
-// there are more. It is false when the position is unknown, or too far back for
-// one of the resources.
+// after copies the changes behind a position into dst, as many as fit, and returns them with the
+// position behind them and a channel that is closed when there are more. It is false when the
+// position is unknown, or too far back for one of the resources.
 func (f *feed) after(position uint64, resources []int, dst []feedEntry) ([]feedEntry, uint64, <-chan struct{}, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,8 +240,7 @@ func (f *feed) after(position uint64, resources []int, dst []feedEntry) ([]feedE
 	return dst, position, f.more, true
 }
 
-// lag is how many changes there are behind a position; false when after has not all
-// of them.
+// lag is how many changes there are behind a position; false when after has not all of them.
 func (f *feed) lag(position uint64, resources []int) (uint64, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -113,8 +113,7 @@ type polled[D any] struct {
 	all    func() []D
 	name   func(D) string
 	steady func(D) any // what is compared
-	// revision grows when it is worth looking before the interval is over; nil:
-	// it is not.
+	// revision grows when it is worth looking before the interval is over; nil: it is not.
 	revision func() uint64
 
 	latest []D // as it was looked at last

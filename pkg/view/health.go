@@ -8,8 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// HealthItem is what a module, a background task or a connection with a cluster says of
-// itself.
+// HealthItem is what a module, a background task or a connection with a cluster says of itself.
 type HealthItem struct {
 	health.Status
 	Cluster string // of a connection

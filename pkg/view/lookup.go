@@ -15,8 +15,7 @@ import (
 
 // Found is what is known of an address.
 type Found struct {
-	// Found has the claims, the winning one first; without any, nobody claims the
-	// address.
+	// Found has the claims, the winning one first; without any, nobody claims the address.
 	ipcache.Found
 	// Identity and Node are those of the winning claim; nil when they are not known, or
 	// the identity is a reserved one.
@@ -24,8 +23,7 @@ type Found struct {
 	Node     *nodes.Node
 	// Services have the address as a backend in use.
 	Services []*services.Global
-	// Freshness is that of what the winning claim came from; its zero value when nobody
-	// knows.
+	// Freshness is that of what the winning claim came from; its zero value when nobody knows.
 	Freshness remotecluster.Freshness
 	// Snapshot has the tables that this was found in, and what is known of the clusters;
 	// it has no position and no addresses.

@@ -16,11 +16,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Snapshot is one consistent state of everything at one position: what the changes up to
-// there have made of it, neither more nor less. The tables of the [View] are read with
-// Txn. Whoever was shown it and goes on from its position knows of each change what
-// became of what he has. It keeps objects alive that were deleted since, so it should
-// not be held for long.
+// Snapshot is one consistent state of everything at one position: what the changes up to there have
+// made of it, neither more nor less. The tables of the [View] are read with Txn. Whoever was shown
+// it and goes on from its position knows of each change what became of what he has. It keeps
+// objects alive that were deleted since, so it should not be held for long.
 type Snapshot struct {
 	Position uint64
 	Txn      statedb.ReadTxn

@@ -58,8 +58,7 @@ type Receiver interface {
 	Idle(ctx context.Context, at Event, more <-chan struct{}) error
 }
 
-// Filter chooses objects of one kind. Its methods are called by the goroutine that runs
-// the stream.
+// Filter chooses objects of one kind. Its methods are called by the goroutine that runs the stream.
 type Filter interface {
 	// Named applies what is about the name of an object, which always passes or never;
 	// Passes applies the rest, as of a snapshot.
@@ -164,8 +163,7 @@ func (f everything) All(s *Snapshot) iter.Seq[any]            { return f.kind.al
 func (everything) Uses() Kind                                 { return "" }
 func (everything) Touched(*Snapshot, []any) (n iter.Seq[any]) { return n }
 
-// each calls give with every object of a snapshot that passes the filter, until that
-// fails.
+// each calls give with every object of a snapshot that passes the filter, until that fails.
 func (sub *Subscription) each(s *Snapshot, give func(object any) error) error {
 	for object := range sub.Filter.All(s) {
 		if !sub.Filter.Named(object) || !sub.Filter.Passes(s, object) {
@@ -230,8 +228,7 @@ func (s *Stream) whyAgain() string {
 	return "the token is not known here: the agent was started since, or too much has changed"
 }
 
-// step sends a page of changes, or everything that the reader lacks when it has
-// fallen behind.
+// step sends a page of changes, or everything that the reader lacks when it has fallen behind.
 func (s *Stream) step(ctx context.Context) error {
 	lag, held := s.v.feed.lag(s.position, s.kinds())
 	switch {

@@ -148,8 +148,7 @@ func (v *View) Clusters() []remotecluster.Status {
 	return v.Remotes.Clusters()
 }
 
-// OwnCluster describes the own cluster as it is read from its kvstore; false when it
-// is not read.
+// OwnCluster describes the own cluster as it is read from its kvstore; false when it is not read.
 func (v *View) OwnCluster() (remotecluster.Status, bool) {
 	if v.Own == nil {
 		return remotecluster.Status{}, false

@@ -13,8 +13,7 @@ type AllocationPaths string
 // IdentityAllocation is where a cluster keeps its identities.
 const IdentityAllocation AllocationPaths = identityBase
 
-// CachedIdentities is where a mirror keeps a cluster's identities: mappings
-// alone (wire.md §1.1).
+// CachedIdentities is where a mirror keeps a cluster's identities: mappings alone (wire.md §1.1).
 func CachedIdentities(cluster string) AllocationPaths {
 	return AllocationPaths(strings.TrimSuffix(Identities.Prefix(cluster, true), "/id/"))
 }
@@ -32,8 +31,7 @@ func (p AllocationPaths) References() string { return string(p) + "/value/" }
 // other keys may begin with it too: only names without a slash belong to it.
 func (p AllocationPaths) ReferencesOf(key string) string { return p.Reference(key, "") + "/" }
 
-// Reference is the key with which a node says that it uses a key; its value is
-// the ID.
+// Reference is the key with which a node says that it uses a key; its value is the ID.
 func (p AllocationPaths) Reference(key, node string) string {
 	return Join(string(p), "value", key, node)
 }
@@ -52,9 +50,8 @@ func (p AllocationPaths) CollectionLock(id uint64) string {
 // EncodeAllocatedID returns an ID as it stands in the value of a reference.
 func EncodeAllocatedID(id uint64) []byte { return strconv.AppendUint(nil, id, 10) }
 
-// DecodeAllocatedID reads an ID as it stands in the value of a reference or in
-// the name of a mapping: decimal, not 0. Leading zeroes are accepted. The error
-// is a [*RejectError].
+// DecodeAllocatedID reads an ID as it stands in the value of a reference or in the name of a
+// mapping: decimal, not 0. Leading zeroes are accepted. The error is a [*RejectError].
 func DecodeAllocatedID(text string) (uint64, error) {
 	if err := bounded(text, nil); err != nil {
 		return 0, err

@@ -41,10 +41,9 @@ type ServiceAnnotations struct {
 	Affinity Affinity // AffinityNone unless Global
 }
 
-// ParseServiceAnnotations reads the annotations of a Service. "true" in any case
-// is true and anything else is false; a current name overrides an older one
-// whatever it says (wire.md §4.4). An unknown affinity is an error, beside
-// which the result is valid with no affinity.
+// ParseServiceAnnotations reads the annotations of a Service. "true" in any case is true and
+// anything else is false; a current name overrides an older one whatever it says (wire.md §4.4). An
+// unknown affinity is an error, beside which the result is valid with no affinity.
 func ParseServiceAnnotations(annotations map[string]string) (ServiceAnnotations, error) {
 	global, _ := annotation(annotations, AnnotationGlobal, AnnotationGlobalAlias)
 	if !strings.EqualFold(global, "true") {

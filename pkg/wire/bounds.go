@@ -1,12 +1,10 @@
 package wire
 
-// Bounds of what one entry may hold, each several times what Kubernetes allows
-// or what anybody has. An entry beyond one of them is rejected for
-// [ReasonTooLarge] before more than the bound is built. Beside them stands the
-// [meter], which bounds the memory of an entry by its size.
+// Bounds of what one entry may hold, each several times what Kubernetes allows or what anybody has.
+// An entry beyond one of them is rejected for [ReasonTooLarge] before more than the bound is built.
+// Beside them stands the [meter], which bounds the memory of an entry by its size.
 const (
-	// MaxName is the length of a name in bytes. A namespace and a name in it
-	// have at most 317.
+	// MaxName is the length of a name in bytes. A namespace and a name in it have at most 317.
 	MaxName = 1024
 	// MaxValue is the size of a value in bytes, unpacked where it is compressed.
 	// etcd takes requests of 1.5 MiB by default.

@@ -52,8 +52,7 @@ func (c ClusterInfo) Validate() error {
 	return c.validateName()
 }
 
-// ValidateStrict is Validate for a cluster that must be in a mesh: ID 0 is an
-// error too.
+// ValidateStrict is Validate for a cluster that must be in a mesh: ID 0 is an error too.
 func (c ClusterInfo) ValidateStrict() error {
 	layout, err := NewLayout(c.MaxConnectedClusters)
 	if err != nil {
@@ -109,8 +108,7 @@ func Everything() Capabilities {
 	return Capabilities{EndpointSlicesExportMode: EndpointSlicesBoth, ServiceExportsEnabled: &enabled}
 }
 
-// DecodeClusterConfig reads a configuration without judging it. The error is a
-// [*RejectError].
+// DecodeClusterConfig reads a configuration without judging it. The error is a [*RejectError].
 func DecodeClusterConfig(value []byte) (ClusterConfig, error) {
 	var c ClusterConfig
 	if err := unmarshal("", value, &c); err != nil {

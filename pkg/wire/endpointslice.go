@@ -12,9 +12,8 @@ const (
 	AddressTypeIPv6 = "IPv6"
 )
 
-// EndpointSlice is one slice of a service's endpoints, ready or not
-// (wire.md §1.4). The JSON names are for people; on the wire it is protobuf
-// compressed with zstd.
+// EndpointSlice is one slice of a service's endpoints, ready or not (wire.md §1.4). The JSON names
+// are for people; on the wire it is protobuf compressed with zstd.
 type EndpointSlice struct {
 	Cluster     string            `json:"cluster"`
 	ClusterID   uint32            `json:"clusterID"`
@@ -27,8 +26,7 @@ type EndpointSlice struct {
 	Ports       []EndpointPort    `json:"ports"`
 }
 
-// Endpoint is one endpoint, usually with one address. Pointers are nil when
-// the field is unset.
+// Endpoint is one endpoint, usually with one address. Pointers are nil when the field is unset.
 type Endpoint struct {
 	Addresses          []string           `json:"addresses"`
 	Conditions         EndpointConditions `json:"conditions"`
@@ -64,18 +62,16 @@ func (s *EndpointSlice) Key() string {
 	return EndpointSlices.Key(s.Cluster, false, s.Namespace+"/"+s.Name)
 }
 
-// Encode returns the value to write. Whoever writes many is better off with a
-// [SliceEncoder].
+// Encode returns the value to write. Whoever writes many is better off with a [SliceEncoder].
 func (s *EndpointSlice) Encode() []byte {
 	e := NewSliceEncoder()
 	defer e.Close()
 	return e.Encode(s)
 }
 
-// DecodeEndpointSlice reads the slice with this name ("namespace/name") and
-// checks that it is the remote's (wire.md §1.4). A value that decompresses to
-// more than [MaxValue] is rejected. The error is a [*RejectError]. Whoever reads
-// many is better off with a [SliceDecoder].
+// DecodeEndpointSlice reads the slice with this name ("namespace/name") and checks that it is the
+// remote's (wire.md §1.4). A value that decompresses to more than [MaxValue] is rejected. The error
+// is a [*RejectError]. Whoever reads many is better off with a [SliceDecoder].
 func DecodeEndpointSlice(name string, value []byte, e Expect) (*EndpointSlice, error) {
 	if err := bounded(name, value); err != nil {
 		return nil, err

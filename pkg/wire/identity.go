@@ -25,10 +25,9 @@ func (i Identity) Key() string { return IdentityKey(i.ID) }
 // Encode returns the value to write.
 func (i Identity) Encode() []byte { return []byte(i.Labels.Encode()) }
 
-// DecodeIdentityName reads the name of an identity's key and checks that the
-// identity lies in the remote's range; this is all there is to check when an
-// identity is deleted (wire.md §1.6). Leading zeroes are accepted. The error is
-// a [*RejectError].
+// DecodeIdentityName reads the name of an identity's key and checks that the identity lies in the
+// remote's range; this is all there is to check when an identity is deleted (wire.md §1.6). Leading
+// zeroes are accepted. The error is a [*RejectError].
 func DecodeIdentityName(name string, e Expect) (uint32, error) {
 	if err := bounded(name, nil); err != nil {
 		return 0, err
@@ -92,8 +91,7 @@ func parseIdentityLabels(value []byte) (Labels, error) {
 	return ParseLabels(string(value)), nil
 }
 
-// clusterLabel checks that the labels say they are the cluster's, and nothing
-// else beside it.
+// clusterLabel checks that the labels say they are the cluster's, and nothing else beside it.
 func clusterLabel(labels Labels, cluster string) error {
 	found := false
 	for _, l := range labels {

@@ -5,11 +5,9 @@ import (
 	"net/netip"
 )
 
-// IP is what readers keep of an address or a prefix of a remote cluster
-// (wire.md §1.7).
+// IP is what readers keep of an address or a prefix of a remote cluster (wire.md §1.7).
 type IP struct {
-	// Prefix is as the writer wrote it: host bits are not masked. It has full
-	// length for a host.
+	// Prefix is as the writer wrote it: host bits are not masked. It has full length for a host.
 	Prefix netip.Prefix
 	// Host tells that the key carries no length. A host and a prefix of full
 	// length are different entries.
@@ -29,10 +27,9 @@ type IP struct {
 // DecodeIP reads the entry with this name and checks that it belongs to the
 // remote (wire.md §1.7). The error is a [*RejectError].
 //
-// The reason [ReasonRange] is special: the value is well-formed, but its
-// identity is neither reserved nor in the remote's range. Cilium applies that
-// test behind its store: the key is there, counts, and is not stale at a
-// relist, only the mapping is not made or changed (wire.md §7.2-4).
+// The reason [ReasonRange] is special: the value is well-formed, but its identity is neither
+// reserved nor in the remote's range. Cilium applies that test behind its store: the key is there,
+// counts, and is not stale at a relist, only the mapping is not made or changed (wire.md §7.2-4).
 func DecodeIP(name string, value []byte, e Expect) (IP, error) {
 	if err := bounded(name, value); err != nil {
 		return IP{}, err

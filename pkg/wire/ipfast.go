@@ -23,13 +23,11 @@ type fastIP struct {
 	ignored []byte // metadata, service account
 }
 
-// decodeFast decodes what writers normally write, several times faster than
-// encoding/json. It reports false, and decodeSlow decides, about everything
-// else: white space, escapes, text beyond ASCII, fields that are missing,
-// unknown, repeated, in another order or in another spelling, odd numbers,
-// addresses in unusual forms, a key that does not match, and whatever is wrong.
-// Where it reports true, decodeSlow would have returned the same; a fuzz test
-// watches over that.
+// decodeFast decodes what writers normally write, several times faster than encoding/json. It
+// reports false, and decodeSlow decides, about everything else: white space, escapes, text beyond
+// ASCII, fields that are missing, unknown, repeated, in another order or in another spelling, odd
+// numbers, addresses in unusual forms, a key that does not match, and whatever is wrong. Where it
+// reports true, decodeSlow would have returned the same; a fuzz test watches over that.
 func decodeFast(name string, value []byte) (ip IP, ok bool) {
 	f := fastIP{Scanner: plainjson.NewScanner(value)}
 	if !f.object() {
@@ -139,8 +137,7 @@ func (f *fastIP) readPort() bool {
 	return true
 }
 
-// prefix makes the prefix of the address and the mask, if their canonical text
-// is the key's name.
+// prefix makes the prefix of the address and the mask, if their canonical text is the key's name.
 func (f *fastIP) prefix(name string) (netip.Prefix, bool) {
 	n := len(f.addr)
 	if n == 0 || len(name) < n || name[:n] != string(f.addr) {

@@ -12,9 +12,8 @@ const (
 	ClusterConfigPrefix = "cilium/cluster-config"
 	// SyncedPrefix holds the canaries ([SyncedKey]).
 	SyncedPrefix = "cilium/synced"
-	// HeartbeatKey is written every minute by the cluster's writer. Its value
-	// is never parsed, only its arrival counts (wire.md §1.10). It is watched
-	// as a prefix, without a trailing slash.
+	// HeartbeatKey is written every minute by the cluster's writer. Its value is never parsed, only
+	// its arrival counts (wire.md §1.10). It is watched as a prefix, without a trailing slash.
 	HeartbeatKey = "cilium/.heartbeat"
 	// InitLockPath is where clients that may write probe the quorum.
 	InitLockPath = "cilium/.initlock"
@@ -85,9 +84,8 @@ func ParseSyncedName(name string) (r Resource, cached, ok bool) {
 // ClusterConfigKey returns the key of a cluster's configuration (wire.md §2).
 func ClusterConfigKey(cluster string) string { return ClusterConfigPrefix + "/" + cluster }
 
-// Join joins the parts with slashes, collapses every run of slashes into one
-// and drops trailing ones. A leading slash survives; "." and ".." have no
-// meaning.
+// Join joins the parts with slashes, collapses every run of slashes into one and drops trailing
+// ones. A leading slash survives; "." and ".." have no meaning.
 func Join(parts ...string) string {
 	joined := strings.Join(parts, "/")
 	for strings.Contains(joined, "//") {
@@ -96,9 +94,8 @@ func Join(parts ...string) string {
 	return strings.TrimSuffix(joined, "/")
 }
 
-// ScopeFromKey shortens a key to the scope that metrics are labelled with: its
-// third and fourth components, or the first 12 bytes of a key with fewer than
-// four (wire.md §6.2).
+// ScopeFromKey shortens a key to the scope that metrics are labelled with: its third and fourth
+// components, or the first 12 bytes of a key with fewer than four (wire.md §6.2).
 func ScopeFromKey(key string) string {
 	parts := strings.SplitN(key, "/", 5)
 	if len(parts) >= 4 {

@@ -13,8 +13,7 @@ const (
 	LabelSourceKubernetes = "k8s"
 )
 
-// LabelCluster is the key of the label that names an identity's cluster; its
-// source is k8s.
+// LabelCluster is the key of the label that names an identity's cluster; its source is k8s.
 const LabelCluster = "io.cilium.k8s.policy.cluster"
 
 // LabelNamespace is the key of the label that names the namespace of an identity's
@@ -29,10 +28,9 @@ type Label struct {
 // String returns "source:key=value".
 func (l Label) String() string { return l.Source + ":" + l.Key + "=" + l.Value }
 
-// ParseLabel reads a single label: "$x" is "reserved:x", the source ends at the
-// first colon (without one it is "unspec"), the key at the first "=" after it,
-// and "reserved:=x" has the key x (wire.md §1.6). Whitespace is kept. The key
-// may be empty; such labels do not count.
+// ParseLabel reads a single label: "$x" is "reserved:x", the source ends at the first colon
+// (without one it is "unspec"), the key at the first "=" after it, and "reserved:=x" has the key x
+// (wire.md §1.6). Whitespace is kept. The key may be empty; such labels do not count.
 func ParseLabel(text string) Label {
 	l := Label{Source: LabelSourceUnspec}
 	rest := text
@@ -71,8 +69,7 @@ func ParseLabels(text string) Labels {
 	return labels
 }
 
-// LabelsFromMap returns the labels whose keys are written "source:key" in a
-// map, sorted.
+// LabelsFromMap returns the labels whose keys are written "source:key" in a map, sorted.
 func LabelsFromMap(m map[string]string) Labels {
 	labels := make(Labels, 0, len(m))
 	for key, value := range m {

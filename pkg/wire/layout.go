@@ -17,8 +17,7 @@ type Layout struct {
 	wide bool // 511 clusters: 9 bits of cluster ID, 15 bits of identity
 }
 
-// NewLayout returns the layout for a mesh of at most so many clusters; only 255
-// and 511 exist.
+// NewLayout returns the layout for a mesh of at most so many clusters; only 255 and 511 exist.
 func NewLayout(maxConnectedClusters uint32) (Layout, error) {
 	if err := ValidateMaxConnectedClusters(maxConnectedClusters); err != nil {
 		return Layout{}, err
@@ -75,8 +74,7 @@ func (l Layout) Contains(cluster, identity uint32) bool {
 // ErrClusterIDReserved is the error for cluster ID 0, which means "no mesh".
 var ErrClusterIDReserved = errors.New("ClusterID 0 is reserved")
 
-// ValidateClusterID accepts 1 to [Layout.Max]. The error is
-// [ErrClusterIDReserved] for 0.
+// ValidateClusterID accepts 1 to [Layout.Max]. The error is [ErrClusterIDReserved] for 0.
 func (l Layout) ValidateClusterID(id uint32) error {
 	switch {
 	case id == 0:

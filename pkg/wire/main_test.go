@@ -12,8 +12,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The zstd library can start goroutines; a decoder that is not closed would
-// leave them behind.
+// The zstd library can start goroutines; a decoder that is not closed would leave them behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // golden reads a file of vectors, which were made by Cilium v1.20.2's own types.
@@ -89,8 +88,7 @@ func checkVerdict(t *testing.T, v decodeVector, err error) {
 	checkErrorText(t, err, v.Error)
 }
 
-// checkErrorText wants the golden text within ours, except for what names a Go
-// type of Cilium.
+// checkErrorText wants the golden text within ours, except for what names a Go type of Cilium.
 func checkErrorText(t *testing.T, err error, golden string) {
 	t.Helper()
 	if strings.HasPrefix(golden, "json: cannot unmarshal") {

@@ -7,16 +7,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/plainjson"
 )
 
-// members reads the members of a JSON object one by one, without building
-// anything. Its text must be valid, as what encoding/json gives to an
-// UnmarshalJSON is.
+// members reads the members of a JSON object one by one, without building anything. Its text must
+// be valid, as what encoding/json gives to an UnmarshalJSON is.
 type members struct {
 	rest       []byte
 	key, value []byte // of the member that was read last; the key with its quotes
 }
 
-// membersOf returns the members of an object; false when the text is of another
-// kind.
+// membersOf returns the members of an object; false when the text is of another kind.
 func membersOf(object []byte) (members, bool) {
 	object = bytes.TrimSpace(object)
 	if len(object) < 2 || object[0] != '{' {

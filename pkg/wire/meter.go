@@ -12,9 +12,8 @@ const (
 	costEntry = 2048
 )
 
-// meter bounds the memory of one entry by what was read of it. Each part is
-// charged before it is built. The charge is an upper bound of what the part
-// takes here and in the tables.
+// meter bounds the memory of one entry by what was read of it. Each part is charged before it is
+// built. The charge is an upper bound of what the part takes here and in the tables.
 type meter struct {
 	read, left int
 }

@@ -16,8 +16,7 @@ const (
 	AddressExternalDNS      = "ExternalDNS"
 )
 
-// Node is a node of a cluster (wire.md §1.2). All fields are always written, in
-// this order.
+// Node is a node of a cluster (wire.md §1.2). All fields are always written, in this order.
 type Node struct {
 	Name                    string
 	Cluster                 string

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Reason says why an entry was rejected. The set is closed, so that it may
-// label a metric.
+// Reason says why an entry was rejected. The set is closed, so that it may label a metric.
 type Reason string
 
 // The reasons.
@@ -37,8 +36,7 @@ const (
 	ReasonTooLarge Reason = "too-large"
 	// ReasonBudget: the entry is beyond what its cluster may have here (pkg/budget).
 	ReasonBudget Reason = "budget"
-	// ReasonPolicy: the policy file does not grant the cluster what the entry
-	// claims.
+	// ReasonPolicy: the policy file does not grant the cluster what the entry claims.
 	ReasonPolicy Reason = "policy"
 )
 
@@ -48,8 +46,7 @@ type RejectError struct {
 	Err    error
 }
 
-// maxErrorText bounds the text of a RejectError, which quotes what a remote
-// wrote.
+// maxErrorText bounds the text of a RejectError, which quotes what a remote wrote.
 const maxErrorText = 512
 
 // Error says what was wrong with the entry, in a text of bounded length. The

@@ -22,8 +22,7 @@ const (
 	IdentityReservedEnd uint32 = 256
 )
 
-// ReservedIdentityName returns the name of a reserved identity, and false for
-// every other one.
+// ReservedIdentityName returns the name of a reserved identity, and false for every other one.
 func ReservedIdentityName(id uint32) (string, bool) {
 	names := [...]string{
 		"unknown", "host", "world", "unmanaged", "health", "init", "remote-node", "kube-apiserver", "ingress", "world-ipv4", "world-ipv6",

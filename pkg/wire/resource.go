@@ -45,8 +45,7 @@ func Resources() []Resource {
 	return []Resource{Nodes, Services, EndpointSlices, ServiceExports, Identities, IPs}
 }
 
-// Describe returns the description of the resource; an unknown one has nothing but its
-// name.
+// Describe returns the description of the resource; an unknown one has nothing but its name.
 func (r Resource) Describe() Description {
 	switch r {
 	case Nodes:
@@ -97,8 +96,7 @@ func (c Capabilities) Exports(r Resource) bool {
 	return exported == nil || exported(c)
 }
 
-// Details tells whether the resource only adds to what another one of the cluster
-// brings.
+// Details tells whether the resource only adds to what another one of the cluster brings.
 func (c Capabilities) Details(r Resource) bool {
 	of := r.Describe().DetailOf
 	return of != "" && c.Exports(of)

@@ -12,14 +12,12 @@ type Service struct {
 	Cluster   string `json:"cluster"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Frontends are the cluster IPs; agents ignore them. Empty for headless
-	// services.
+	// Frontends are the cluster IPs; agents ignore them. Empty for headless services.
 	Frontends map[string]Ports `json:"frontends"`
 	// Backends are the endpoints that are ready or serving. The keys of both
 	// maps are IP addresses (checked).
 	Backends map[string]Ports `json:"backends"`
-	// Hostnames and Zones are keyed like Backends, but their keys are not
-	// checked.
+	// Hostnames and Zones are keyed like Backends, but their keys are not checked.
 	Hostnames       map[string]string `json:"hostnames,omitempty"`
 	Zones           map[string]Zone   `json:"zones,omitempty"`
 	Labels          map[string]string `json:"labels"`
@@ -29,8 +27,7 @@ type Service struct {
 	ClusterID       uint32            `json:"clusterID"`
 }
 
-// Ports are the ports of one address by name; the unnamed port's name is empty.
-// A value may be nil.
+// Ports are the ports of one address by name; the unnamed port's name is empty. A value may be nil.
 type Ports map[string]*L4
 
 // L4 is a protocol (TCP, UDP, SCTP; not checked) with a port.
@@ -57,10 +54,9 @@ func (s *Service) Key() string { return Services.Key(s.Cluster, false, s.Namespa
 // Cilium's own writers write empty maps.
 func (s *Service) Encode() []byte { return mustJSON(s) }
 
-// DecodeService reads the service with this name ("namespace/name") and checks
-// that it is the remote's (wire.md §1.3). The error is a [*RejectError]. Maps
-// that the value does not mention are empty, maps that are null are nil.
-// Addresses with the same ports may share one map of them.
+// DecodeService reads the service with this name ("namespace/name") and checks that it is the
+// remote's (wire.md §1.3). The error is a [*RejectError]. Maps that the value does not mention are
+// empty, maps that are null are nil. Addresses with the same ports may share one map of them.
 func DecodeService(name string, value []byte, e Expect) (*Service, error) {
 	if err := bounded(name, value); err != nil {
 		return nil, err

@@ -102,9 +102,8 @@ func (s *ServiceExport) Encode() []byte {
 	return mustJSON(written)
 }
 
-// DecodeServiceExport reads the service export with this name
-// ("namespace/name") and checks that it is the remote's (wire.md §1.5). The
-// error is a [*RejectError]. Exports carry no cluster ID.
+// DecodeServiceExport reads the service export with this name ("namespace/name") and checks that it
+// is the remote's (wire.md §1.5). The error is a [*RejectError]. Exports carry no cluster ID.
 func DecodeServiceExport(name string, value []byte, e Expect) (*ServiceExport, error) {
 	s := new(ServiceExport)
 	if err := unmarshal(name, value, s); err != nil {

@@ -147,8 +147,7 @@ func (a *addressPorts) newPorts(text []byte) (Ports, error) {
 	return ports, json.Unmarshal(text, &ports)
 }
 
-// usualPorts reads ports as writers write them; nil for all others, of which
-// nothing is built.
+// usualPorts reads ports as writers write them; nil for all others, of which nothing is built.
 func usualPorts(all members, n int) Ports {
 	for look := all; look.next(); {
 		if _, _, ok := usualPort(look); !ok {

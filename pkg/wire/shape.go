@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// shape is what a JSON text consists of, as far as it decides what encoding/json
-// builds of it.
+// shape is what a JSON text consists of, as far as it decides what encoding/json builds of it.
 type shape struct {
 	top    int // members of the outermost object
 	second int // members of the objects within it

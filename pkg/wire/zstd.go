@@ -24,11 +24,10 @@ func NewSliceEncoder() *SliceEncoder {
 	return &SliceEncoder{zstd: w}
 }
 
-// Encode returns the value to write: one zstd frame with a checksum, at the
-// library's default level. What is promised is the message in it, byte for byte
-// Cilium's (wire.md §1.4). The frame is too where nothing can be compressed; where
-// something can, as in all large slices, its bytes are up to the release of the
-// library, on both sides. Readers see the message alone.
+// Encode returns the value to write: one zstd frame with a checksum, at the library's default
+// level. What is promised is the message in it, byte for byte Cilium's (wire.md §1.4). The frame is
+// too where nothing can be compressed; where something can, as in all large slices, its bytes are
+// up to the release of the library, on both sides. Readers see the message alone.
 func (e *SliceEncoder) Encode(s *EndpointSlice) []byte {
 	return e.zstd.EncodeAll(s.appendProto(nil), nil)
 }
@@ -47,9 +46,8 @@ const (
 	usualSlice = 64 << 10
 )
 
-// SliceDecoder reads many endpoint slices with the memory of few. It may be used
-// by several goroutines; those beyond [maxInflaters] wait. It needs not be
-// closed.
+// SliceDecoder reads many endpoint slices with the memory of few. It may be used by several
+// goroutines; those beyond [maxInflaters] wait. It needs not be closed.
 type SliceDecoder struct {
 	idle chan *inflater
 }
@@ -96,9 +94,8 @@ func (i *inflater) decode(name string, value []byte, e Expect) (*EndpointSlice, 
 	return s, nil
 }
 
-// decompress reads any number of frames, of at most [MaxValue] bytes together. No
-// bytes are no frames, and decompress to nothing. The result is valid until the
-// next call.
+// decompress reads any number of frames, of at most [MaxValue] bytes together. No bytes are no
+// frames, and decompress to nothing. The result is valid until the next call.
 func (i *inflater) decompress(value []byte) ([]byte, error) {
 	if i.zstd == nil {
 		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),

@@ -61,8 +61,7 @@ func (s spot) numbered(r wire.Resource, cluster string, id uint32, n int) change
 	panic("no numbers are shown by " + r)
 }
 
-// number is what the object of the resource shows in the view; 0 when there is
-// none.
+// number is what the object of the resource shows in the view; 0 when there is none.
 func (w *world) number(txn statedb.ReadTxn, r wire.Resource, cluster string, s spot) int {
 	text := ""
 	switch r {
@@ -126,8 +125,7 @@ func canaries(index int, name string, id uint32, n int) []change {
 	return all
 }
 
-// canary is the number that a cluster's canary of the resource shows; 0 when
-// there is none.
+// canary is the number that a cluster's canary of the resource shows; 0 when there is none.
 func (w *world) canary(c *cluster, r wire.Resource, id uint32) int {
 	return w.number(w.db.ReadTxn(), r, c.name, canarySpot(c.index, id))
 }

@@ -33,9 +33,8 @@ type cluster struct {
 	lasting *fault  // nil while all is well
 	frozen  *source // while the mesh cannot see it: what it has seen
 
-	// accepted is the last acceptable value of each key, since the key or the
-	// server was made. refused are the keys whose present value is not
-	// acceptable although one before it was.
+	// accepted is the last acceptable value of each key, since the key or the server was made.
+	// refused are the keys whose present value is not acceptable although one before it was.
 	accepted map[string][]byte
 	refused  map[string]refusal
 	// touched are the keys that were written since view and model last agreed;
@@ -204,8 +203,7 @@ func plainKey(key string) string {
 	return key
 }
 
-// mayList: from now on the mesh may have listed again, and then found values
-// refused.
+// mayList: from now on the mesh may have listed again, and then found values refused.
 func (c *cluster) mayList() {
 	for key, r := range c.refused {
 		r.doubtful = true
@@ -213,8 +211,7 @@ func (c *cluster) mayList() {
 	}
 }
 
-// willList: the mesh will list what the server has now, so nothing from before
-// stays in force.
+// willList: the mesh will list what the server has now, so nothing from before stays in force.
 func (c *cluster) willList() error {
 	values, err := c.values()
 	if err != nil {
@@ -230,8 +227,7 @@ func (c *cluster) willList() error {
 	return nil
 }
 
-// rewound: the server has what it had before, and the mesh may find that this is
-// what it knows.
+// rewound: the server has what it had before, and the mesh may find that this is what it knows.
 func (c *cluster) rewound() error {
 	before := c.refused
 	c.refused = map[string]refusal{}

@@ -20,15 +20,14 @@
 //	go test ./test/faults -run Faults -v -faults.seed=7
 //	go test ./test/faults -run Faults -v -timeout 5h -faults.ops=100000 -faults.faults=2000
 //
-// A second test judges what the status says of freshness. Three clusters are
-// written to all the time while faults strike; everything that their etcds ever
-// had is recorded beside the mesh, revision by revision. Each time the status or
-// the view says something new, both are kept. When a resource is said to be known
-// as of some time, each of its keys must show what it had at a revision that was
-// not overtaken by an acknowledged write before that time, and that was not written
-// after the view was read. As of a time when nobody could be asked nothing
-// is known until somebody has been, and what is synced was confirmed within the bound.
-// A seed repeats what is written and which faults strike, not the moments at which they do.
+// A second test judges what the status says of freshness. Three clusters are written to all the
+// time while faults strike; everything that their etcds ever had is recorded beside the mesh,
+// revision by revision. Each time the status or the view says something new, both are kept. When a
+// resource is said to be known as of some time, each of its keys must show what it had at a
+// revision that was not overtaken by an acknowledged write before that time, and that was not
+// written after the view was read. As of a time when nobody could be asked nothing is known until
+// somebody has been, and what is synced was confirmed within the bound. A seed repeats what is
+// written and which faults strike, not the moments at which they do.
 //
 //	go test ./test/faults -run Freshness -v -timeout 1h -freshness.claims=100000
 //	go test ./test/faults -run Freshness -v -freshness.seed=7

@@ -16,8 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// listing says what a fault makes of the mesh's knowledge: whether it must be
-// listed again.
+// listing says what a fault makes of the mesh's knowledge: whether it must be listed again.
 type listing int
 
 const (
@@ -30,8 +29,7 @@ const (
 // and ended for the server; what the mesh makes of it takes its time.
 type fault struct {
 	name string
-	// away: nothing new reaches the mesh while it lasts, and it must say so; what
-	// it has, it keeps.
+	// away: nothing new reaches the mesh while it lasts, and it must say so; what it has, it keeps.
 	away bool
 	// down: nobody can write to the server while it lasts.
 	down bool

@@ -15,10 +15,9 @@ import (
 // tells which write made a revision.
 const numberKey = "history/write"
 
-// history is what one cluster had, revision by revision, and when who wrote it
-// began and knew it was done. Its positions count the revisions of all the etcds
-// that the cluster has had, one after another; the one between two of them is
-// where everything was lost.
+// history is what one cluster had, revision by revision, and when who wrote it began and knew it
+// was done. Its positions count the revisions of all the etcds that the cluster has had, one after
+// another; the one between two of them is where everything was lost.
 type history struct {
 	mu       sync.Mutex // guards everything below
 	began    []time.Time
@@ -42,8 +41,7 @@ type making struct {
 	write    int
 }
 
-// version is what a key has had from a position on: the number of the write, 0
-// for nothing.
+// version is what a key has had from a position on: the number of the write, 0 for nothing.
 type version struct {
 	from   int64
 	number int
@@ -61,9 +59,8 @@ func (h *history) begin() int {
 	return len(h.began) - 1
 }
 
-// acknowledge notes that a revision of the present etcd was answered, and
-// returns its position. Answers to several who write at once may come in
-// another order than their positions.
+// acknowledge notes that a revision of the present etcd was answered, and returns its position.
+// Answers to several who write at once may come in another order than their positions.
 func (h *history) acknowledge(revision int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,8 +108,7 @@ func (h *history) spoil(err error) {
 	}
 }
 
-// record takes events of the etcd at base, and tells whether that is the present
-// one.
+// record takes events of the etcd at base, and tells whether that is the present one.
 func (h *history) record(base int64, events []*clientv3.Event) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,10 +157,9 @@ func (h *history) recordOne(position int64, events []*clientv3.Event) error {
 // span is from one position to another, both included.
 type span struct{ low, high int64 }
 
-// spans tells, of a history that is complete, what could be shown: a view that
-// was taken at some time, and is said to have everything as of another, is at the
-// least where etcd had acknowledged to be by then, and at the most where a write
-// had led that had begun before the view was taken.
+// spans tells, of a history that is complete, what could be shown: a view that was taken at some
+// time, and is said to have everything as of another, is at the least where etcd had acknowledged
+// to be by then, and at the most where a write had led that had begun before the view was taken.
 func (h *history) spans() func(asOf, taken time.Time) span {
 	reached := make([]int64, len(h.began)) // by that write or one before it
 	for _, m := range h.made {

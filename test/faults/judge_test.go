@@ -14,8 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// judge compares claims with the recorded histories and says which are false, up
-// to a few.
+// judge compares claims with the recorded histories and says which are false, up to a few.
 func judge(claims []asOfClaim) (lies []error) {
 	spans := map[*witness]func(asOf, taken time.Time) span{}
 	for _, c := range claims {
@@ -32,11 +31,10 @@ func judge(claims []asOfClaim) (lies []error) {
 	return lies
 }
 
-// judge says what is false of the claim. Each key must show what it had
-// somewhere in the span. And nothing is known as of a time at which nobody
-// could be asked, for as long as that is so; as the sampler sees that nothing is
-// synced for longer than the bound after that, a cluster that is away is not
-// either.
+// judge says what is false of the claim. Each key must show what it had somewhere in the span. And
+// nothing is known as of a time at which nobody could be asked, for as long as that is so; as the
+// sampler sees that nothing is synced for longer than the bound after that, a cluster that is away
+// is not either.
 func (c asOfClaim) judge(within span) error {
 	for i, number := range c.shown {
 		key := c.of.keys[c.resource][i]

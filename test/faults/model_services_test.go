@@ -112,9 +112,8 @@ func (p part) backends() []endpoint {
 	return out
 }
 
-// globalText is what the clusters make of one service together: nothing unless
-// one shares it, and the backends of those that do, each address once for a
-// cluster.
+// globalText is what the clusters make of one service together: nothing unless one shares it, and
+// the backends of those that do, each address once for a cluster.
 func globalText(of map[string]*part) string {
 	var what []string
 	shared := false

@@ -224,9 +224,8 @@ func nodeClaims(n *wire.Node) []claim {
 	return slices.Collect(maps.Values(made))
 }
 
-// nodeIP is where a node is reached by that family, or else by the other: the
-// first InternalIP, else the last ExternalIP, else the first other address but
-// not the one inside the pod network.
+// nodeIP is where a node is reached by that family, or else by the other: the first InternalIP,
+// else the last ExternalIP, else the first other address but not the one inside the pod network.
 func nodeIP(n *wire.Node, six bool) netip.Addr {
 	for _, is6 := range []bool{six, !six} {
 		var internal, external, other netip.Addr

@@ -9,8 +9,7 @@ import (
 // clusters is how many there are.
 const clusters = 4
 
-// step is one thing that happens to one cluster. What exactly follows from do
-// and n alone.
+// step is one thing that happens to one cluster. What exactly follows from do and n alone.
 type step struct {
 	cluster int    // from 0
 	do      string // an operation, a fault, or "heal"
@@ -35,10 +34,9 @@ func (p plan) String() string {
 	return b.String()
 }
 
-// newPlan makes a plan with that many operations and faults. Every kind of fault
-// comes once before one comes again. While a fault lasts, operations go on, in
-// the struck cluster too where somebody can still write; a second fault may
-// strike another cluster meanwhile.
+// newPlan makes a plan with that many operations and faults. Every kind of fault comes once before
+// one comes again. While a fault lasts, operations go on, in the struck cluster too where somebody
+// can still write; a second fault may strike another cluster meanwhile.
 func newPlan(seed uint64, ops, faultCount int) plan {
 	g := generator{rng: rand.New(rand.NewPCG(seed, 0)), lasting: map[int]fault{}}
 	for i := range faultCount {

@@ -72,8 +72,7 @@ func (s *sampler) sample() bool {
 	return true
 }
 
-// take looks at what the view shows, and keeps the claim if it is another one.
-// mu is held.
+// take looks at what the view shows, and keeps the claim if it is another one. mu is held.
 func (s *sampler) take(txn statedb.ReadTxn, c asOfClaim) {
 	s.asked++
 	if age := c.asked.Sub(c.AsOf); c.State == remotecluster.FreshnessSynced && age > bound && s.lie == nil {

@@ -85,8 +85,7 @@ func (h *witness) relent(claims int) {
 	s.fault.end(h.cluster, step{})
 }
 
-// rarest is how often that kind of fault was suffered, and noticed, that came
-// the least.
+// rarest is how often that kind of fault was suffered, and noticed, that came the least.
 func rarest(all []*witness) int {
 	n := map[string]int{}
 	for _, f := range all[0].strikes() {

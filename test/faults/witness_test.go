@@ -23,9 +23,8 @@ const spots = 30
 // longer; then nobody knows whether it was done, until it is seen.
 const writePatience = 300 * time.Millisecond
 
-// witness is a cluster of which is known what it had at each revision. One
-// goroutine writes to it all the time, and another one records, both past the
-// proxies.
+// witness is a cluster of which is known what it had at each revision. One goroutine writes to it
+// all the time, and another one records, both past the proxies.
 type witness struct {
 	*cluster
 	*history

@@ -63,8 +63,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// emptyWorld is a mesh without clusters, which does not run yet. tune, if any,
-// changes how it will.
+// emptyWorld is a mesh without clusters, which does not run yet. tune, if any, changes how it will.
 func emptyWorld(t testing.TB, tune func(*clustermesh.Params)) *world {
 	t.Helper()
 	local := wire.ClusterInfo{Name: "own", ID: localID, MaxConnectedClusters: 255}
@@ -110,9 +109,8 @@ func (w *world) start(jobs ...func(context.Context) error) {
 	})
 }
 
-// watchClaims looks for a status that claims more than is so: whatever a
-// resource is said to equal the remote as of, every canary that was acknowledged
-// before then must be in the view.
+// watchClaims looks for a status that claims more than is so: whatever a resource is said to equal
+// the remote as of, every canary that was acknowledged before then must be in the view.
 func (w *world) watchClaims(ctx context.Context) error {
 	for waiting.Sleep(ctx, 10*time.Millisecond) == nil {
 		statuses := w.mesh.Clusters()
@@ -173,8 +171,7 @@ func (w *world) states() string {
 	return b.String()
 }
 
-// seenWithin is how long a view that equals the model may take to have seen
-// everything as well.
+// seenWithin is how long a view that equals the model may take to have seen everything as well.
 const seenWithin = 2 * time.Second
 
 // agree waits until the view equals the model, and then checks that what nobody

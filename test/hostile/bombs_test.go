@@ -121,8 +121,7 @@ func jsonBombs(r wire.Resource, one func(c *cluster, i int) (name, value string)
 	}
 }
 
-// sliceBombs are endpoint slices that unpack to 16 MiB of a field without contents, two
-// bytes each.
+// sliceBombs are endpoint slices that unpack to 16 MiB of a field without contents, two bytes each.
 func sliceBombs(n int, tag byte) func(*cluster) map[string][]byte {
 	return func(c *cluster) map[string][]byte {
 		z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
@@ -157,8 +156,7 @@ func address(n uint32, rev int64) *mvccpb.KeyValue {
 	}
 }
 
-// eventFlood sends events as fast as it can, about so many addresses, 0 for always new
-// ones.
+// eventFlood sends events as fast as it can, about so many addresses, 0 for always new ones.
 func eventFlood(addresses uint32) *rule {
 	var next atomic.Uint32
 	return &rule{name: "a flood of events", flood: func(ctx context.Context, s *server, w *watched, send func(any) error) error {

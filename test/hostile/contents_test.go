@@ -17,8 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// cluster is what a cluster has: objects, each with a number that it shows in every
-// resource.
+// cluster is what a cluster has: objects, each with a number that it shows in every resource.
 type cluster struct {
 	name  string
 	id    uint32

@@ -13,8 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// core is the honest part of the fake etcd: keys with their versions, and the
-// history of events.
+// core is the honest part of the fake etcd: keys with their versions, and the history of events.
 type core struct {
 	mu        sync.Mutex // guards everything below
 	id        uint64     // etcd cluster ID

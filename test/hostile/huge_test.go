@@ -70,9 +70,8 @@ func hugePage(q *pb.RangeRequest, h *pb.ResponseHeader, entries, size int, block
 	return encoded{m.parts}
 }
 
-// hugeRules are servers whose answers are too large. No smaller page can be asked for
-// than one of a single key, and they do not care: what is beyond the bound breaks the
-// protocol.
+// hugeRules are servers whose answers are too large. No smaller page can be asked for than one of a
+// single key, and they do not care: what is beyond the bound breaks the protocol.
 func hugeRules() []*rule {
 	block, empty := blank(), bytes.Repeat([]byte{0x12, 0}, 1_000_000)
 	pages := func(entries, size int, want ...codes.Code) *rule {
@@ -154,8 +153,7 @@ func flooding(one func(*watched, *pb.ResponseHeader) any) func(context.Context, 
 	}
 }
 
-// TestHuge: however large the answers are, memory stays in its bound, and nobody else
-// notices.
+// TestHuge: however large the answers are, memory stays in its bound, and nobody else notices.
 func TestHuge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test-all")

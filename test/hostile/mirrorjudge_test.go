@@ -28,8 +28,7 @@ func (m *copies) judge(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// look says what is wrong with a write into the own etcd; empty for nothing. The lock
-// is held.
+// look says what is wrong with a write into the own etcd; empty for nothing. The lock is held.
 func (m *copies) look(ev *clientv3.Event) string {
 	key := string(ev.Kv.Key)
 	if key == ownKey || strings.HasPrefix(key, wire.KVStoreMeshLockPath+"/") {

@@ -15,9 +15,8 @@ var (
 	seed  = flag.Uint64("hostile.seed", 0, "seed of the mixture; 0: a random one, which is printed")
 )
 
-// stepPatience is how long a step waits for the server to spoil an answer: it may have
-// to wait for the next session. While too few were spoilt, as on a busy machine, it is
-// more patient.
+// stepPatience is how long a step waits for the server to spoil an answer: it may have to wait for
+// the next session. While too few were spoilt, as on a busy machine, it is more patient.
 const (
 	stepPatience = 15 * time.Millisecond
 	busyPatience = 300 * time.Millisecond

@@ -9,9 +9,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestAnHonestFakeIsSynced: what the rules are broken of is an etcd that is as good as
-// any to an agent: lists in pages, changes, compaction, lost connections, another
-// cluster ID.
+// TestAnHonestFakeIsSynced: what the rules are broken of is an etcd that is as good as any to an
+// agent: lists in pages, changes, compaction, lost connections, another cluster ID.
 func TestAnHonestFakeIsSynced(t *testing.T) {
 	t.Parallel()
 	w := newMesh(t)

@@ -264,8 +264,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return out, nil
 }
 
-// proxy is where connections come in: they are given to gRPC, or to a rule that
-// speaks otherwise.
+// proxy is where connections come in: they are given to gRPC, or to a rule that speaks otherwise.
 type proxy struct {
 	net.Listener
 	rule   *atomic.Pointer[rule]

@@ -59,8 +59,7 @@ type remotes struct {
 	of      interface{ Clusters() []remotecluster.Status } // a mesh or a mirror, once it is there
 }
 
-// world is a mesh that runs as in internal/agent, with two honest clusters on real
-// etcds.
+// world is a mesh that runs as in internal/agent, with two honest clusters on real etcds.
 type world struct {
 	remotes
 	db      *statedb.DB

@@ -17,8 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// AgentEnv names the program mesh-agent; without it, each test builds it, with the
-// race detector.
+// AgentEnv names the program mesh-agent; without it, each test builds it, with the race detector.
 const AgentEnv = "MESH_AGENT"
 
 // Agent is a running mesh-agent, in any of its modes.

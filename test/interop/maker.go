@@ -15,9 +15,8 @@ import (
 // largest is the longest value that is written: etcd takes requests of 1.5 MiB.
 const largest = 1 << 20
 
-// Maker makes random objects of a cluster that go through an etcd: it has room for
-// them, and they have no named ports of any protocol, of which Cilium's readers
-// complain.
+// Maker makes random objects of a cluster that go through an etcd: it has room for them, and they
+// have no named ports of any protocol, of which Cilium's readers complain.
 type Maker struct{ *random.Maker }
 
 // NewMaker returns a maker for a cluster in a mesh of 255.

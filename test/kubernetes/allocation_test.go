@@ -222,8 +222,7 @@ func TestNothingIsWrittenWithoutTheLock(t *testing.T) {
 	}
 }
 
-// TestALockWhoseAnswerIsLostIsGivenUp: another one gets it at once, and not when it has
-// run out.
+// TestALockWhoseAnswerIsLostIsGivenUp: another one gets it at once, and not when it has run out.
 func TestALockWhoseAnswerIsLostIsGivenUp(t *testing.T) {
 	s := newStores(t)
 	config := s.api.Config(kubetest.Admin)

@@ -3,6 +3,5 @@
 //
 //	make kubernetes
 //
-// builds the API server, once, in a module of its own (./apiserver), and runs
-// them.
+// builds the API server, once, in a module of its own (./apiserver), and runs them.
 package kubernetes

@@ -120,8 +120,7 @@ security-labels: {"k8s:app": one}
 `}
 }
 
-// contents makes a few objects, and returns how far the tables were when all of
-// them were there.
+// contents makes a few objects, and returns how far the tables were when all of them were there.
 func (w *world) contents(t *testing.T) (before [3]statedb.Revision) {
 	t.Helper()
 	w.Apply(t, service("kept", 80), service("changed", 80), service("deleted", 80),

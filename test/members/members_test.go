@@ -76,9 +76,8 @@ func logs(t *testing.T, m *members.Mesh) {
 	}
 }
 
-// TestThreeClustersWithoutCilium: every agent sees every cluster, through the
-// mirrors; and global services fail over as their affinity says when backends go,
-// and come back with them.
+// TestThreeClustersWithoutCilium: every agent sees every cluster, through the mirrors; and global
+// services fail over as their affinity says when backends go, and come back with them.
 func TestThreeClustersWithoutCilium(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -171,10 +170,9 @@ func leader(t *testing.T, of []*members.Process) (leads *members.Process, others
 	return leads, others
 }
 
-// TestTheStandbysTakeOver: the leaders are frozen, and so cannot know that their
-// time is over; others lead within the lease. When the frozen ones come back they
-// write nothing. Then the leaders are killed, and these lead again. No key is lost
-// in all that time.
+// TestTheStandbysTakeOver: the leaders are frozen, and so cannot know that their time is over;
+// others lead within the lease. When the frozen ones come back they write nothing. Then the leaders
+// are killed, and these lead again. No key is lost in all that time.
 func TestTheStandbysTakeOver(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

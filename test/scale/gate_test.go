@@ -6,9 +6,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
-// TestNoRegression measures a mesh that is small enough for every run of the
-// tests. Its bounds are generous, so that only the program can break them, not
-// what else the machine does:
+// TestNoRegression measures a mesh that is small enough for every run of the tests. Its bounds are
+// generous, so that only the program can break them, not what else the machine does:
 //
 //   - The agent needs about twice the floor's time here. Both take turns, suffer
 //     from others alike, and the median of five turns counts. 8 is what a fixed delay

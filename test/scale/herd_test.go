@@ -197,8 +197,7 @@ func peak(sorted []time.Time) (most int) {
 	return most
 }
 
-// etcdProcess is an etcd in a process of its own, which keeps its data and its
-// address.
+// etcdProcess is an etcd in a process of its own, which keeps its data and its address.
 type etcdProcess struct {
 	programs programs
 	config   etcdserver.Config

@@ -22,8 +22,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
-// The test binary is one of the other processes when it has a role, and
-// then argument says on what.
+// The test binary is one of the other processes when it has a role, and then argument says on what.
 const (
 	role     = "MESH_SCALE_ROLE"
 	argument = "MESH_SCALE_ARGUMENT"

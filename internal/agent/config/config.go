@@ -1,6 +1,5 @@
-// Package config is the configuration of the program: what its flags, environment
-// variables and settings file say, and what is wrong with it. Errors name the place
-// that a value came from.
+// Package config is the configuration of the program: what its flags, environment variables and
+// settings file say, and what is wrong with it. Errors name the place that a value came from.
 package config
 
 import (

@@ -43,8 +43,7 @@ func (c OperateConfig) validate(note func(flag string, err error), cluster strin
 	note("kvstore-users-file", err)
 }
 
-// Users are those that the own cluster's etcd is to have. The file is read each
-// time.
+// Users are those that the own cluster's etcd is to have. The file is read each time.
 func (c Config) Users() ([]operate.User, error) {
 	if err := wire.ValidateClusterName(c.ClusterName); err != nil {
 		return nil, exit.Usagef("--cluster-name: %q %w", c.ClusterName, err)
@@ -90,8 +89,7 @@ func (c MirrorConfig) validate(note func(flag string, err error)) {
 	}
 }
 
-// mirrorQPS is a mirror's limit of operations a second where none is given
-// (wire.md §5).
+// mirrorQPS is a mirror's limit of operations a second where none is given (wire.md §5).
 const mirrorQPS = 100
 
 const mirrorAsks = 5 * time.Second // between two questions how full the own etcd is

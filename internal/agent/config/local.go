@@ -8,8 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
 )
 
-// LocalConfig says where the description of the own cluster comes from, and what
-// follows from it.
+// LocalConfig says where the description of the own cluster comes from, and what follows from it.
 type LocalConfig struct {
 	Manifests        string `mapstructure:"local-manifests" help:"a directory of Kubernetes manifests that describe the own cluster, watched"`
 	Kubernetes       bool   `mapstructure:"kubernetes" help:"the Kubernetes API describes the own cluster"`

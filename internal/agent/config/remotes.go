@@ -47,9 +47,8 @@ func shortSpan(d time.Duration) string {
 	return text
 }
 
-// remoteMemoryShare is how much of the memory that Go may use entries of remote
-// clusters may take. The rest is for reading them, for answers, and for what the
-// collector leaves for a while.
+// remoteMemoryShare is how much of the memory that Go may use entries of remote clusters may take.
+// The rest is for reading them, for answers, and for what the collector leaves for a while.
 const remoteMemoryShare = 0.7
 
 func (c Config) checkRemoteMemory() error {

@@ -50,8 +50,7 @@ func NewSettings() *Settings {
 	return s
 }
 
-// Register adds --config and the flags of these names to a command, all of them
-// when none is named.
+// Register adds --config and the flags of these names to a command, all of them when none is named.
 func (s *Settings) Register(to *pflag.FlagSet, names ...string) {
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		if len(names) == 0 || slices.Contains(names, f.Name) {
@@ -99,8 +98,7 @@ func (s *Settings) Give(to *hive.Hive) {
 	s.flags.VisitAll(func(f *pflag.Flag) { to.Viper().Set(f.Name, f.Value.String()) })
 }
 
-// Unused names the settings that are given and are of other modes alone, as their help
-// begins.
+// Unused names the settings that are given and are of other modes alone, as their help begins.
 func (s *Settings) Unused(m Mode) (names []string) {
 	modes := []string{string(ModeRun), string(ModeOperate), string(ModeMirror)}
 	s.flags.VisitAll(func(f *pflag.Flag) {
@@ -215,8 +213,7 @@ func refused(f *pflag.Flag, value string) string {
 	return clientfile.Redact(value)
 }
 
-// RefusedFlag is the error for a flag of the command line, without what may be a
-// secret.
+// RefusedFlag is the error for a flag of the command line, without what may be a secret.
 func RefusedFlag(_ *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := invalid.GetFlag()
@@ -262,8 +259,7 @@ func UnknownVariables(environ []string, root *cobra.Command) []string {
 	return unknown
 }
 
-// FlagNames are the names of all flags of a program. None of them takes a
-// secret.
+// FlagNames are the names of all flags of a program. None of them takes a secret.
 func FlagNames(root *cobra.Command) map[string]bool {
 	names := make(map[string]bool)
 	VisitFlags(root, func(f *pflag.Flag) { names[f.Name] = true })

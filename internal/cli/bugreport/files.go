@@ -21,9 +21,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// meshDirectory adds what may be shown of the client files and of the
-// certificates that they name. It reads them itself, so it needs to be on the
-// agent's machine and in its file system.
+// meshDirectory adds what may be shown of the client files and of the certificates that they name.
+// It reads them itself, so it needs to be on the agent's machine and in its file system.
 func (r *report) meshDirectory(ctx context.Context) error {
 	if r.status != nil && r.status.Agent.Mode == string(config.ModeOperate) {
 		return nil // it reads no client files

@@ -183,8 +183,7 @@ func Want(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// Troubleshooter runs the command with deadlines that a busy machine meets, and
-// without DNS.
+// Troubleshooter runs the command with deadlines that a busy machine meets, and without DNS.
 func Troubleshooter() Command {
 	c := With(nil, "/nonexistent/agent.sock", "127.0.0.1:1")
 	c.Cli.Troubleshooting = troubleshoot.Options{

@@ -134,8 +134,7 @@ type row struct {
 	fresh    api.Freshness
 }
 
-// resourceRows leaves out what the cluster does not write, unless that is in
-// doubt itself.
+// resourceRows leaves out what the cluster does not write, unless that is in doubt itself.
 func resourceRows(c *api.Cluster) []row {
 	var rows []row
 	for r, f := range c.Freshness.All() {

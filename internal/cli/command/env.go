@@ -69,8 +69,7 @@ func (c *Env) Asking(ask func(cmd *cobra.Command, args []string, cl *client.Clie
 	}
 }
 
-// environment sets the flags that were not given from variables such as
-// MESH_AGENT_SERVER.
+// environment sets the flags that were not given from variables such as MESH_AGENT_SERVER.
 func (c *Env) environment(flags *pflag.FlagSet) error {
 	chosen := flags.Changed("server") || flags.Changed("socket")
 	skip := func(f *pflag.Flag) bool {

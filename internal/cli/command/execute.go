@@ -16,8 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Execute runs a command line and returns its exit code. Errors become a line
-// on stderr.
+// Execute runs a command line and returns its exit code. Errors become a line on stderr.
 func Execute(root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	root.InitDefaultCompletionCmd() // which takes the output that root has now

@@ -248,8 +248,7 @@ func diffTable() printer.Table[checks.Change] {
 	}
 }
 
-// checkedTable is that of the client files, with what their servers say when they
-// were asked.
+// checkedTable is that of the client files, with what their servers say when they were asked.
 func checkedTable(connected bool) printer.Table[checks.File] {
 	t := printer.Table[checks.File]{
 		{Title: "CLUSTER", Text: func(f checks.File) string { return f.Cluster }},

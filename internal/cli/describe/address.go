@@ -177,8 +177,7 @@ func (d *identityDescription) page(p *printer.Page, now time.Time) {
 	explain.WriteWhy(p, d.Why, now)
 }
 
-// ipDescription is the winner of a prefix with what a lookup finds at its first
-// address.
+// ipDescription is the winner of a prefix with what a lookup finds at its first address.
 type ipDescription struct {
 	IP        *api.IP        `json:"ip"`
 	Lookup    *api.Lookup    `json:"lookup"`

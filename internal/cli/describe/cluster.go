@@ -55,8 +55,7 @@ func pageHealth(p *printer.Page, h *api.Health, now time.Time) {
 	)
 }
 
-// healthDescription is what something says of itself, with the cluster that it
-// is about.
+// healthDescription is what something says of itself, with the cluster that it is about.
 type healthDescription struct {
 	Health  *api.Health  `json:"health"`
 	Cluster *api.Cluster `json:"cluster"` // null when it is about none

@@ -60,8 +60,7 @@ func New(c *command.Env) *cobra.Command {
 // subject is a kind of object that can be described.
 type subject interface {
 	Is(name string) bool
-	// describe shows one object, which has a name in the request, with what led
-	// to it.
+	// describe shows one object, which has a name in the request, with what led to it.
 	describe(ctx context.Context, r resource.Request) error
 }
 

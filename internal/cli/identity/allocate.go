@@ -220,8 +220,7 @@ func (w *identityWriter) prepare(c config.Config, log *slog.Logger) (*allocator.
 	return ids, err
 }
 
-// connected looks at the Kubernetes API and waits for the kvstore, where each is
-// needed.
+// connected looks at the Kubernetes API and waits for the kvstore, where each is needed.
 func (w *identityWriter) connected(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -185,8 +185,7 @@ func TestIdentitiesOfRemoteClustersAreRead(t *testing.T) {
 	}
 }
 
-// TestAnIdentityIsHeldUntilAnInterrupt runs the program, which gives the
-// reference back.
+// TestAnIdentityIsHeldUntilAnInterrupt runs the program, which gives the reference back.
 func TestAnIdentityIsHeldUntilAnInterrupt(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t)

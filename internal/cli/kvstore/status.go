@@ -29,8 +29,7 @@ type KvStatus struct {
 	Problems   []string     `json:"problems"`
 }
 
-// kvEndpoint is one endpoint. Without a connection only Endpoint and Error are
-// known.
+// kvEndpoint is one endpoint. Without a connection only Endpoint and Error are known.
 type kvEndpoint struct {
 	Endpoint      string   `json:"endpoint"`
 	Connected     bool     `json:"connected"`

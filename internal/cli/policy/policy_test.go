@@ -35,9 +35,8 @@ func suggested(t *testing.T, a *agenttest.Process) (file, text string) {
 	return file, string(content)
 }
 
-// TestWhatIsSuggestedRefusesOnlyWhatBreaksARule: an agent with the file has the same
-// as the one that suggested it, but for the address of one cluster that another one
-// claims.
+// TestWhatIsSuggestedRefusesOnlyWhatBreaksARule: an agent with the file has the same as the one
+// that suggested it, but for the address of one cluster that another one claims.
 func TestWhatIsSuggestedRefusesOnlyWhatBreaksARule(t *testing.T) {
 	t.Parallel()
 	one, two := contents.Default("cluster1", 1), contents.Default("cluster2", 2)

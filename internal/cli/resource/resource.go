@@ -32,8 +32,7 @@ type Request struct {
 	Style    printer.Style
 }
 
-// NewRequest is what a NAME, which may be empty, asks of the agent, whose client the
-// caller closes.
+// NewRequest is what a NAME, which may be empty, asks of the agent, whose client the caller closes.
 func NewRequest(c *command.Env, cmd *cobra.Command, name string, query client.Query, format *printer.Format) (Request, error) {
 	r := Request{Query: query, Name: name, Format: format, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
 	r.Style = printer.StyleFor(r.Out, c.Getenv)
@@ -61,11 +60,9 @@ type Kind[T any] struct {
 	name             func(T) string
 	form             string // how one is named, for people
 	hint             string // what the help says behind the form
-	// fields are the filters for the parts of a name; nil when one object is nothing to
-	// watch.
+	// fields are the filters for the parts of a name; nil when one object is nothing to watch.
 	fields func(q *client.Query) []*string
-	// matches tells whether the name is an object's; nil when its parts as filters leave
-	// no other.
+	// matches tells whether the name is an object's; nil when its parts as filters leave no other.
 	matches func(name string, v T) bool
 	// Explained: the agent says why there is none of a name.
 	Explained bool

@@ -93,8 +93,7 @@ func (res Kind[T]) Shower(r Request) func(client.Event[T]) error {
 
 func jsonLine(v any) ([]byte, error) { return safetext.JSON(v, "") }
 
-// writeEvent writes one event as a whole, so that a program can read them one
-// by one.
+// writeEvent writes one event as a whole, so that a program can read them one by one.
 func writeEvent(w io.Writer, e any, marshal func(any) ([]byte, error), before, after string) error {
 	text, err := marshal(e)
 	if err == nil {

@@ -210,8 +210,7 @@ func ManyClusters(name string, change func(i int, c api.Cluster) api.Cluster) []
 	return clusters
 }
 
-// Exporting is a cluster that exports services in this form, and both of which
-// are as given.
+// Exporting is a cluster that exports services in this form, and both of which are as given.
 func Exporting(name, mode string, services, slices api.Freshness) api.Cluster {
 	c := GoodCluster(name, 20)
 	c.Capabilities.EndpointSlicesExportMode = &mode

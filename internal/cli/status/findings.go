@@ -79,8 +79,7 @@ func (v *View) writePolicy(p *printer.Page) {
 	p.End()
 }
 
-// writeRejected tells of entries that were refused: the cluster may be ready
-// all the same.
+// writeRejected tells of entries that were refused: the cluster may be ready all the same.
 func (v *View) writeRejected(p *printer.Page) {
 	refusing := slices.DeleteFunc(slices.Clone(v.worstFirst), func(c api.Cluster) bool { return len(c.Refusals) == 0 })
 	if len(refusing) == 0 {

@@ -113,8 +113,7 @@ func status(c *command.Env, cmd *cobra.Command, cl *client.Client, o *statusOpti
 	return nil
 }
 
-// showStatus prints the status, or that of one cluster, and in a text what makes
-// the exit code 1.
+// showStatus prints the status, or that of one cluster, and in a text what makes the exit code 1.
 func showStatus(c *command.Env, cmd *cobra.Command, cl *client.Client, o *statusOptions, st *api.Status, found []string) error {
 	if o.cluster != "" {
 		cluster := ClusterNamed(st.Clusters, o.cluster)

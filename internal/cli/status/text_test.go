@@ -117,8 +117,7 @@ func TestStatusText(t *testing.T) {
 	}
 }
 
-// TestTextsOfOthersAreHarmless: nothing that a remote wrote reaches a terminal
-// as it is.
+// TestTextsOfOthersAreHarmless: nothing that a remote wrote reaches a terminal as it is.
 func TestTextsOfOthersAreHarmless(t *testing.T) {
 	t.Parallel()
 	text := printer.NewFormat(printer.Text)

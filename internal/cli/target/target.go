@@ -1,5 +1,4 @@
-// Package target chooses the kvstore that a command asks without an agent, and
-// connects to it.
+// Package target chooses the kvstore that a command asks without an agent, and connects to it.
 package target
 
 import (
@@ -50,8 +49,7 @@ func Choose(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 	return t, nil
 }
 
-// ChooseAny is [Choose] for who may do without a kvstore: then it has no
-// configuration.
+// ChooseAny is [Choose] for who may do without a kvstore: then it has no configuration.
 func ChooseAny(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 	settings, err := c.Resolve(cmd, k.Settings)
 	if err != nil {
@@ -76,8 +74,7 @@ func ChooseAny(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 	return t, nil
 }
 
-// Connect opens a session with the first endpoint that answers. The error tells
-// of every endpoint.
+// Connect opens a session with the first endpoint that answers. The error tells of every endpoint.
 func (t *Target) Connect(ctx context.Context) (*etcd.Session, error) {
 	var failed kvErrors
 	for attempt := range t.Cfg.Endpoints {

@@ -24,8 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// brokenClusters are client files with one thing wrong each; soon and well have
-// nothing that fails.
+// brokenClusters are client files with one thing wrong each; soon and well have nothing that fails.
 func brokenClusters(t *testing.T) (files map[string]string) {
 	t.Helper()
 	certs, others := etcdtest.NewCerts(t), etcdtest.NewCerts(t)

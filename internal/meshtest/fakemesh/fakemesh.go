@@ -20,8 +20,7 @@ type Facts struct {
 	Ignored  []clustermesh.Ignored
 }
 
-// Mesh is as the test says: it implements whatever reads the state of a
-// [clustermesh.Mesh].
+// Mesh is as the test says: it implements whatever reads the state of a [clustermesh.Mesh].
 type Mesh struct {
 	Is Facts // guarded by mu as soon as somebody reads it: see Set
 

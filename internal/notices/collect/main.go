@@ -46,8 +46,7 @@ func collect(to io.Writer) error {
 	return err
 }
 
-// part is a module: where it is, and in which of its directories packages are that
-// are linked.
+// part is a module: where it is, and in which of its directories packages are that are linked.
 type part struct {
 	root string
 	dirs []string

@@ -12,8 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/notices"
 )
 
-// TestTheNoticesAreOfWhatIsLinked: of each module in the version that is linked, with
-// every text.
+// TestTheNoticesAreOfWhatIsLinked: of each module in the version that is linked, with every text.
 func TestTheNoticesAreOfWhatIsLinked(t *testing.T) {
 	t.Parallel()
 	var now bytes.Buffer

@@ -7,8 +7,7 @@ import (
 	"net/netip"
 )
 
-// reservedAddresses are the first ones of a node's pod range: network, router,
-// health, ingress.
+// reservedAddresses are the first ones of a node's pod range: network, router, health, ingress.
 const reservedAddresses = 4
 
 // Offsets into a node's pod range.

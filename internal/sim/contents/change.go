@@ -1,9 +1,8 @@
 package contents
 
-// Step makes one change of the kind that real clusters see, and returns what
-// has to be written: mostly pods that come, go, or give their address to
-// another pod, with the services that they serve; now and then an
-// identity or a label of a node. It returns nothing when the cluster is too
+// Step makes one change of the kind that real clusters see, and returns what has to be written:
+// mostly pods that come, go, or give their address to another pod, with the services that they
+// serve; now and then an identity or a label of a node. It returns nothing when the cluster is too
 // small for any change.
 func (m *Model) Step() []Op {
 	kind := m.rng.IntN(100)
@@ -119,8 +118,7 @@ func (m *Model) replacePod() []Op {
 	return ops
 }
 
-// anyPod picks a live pod, but never the first one, which stays for people to
-// look up.
+// anyPod picks a live pod, but never the first one, which stays for people to look up.
 func (m *Model) anyPod() (int32, bool) {
 	if m.live <= 1 {
 		return 0, false
@@ -164,8 +162,7 @@ func (m *Model) changeIdentity() []Op {
 	return []Op{{Key: m.spareOp(s).Key}}
 }
 
-// changedServices writes the services of workload w again, after its backends
-// changed.
+// changedServices writes the services of workload w again, after its backends changed.
 func (m *Model) changedServices(w int32) []Op {
 	var ops []Op
 	for _, s := range m.workloads[w].services {

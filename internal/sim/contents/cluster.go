@@ -9,8 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// DefaultKeysPerLease is how many keys Cilium attaches to one lease (spec
-// wire.md §5).
+// DefaultKeysPerLease is how many keys Cilium attaches to one lease (spec wire.md §5).
 const DefaultKeysPerLease = 1000
 
 // Limits of a description.
@@ -39,8 +38,7 @@ const (
 
 func (m Mode) String() string { return [...]string{"remote", "cached", "local"}[m] }
 
-// Cluster describes one simulated cluster. The same description always gives
-// the same contents.
+// Cluster describes one simulated cluster. The same description always gives the same contents.
 type Cluster struct {
 	// Name and ID identify the cluster in the mesh (spec wire.md §2.3).
 	Name string
@@ -62,9 +60,8 @@ type Cluster struct {
 	// Addresses is how many pods, and so IP entries, the cluster has.
 	Addresses int
 
-	// EndpointSlices writes services also as endpoint slices, the default of
-	// Cilium 1.20. Without, the cluster looks like one of 1.19: the capability
-	// and the canary are absent too.
+	// EndpointSlices writes services also as endpoint slices, the default of Cilium 1.20. Without,
+	// the cluster looks like one of 1.19: the capability and the canary are absent too.
 	EndpointSlices bool
 	// SlicesOnly writes services as endpoint slices alone.
 	SlicesOnly bool
@@ -81,8 +78,7 @@ type Cluster struct {
 	Seed uint64
 }
 
-// Default returns the description of a small cluster as Cilium 1.20 would
-// write it, to be adapted.
+// Default returns the description of a small cluster as Cilium 1.20 would write it, to be adapted.
 func Default(name string, id uint32) Cluster {
 	return Cluster{
 		Name: name, ID: id, MaxConnectedClusters: 255,
@@ -157,8 +153,7 @@ func Validate(clusters []Cluster) error {
 	return errors.Join(errs...)
 }
 
-// maxIdentities is the size of the cluster's range of identities, less some
-// for churn.
+// maxIdentities is the size of the cluster's range of identities, less some for churn.
 func (c Cluster) maxIdentities() int {
 	if c.MaxConnectedClusters == 511 {
 		return 1<<15 - spareIdentities

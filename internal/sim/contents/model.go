@@ -157,8 +157,7 @@ func (m *Model) HasPod(addr netip.Addr) bool {
 	return false
 }
 
-// makePods first gives every service its backends, then the other workloads the
-// remaining pods.
+// makePods first gives every service its backends, then the other workloads the remaining pods.
 func (m *Model) makePods() {
 	m.pods = make([]pod, 0, m.c.Addresses)
 	served := min(m.c.Services, m.c.Identities)
@@ -204,8 +203,7 @@ func (m *Model) sliceCount(s *service) int {
 	return max(1, (n+endpointsPerSlice-1)/endpointsPerSlice)
 }
 
-// place adds a pod of workload w to node n, which must have room, and returns
-// its index.
+// place adds a pod of workload w to node n, which must have room, and returns its index.
 func (m *Model) place(w, n int32, serves bool) int32 {
 	m.serial++
 	p := pod{node: n, offset: m.takeOffset(n), workload: w, serial: m.serial, slot: m.Slots.Take(), serves: serves}

@@ -13,8 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/children"
 )
 
-// commandGrace is how long a command may take to end after it was asked to,
-// before it is killed.
+// commandGrace is how long a command may take to end after it was asked to, before it is killed.
 const commandGrace = 12 * time.Second
 
 // runCommand runs a program with the simulator's standard output and error, and
@@ -42,9 +41,8 @@ func runCommand(ctx context.Context, command, env []string) error {
 	return nil
 }
 
-// expand fills in where the client files are ({dir}), the local cluster's client
-// file ({local}), the control socket ({ctl}), and a directory for sockets and the
-// like ({tmp}).
+// expand fills in where the client files are ({dir}), the local cluster's client file ({local}),
+// the control socket ({ctl}), and a directory for sockets and the like ({tmp}).
 func (m mesh) expand(command []string, socket string) []string {
 	words := []string{"{dir}", m.Dir(), "{tmp}", m.Temp(), "{ctl}", socket}
 	if local, ok := m.Local(); ok {
@@ -97,8 +95,7 @@ func columns(lines [][2]string) string {
 	return b.String()
 }
 
-// agentFlags are the flags with which a client reaches an agent started with
-// these arguments.
+// agentFlags are the flags with which a client reaches an agent started with these arguments.
 func agentFlags(command []string) string {
 	for i, word := range command {
 		for flag, client := range map[string]string{"--socket": " --socket ", "--listen": " --server http://"} {

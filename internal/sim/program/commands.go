@@ -32,8 +32,7 @@ type Answer struct {
 // Command is one thing that can be asked of a running mesh.
 type Command struct {
 	Name string
-	// Args are what the arguments stand for. The first is argCluster, unless there
-	// are none.
+	// Args are what the arguments stand for. The first is argCluster, unless there are none.
 	Args  []string
 	Flags []Flag
 	Help  string
@@ -49,8 +48,7 @@ type Flag struct {
 	Help     string // with the name of the value in backquotes
 }
 
-// What arguments stand for. A value may be "-" on the command line, for standard
-// input.
+// What arguments stand for. A value may be "-" on the command line, for standard input.
 const (
 	argCluster = "CLUSTER"
 	ArgValue   = "VALUE"

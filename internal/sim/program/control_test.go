@@ -36,8 +36,7 @@ func wantRefused(t *testing.T, err error, usage bool, reason string) {
 	}
 }
 
-// served runs a mesh of two clusters with its control socket, and returns the
-// socket.
+// served runs a mesh of two clusters with its control socket, and returns the socket.
 func served(t *testing.T) (mesh, string) {
 	t.Helper()
 	m := mesh{meshtest.Mesh(t, sim.MeshOptions{Plain: true}, meshtest.Clusters(2)...)}

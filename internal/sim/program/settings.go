@@ -15,8 +15,7 @@ import (
 // maxClusters bounds a mesh: the highest cluster ID there is.
 const maxClusters = 511
 
-// Settings are what a person asks of a simulator: some clusters that differ in
-// name and ID alone.
+// Settings are what a person asks of a simulator: some clusters that differ in name and ID alone.
 type Settings struct {
 	// Clusters is how many there are. Names, when given, are their names;
 	// otherwise they are Prefix followed by the ID.
@@ -25,22 +24,18 @@ type Settings struct {
 	Prefix   string
 	// FirstID is the ID of the first one; the others follow.
 	FirstID uint32
-	// Cached is how many of them, the last ones, are copies of KVStoreMesh in one
-	// etcd.
+	// Cached is how many of them, the last ones, are copies of KVStoreMesh in one etcd.
 	Cached int
-	// Local, when set, is the name of one more cluster: the reader's own, in
-	// kvstore mode.
+	// Local, when set, is the name of one more cluster: the reader's own, in kvstore mode.
 	Local string
 	// LocalID is its ID; 0 for the one after the others.
 	LocalID uint32
 	// Each is what they have in common. A PodRange in it is divided among them.
 	Each contents.Cluster
 	Mesh sim.MeshOptions
-	// Command is a program to run on the mesh, with its arguments; see
-	// runCommand. Empty: none.
+	// Command is a program to run on the mesh, with its arguments; see runCommand. Empty: none.
 	Command []string
-	// ControlSocket is where to listen for Requests. Empty: in the temporary
-	// directory.
+	// ControlSocket is where to listen for Requests. Empty: in the temporary directory.
 	ControlSocket string
 	// Quiet prints nothing but errors.
 	Quiet bool

@@ -17,10 +17,9 @@ import (
 // mesh is what the commands are about.
 type mesh struct{ *sim.Mesh }
 
-// Simulate does everything that the settings ask for, says on out what is
-// ready, and returns when ctx ends, which is no error, or when the command
-// does. Whatever was made is removed by then. When the command failed, the error
-// is an *exec.ExitError or wraps one.
+// Simulate does everything that the settings ask for, says on out what is ready, and returns when
+// ctx ends, which is no error, or when the command does. Whatever was made is removed by then. When
+// the command failed, the error is an *exec.ExitError or wraps one.
 func Simulate(ctx context.Context, s Settings, out io.Writer) error {
 	clusters, err := s.Descriptions()
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package waittest waits in tests. How long something takes says more of the machine
-// than of what is tested, so no wait has a limit of its own: it ends shortly before the
-// time that the whole test binary may take (go test -timeout), so that the test can
-// still say what it waited for.
+// Package waittest waits in tests. How long something takes says more of the machine than of what
+// is tested, so no wait has a limit of its own: it ends shortly before the time that the whole test
+// binary may take (go test -timeout), so that the test can still say what it waited for.
 package waittest
 
 import (
@@ -68,8 +67,7 @@ func Receive[V any](t T, what string, from <-chan V) V {
 	}
 }
 
-// Until waits until a condition holds. Details are added to what the test says when
-// it never does.
+// Until waits until a condition holds. Details are added to what the test says when it never does.
 func Until(t T, what string, is func() bool, details ...func() string) {
 	t.Helper()
 	failed := errors.New("it does not hold")

@@ -69,9 +69,8 @@ func TestIDsOfBothSides(t *testing.T) {
 	}
 }
 
-// TestAKeyOfTheOtherSideKeepsItsNumber: what is in use on the side that is not read,
-// and not yet on the one that is, is found under the key's lock, unless the number
-// belongs to another key there.
+// TestAKeyOfTheOtherSideKeepsItsNumber: what is in use on the side that is not read, and not yet on
+// the one that is, is found under the key's lock, unless the number belongs to another key there.
 func TestAKeyOfTheOtherSideKeepsItsNumber(t *testing.T) {
 	t.Parallel()
 	for _, read := range []doublewrite.Side{doublewrite.Primary, doublewrite.Secondary} {

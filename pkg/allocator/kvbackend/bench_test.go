@@ -53,10 +53,9 @@ func benchClient(b *testing.B, server *etcdtest.Process) *etcd.Session {
 	return client
 }
 
-// BenchmarkNewKeys allocates 10,000 new keys on 8 nodes. The floor does as many
-// requests with bare clients, in the same order, and nothing else: four
-// transactions that write (lock, mapping, reference, unlock) and one that reads
-// (references of the key).
+// BenchmarkNewKeys allocates 10,000 new keys on 8 nodes. The floor does as many requests with bare
+// clients, in the same order, and nothing else: four transactions that write (lock, mapping,
+// reference, unlock) and one that reads (references of the key).
 func BenchmarkNewKeys(b *testing.B) {
 	const least = 70 // % of the floor
 	for b.Loop() {
@@ -120,9 +119,8 @@ func bareRequests(b *testing.B) time.Duration {
 	return time.Since(start)
 }
 
-// BenchmarkCollect does a round over 65,535 mappings with a reference each, and
-// one in a thousand that is unused for the second time. It takes two locks for
-// each of those, and for nothing else.
+// BenchmarkCollect does a round over 65,535 mappings with a reference each, and one in a thousand
+// that is unused for the second time. It takes two locks for each of those, and for nothing else.
 func BenchmarkCollect(b *testing.B) {
 	const mappings = 65_535
 	server := etcdtest.StartProcess(b)

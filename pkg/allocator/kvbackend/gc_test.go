@@ -18,8 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
-// round is one of garbage collection over the IDs from 5 to 20; it returns what
-// it found unused.
+// round is one of garbage collection over the IDs from 5 to 20; it returns what it found unused.
 func (s *site) round(b *kvbackend.Backend, stale allocator.StaleIDs, wantAlive, wantDeleted int) allocator.StaleIDs {
 	s.Helper()
 	next, stats, err := b.RunGC(s.Context(), nil, stale, 5, 20)
@@ -72,9 +71,8 @@ func TestWhatIsUnusedInTwoRoundsIsDeleted(t *testing.T) {
 	})
 }
 
-// TestCollectionAndAllocationExcludeEachOther: while somebody holds the lock of
-// the key, collection waits; a reference that is taken under it saves the
-// mapping.
+// TestCollectionAndAllocationExcludeEachOther: while somebody holds the lock of the key, collection
+// waits; a reference that is taken under it saves the mapping.
 func TestCollectionAndAllocationExcludeEachOther(t *testing.T) {
 	onBoth(t, func(s *site) {
 		b := s.backend("10.0.0.1")

@@ -32,10 +32,9 @@ const (
 	lastID  = 196607
 )
 
-// TestAnAllocationMayFailOrDieAnywhere breaks an allocation at each point, once
-// with an error and once by killing the node, and then lets another node have
-// the key. Whatever was left behind, the guarantees hold: the history of the
-// kvstore shows no moment at which a key had two IDs.
+// TestAnAllocationMayFailOrDieAnywhere breaks an allocation at each point, once with an error and
+// once by killing the node, and then lets another node have the key. Whatever was left behind, the
+// guarantees hold: the history of the kvstore shows no moment at which a key had two IDs.
 func TestAnAllocationMayFailOrDieAnywhere(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)
@@ -251,12 +250,11 @@ func (c *churn) collect(ctx context.Context) error {
 	return nil
 }
 
-// TestTheGuaranteesHold: eight nodes with 2,000 keys between them, all at once,
-// while every 50th step fails before or after it is done, nodes die and come
-// back under their names, collection runs all the time, and the etcd is killed
-// and restarted. At no revision of its history had a key two IDs, an ID two
-// keys, or a reference no mapping; and when the dead are forgotten, two rounds
-// of collection leave nothing behind.
+// TestTheGuaranteesHold: eight nodes with 2,000 keys between them, all at once, while every 50th
+// step fails before or after it is done, nodes die and come back under their names, collection runs
+// all the time, and the etcd is killed and restarted. At no revision of its history had a key two
+// IDs, an ID two keys, or a reference no mapping; and when the dead are forgotten, two rounds of
+// collection leave nothing behind.
 func TestTheGuaranteesHold(t *testing.T) {
 	t.Parallel()
 	c := &churn{T: t, server: etcdtest.StartProcess(t), overlapping: 2000}

@@ -77,8 +77,7 @@ func (s *site) delete(key string) {
 	}
 }
 
-// want compares everything below the base, without it, with keys and values in
-// turn.
+// want compares everything below the base, without it, with keys and values in turn.
 func (s *site) want(kvs ...string) {
 	s.Helper()
 	want, got := make(map[string]string), make(map[string]string)

@@ -132,8 +132,7 @@ func (c *Client) Lookup(ctx context.Context, address string) (*api.Lookup, error
 	return Get[api.Lookup](ctx, c, "v1", "lookup", address)
 }
 
-// ConfigKey asks for the key of the clusters' configHash. The agent gives it over its
-// socket only.
+// ConfigKey asks for the key of the clusters' configHash. The agent gives it over its socket only.
 func (c *Client) ConfigKey(ctx context.Context) (*api.ConfigKey, error) {
 	return Get[api.ConfigKey](ctx, c, "v1", "config-key")
 }
@@ -143,8 +142,7 @@ func (c *Client) LogLevel(ctx context.Context) (*api.LogLevel, error) {
 	return Get[api.LogLevel](ctx, c, "v1", "log-level")
 }
 
-// SetLogLevel changes how much the agent's log tells. The agent takes it over
-// its socket only.
+// SetLogLevel changes how much the agent's log tells. The agent takes it over its socket only.
 func (c *Client) SetLogLevel(ctx context.Context, level string) (*api.LogLevel, error) {
 	text, err := json.Marshal(api.LogLevel{Level: level})
 	if err != nil {

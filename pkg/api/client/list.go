@@ -36,8 +36,7 @@ func (q Query) values() url.Values {
 	return v
 }
 
-// Items is a list that is being read. It holds one item at a time, however long
-// the list is.
+// Items is a list that is being read. It holds one item at a time, however long the list is.
 type Items[T any] struct {
 	// Revision is the list's.
 	Revision uint64
@@ -101,8 +100,7 @@ func (it *Items[T]) expect(want json.Delim) error {
 	return err
 }
 
-// All reads the items, once. It ends with an error when the list broke off. It
-// closes the list.
+// All reads the items, once. It ends with an error when the list broke off. It closes the list.
 func (it *Items[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		defer it.Close()
@@ -127,8 +125,7 @@ func (it *Items[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// Next is the cursor of the next page, known once All has ended; empty when
-// there is none.
+// Next is the cursor of the next page, known once All has ended; empty when there is none.
 func (it *Items[T]) Next() string { return it.next }
 
 // Close ends reading early.

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// TLSFiles are what a client needs for a server that speaks TLS, in PEM form. They
-// are read by [New]. The zero value trusts the authorities of the system and has no
-// certificate.
+// TLSFiles are what a client needs for a server that speaks TLS, in PEM form. They are read by
+// [New]. The zero value trusts the authorities of the system and has no certificate.
 type TLSFiles struct {
 	CA        string // authorities of the server; empty: those of the system
 	Cert, Key string // of the client; both or none

@@ -48,11 +48,10 @@ type Options struct {
 	Log             *slog.Logger
 }
 
-// Listen opens a TCP address and a unix socket. The error is a [*ListenError]:
-// [ErrSocketInUse] or [ErrAddressInUse] when somebody else is there. A dead socket file,
-// which an agent left that did not end well, is replaced; a file that is no socket is
-// never touched. It warns about an address that others than this machine can reach, since
-// nobody is asked who they are.
+// Listen opens a TCP address and a unix socket. The error is a [*ListenError]: [ErrSocketInUse] or
+// [ErrAddressInUse] when somebody else is there. A dead socket file, which an agent left that did
+// not end well, is replaced; a file that is no socket is never touched. It warns about an address
+// that others than this machine can reach, since nobody is asked who they are.
 func Listen(o Options) (*Listeners, error) {
 	if o.Address == "" && o.Socket == "" {
 		return nil, &ListenError{"nothing", errors.New("neither an address nor a socket was given")}

@@ -21,8 +21,7 @@ import (
 // A reader that is slow keeps that much from being freed.
 const eventChunk = 16 << 10
 
-// eventBuffers are what a watch works with while it has something to send. An
-// idle one has none.
+// eventBuffers are what a watch works with while it has something to send. An idle one has none.
 type eventBuffers struct {
 	enc  *json.Encoder // into data
 	data bytes.Buffer  // the event that is being encoded
@@ -117,9 +116,8 @@ func (o *Events) write(text []byte) error {
 	return err
 }
 
-// Streams are the answers that have no end, each on a connection that was taken
-// over from net/http: its buffers and its goroutine would cost more than an idle
-// watch does.
+// Streams are the answers that have no end, each on a connection that was taken over from net/http:
+// its buffers and its goroutine would cost more than an idle watch does.
 type Streams struct {
 	log      *slog.Logger
 	stopping context.Context
@@ -141,10 +139,9 @@ func (st *Streams) Close() {
 	st.group.Wait()
 }
 
-// Answer answers with the headers of w and whatever feed writes, until feed
-// returns. The context of feed ends when the client is gone or the server stops;
-// feed runs on after Answer has returned, and done is called in the end. An error
-// means that nothing was written.
+// Answer answers with the headers of w and whatever feed writes, until feed returns. The context of
+// feed ends when the client is gone or the server stops; feed runs on after Answer has returned,
+// and done is called in the end. An error means that nothing was written.
 func (st *Streams) Answer(w http.ResponseWriter, done func(), feed func(context.Context, io.Writer)) error {
 	header := w.Header()
 	conn, _, err := http.NewResponseController(w).Hijack()

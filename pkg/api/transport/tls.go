@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// TLSFiles are the files of a server that speaks TLS, in PEM form. They are read
-// at each handshake.
+// TLSFiles are the files of a server that speaks TLS, in PEM form. They are read at each handshake.
 type TLSFiles struct {
 	Cert, Key string
 	// ClientCA are the authorities of the clients, which then need a certificate.
@@ -18,8 +17,7 @@ type TLSFiles struct {
 	ClientCA string
 }
 
-// TLS is what the files held when all of them could be used last. It is safe
-// for concurrent use.
+// TLS is what the files held when all of them could be used last. It is safe for concurrent use.
 type TLS struct {
 	files TLSFiles
 	log   *slog.Logger

@@ -24,8 +24,7 @@ func key(k string, rev int64) *mvccpb.KeyValue {
 	return &mvccpb.KeyValue{Key: []byte(k), ModRevision: rev, CreateRevision: rev, Version: 1}
 }
 
-// TestPagesThatBreakARule: each ends the session, and nothing of the page is
-// handed on.
+// TestPagesThatBreakARule: each ends the session, and nothing of the page is handed on.
 func TestPagesThatBreakARule(t *testing.T) {
 	t.Parallel()
 	page := func(count int64, more bool, kvs ...*mvccpb.KeyValue) *pb.RangeResponse {

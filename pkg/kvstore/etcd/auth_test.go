@@ -143,8 +143,7 @@ func TestTokenIsRenewed(t *testing.T) {
 	closes(t, e, done)
 }
 
-// TestPasswordWithRefusedPort takes the way through authentication, which waits
-// for a connection.
+// TestPasswordWithRefusedPort takes the way through authentication, which waits for a connection.
 func TestPasswordWithRefusedPort(t *testing.T) {
 	t.Parallel()
 	err := refused(t, passwordFile(t, freeEndpoint(t), "remote", "pw"), DefaultOptions())

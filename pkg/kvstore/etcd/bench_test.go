@@ -44,8 +44,7 @@ func BenchmarkList(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchKeys, "ns/key")
 }
 
-// BenchmarkRecv reads responses of 1,000 events from a server that has them
-// ready.
+// BenchmarkRecv reads responses of 1,000 events from a server that has them ready.
 func BenchmarkRecv(b *testing.B) {
 	const n = 1000
 	resp := &pb.WatchResponse{Header: header(10 + n)}

@@ -104,8 +104,7 @@ func TestDurableSaysWhyThereIsNoConnection(t *testing.T) {
 	kvtest.WantErr(t, <-ended, context.Canceled)
 }
 
-// TestDurableTellsOfItsConnection: in both directions, and what its probes find in each
-// session.
+// TestDurableTellsOfItsConnection: in both directions, and what its probes find in each session.
 func TestDurableTellsOfItsConnection(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.StartProcess(t)

@@ -84,8 +84,7 @@ func refused(t *testing.T, cfg *clientfile.Config, o Options) error {
 	return err
 }
 
-// run starts Run and returns a channel with its result, which the test has to
-// read.
+// run starts Run and returns a channel with its result, which the test has to read.
 func run(ctx context.Context, e *Session, onProbe func(kvstore.Probe)) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx, onProbe) }()

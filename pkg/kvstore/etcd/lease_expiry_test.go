@@ -81,8 +81,7 @@ func leaseOf(t *testing.T, c kvstore.Client, key string) int64 {
 	return kv.Lease
 }
 
-// TestLeasesAreKeptByTheServer: with Run, a key outlives its lease's first time
-// many times over.
+// TestLeasesAreKeptByTheServer: with Run, a key outlives its lease's first time many times over.
 func TestLeasesAreKeptByTheServer(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

@@ -16,8 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestGoldenLikeTheReference repeats what the reference client did against a real
-// etcd.
+// TestGoldenLikeTheReference repeats what the reference client did against a real etcd.
 func TestGoldenLikeTheReference(t *testing.T) {
 	t.Parallel()
 	var want struct {
@@ -140,9 +139,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestGoldenScopes: the label follows the reference for every key but those of
-// canaries, whose scope there has the name of a cluster: a removed cluster would
-// leave its series behind.
+// TestGoldenScopes: the label follows the reference for every key but those of canaries, whose
+// scope there has the name of a cluster: a removed cluster would leave its series behind.
 func TestGoldenScopes(t *testing.T) {
 	t.Parallel()
 	var cases []struct{ Input, Output string }

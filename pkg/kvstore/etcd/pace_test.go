@@ -65,8 +65,7 @@ func TestPauseOfADialer(t *testing.T) {
 	})
 }
 
-// goAway is a server that ends each connection as soon as it is open, and notes when
-// each came.
+// goAway is a server that ends each connection as soon as it is open, and notes when each came.
 type goAway struct {
 	net.Listener
 	mu   sync.Mutex

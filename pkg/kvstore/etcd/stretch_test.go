@@ -49,9 +49,8 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// TestLostConnectionsComeBackOneAfterAnother: a session's first connection is made
-// at once. What gRPC makes again waits for a moment of its own in a large cluster,
-// and not in a small one.
+// TestLostConnectionsComeBackOneAfterAnother: a session's first connection is made at once. What
+// gRPC makes again waits for a moment of its own in a large cluster, and not in a small one.
 func TestLostConnectionsComeBackOneAfterAnother(t *testing.T) {
 	t.Parallel()
 	const n, server = 1000, "10.0.0.1:2379"

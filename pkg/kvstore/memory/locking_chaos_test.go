@@ -93,8 +93,7 @@ func TestLocksInChaos(t *testing.T) {
 	}
 }
 
-// counted checks that each change of the counter was by one, and returns the
-// last.
+// counted checks that each change of the counter was by one, and returns the last.
 func counted(t *testing.T, m *Store, after kvstore.Position) (last int64) {
 	t.Helper()
 	st, err := m.Watch(waittest.Context(t), "counter", after)

@@ -1,10 +1,9 @@
 // Package kubernetes reads our own cluster's objects from the Kubernetes API into
 // the tables of pkg/local.
 //
-// Each kind is listed and then watched by a reflector of client-go, whose store is
-// our table: there is no second copy. What nobody reads is removed before objects
-// are compared, so that a node's heartbeat or a new resource version is no change.
-// A list changes only what differs.
+// Each kind is listed and then watched by a reflector of client-go, whose store is our table: there
+// is no second copy. What nobody reads is removed before objects are compared, so that a node's
+// heartbeat or a new resource version is no change. A list changes only what differs.
 //
 // While the API server is away everything is kept, and [local.Cluster.State] says until
 // when services were current. When it is back, the watches go on where they were; what

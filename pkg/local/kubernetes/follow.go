@@ -22,9 +22,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
-// confirm is after how long a kind that had objects and has no definition is
-// looked for again before they are removed: of several API servers one may have just
-// begun.
+// confirm is after how long a kind that had objects and has no definition is looked for again
+// before they are removed: of several API servers one may have just begun.
 const confirm = 10 * time.Second
 
 // common is what followers have in common.

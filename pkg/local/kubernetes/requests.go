@@ -31,8 +31,7 @@ type connection struct {
 	client *http.Client
 }
 
-// clients are for the kinds that Kubernetes itself has, and for those with a
-// definition.
+// clients are for the kinds that Kubernetes itself has, and for those with a definition.
 type clients struct {
 	coreV1, discoveryV1 *rest.RESTClient
 	dynamic             *dynamic.DynamicClient

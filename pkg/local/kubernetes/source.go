@@ -50,9 +50,8 @@ type Source struct {
 	health *health
 }
 
-// New returns a source that fills the tables once it runs. It fails when the
-// options contradict each other or the configuration cannot be read; the API
-// server is not asked yet.
+// New returns a source that fills the tables once it runs. It fails when the options contradict
+// each other or the configuration cannot be read; the API server is not asked yet.
 func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 	if o.OwnPodsOnly && o.NodeName == "" {
 		return nil, errors.New("the pods of our own node cannot be told without its name: set the node's name")
@@ -80,8 +79,7 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 	return s, nil
 }
 
-// Configuration reads where the API server is and who we are; from an empty name, as a
-// pod does.
+// Configuration reads where the API server is and who we are; from an empty name, as a pod does.
 func Configuration(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()

@@ -40,9 +40,8 @@ func TestOutsideOfAPodAKubeconfigIsNeeded(t *testing.T) {
 	}
 }
 
-// How old the description is follows from what was heard, not from what is wrong:
-// a server that is silent may have moved on. Services and slices count, the older
-// of the two.
+// How old the description is follows from what was heard, not from what is wrong: a server that is
+// silent may have moved on. Services and slices count, the older of the two.
 func TestHowOldTheDescriptionIs(t *testing.T) {
 	t.Parallel()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

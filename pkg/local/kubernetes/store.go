@@ -18,9 +18,8 @@ import (
 // beyond it, and with it the API server.
 const maxPending = 1000
 
-// batches is what a reflector writes to: it changes the table where the objects
-// differ. Events come one by one; those that come while others are being applied
-// are applied together.
+// batches is what a reflector writes to: it changes the table where the objects differ. Events come
+// one by one; those that come while others are being applied are applied together.
 type batches[T any, P local.Object[T]] struct {
 	objects *local.Objects[T, P]
 	read    func(any) (P, error) // of a fresh object; it is ours

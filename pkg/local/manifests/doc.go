@@ -11,11 +11,10 @@
 // the rest of the file counts, and until each file was without a mistake once the
 // description is not whole ([local.Cluster.IsWhole]): a mistake withdraws nothing.
 //
-// A file that is replaced (a rename, a link that is swapped) counts at once; one
-// that is written in place counts when it has stayed the same for half a second,
-// and so does one that is empty or gone; and at the start nothing counts before
-// everything has. An object that is in two files is that of
-// the first file by name.
+// A file that is replaced (a rename, a link that is swapped) counts at once; one that is written in
+// place counts when it has stayed the same for half a second, and so does one that is empty or
+// gone; and at the start nothing counts before everything has. An object that is in two files is
+// that of the first file by name.
 //
 // Concurrency: Run is one goroutine, which is the one writer of the tables.
 package manifests

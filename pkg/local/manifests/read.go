@@ -67,8 +67,7 @@ func read(kinds []kind, content []byte, isJSON bool) contents {
 // errSplit: where the next document begins is not known.
 var errSplit = errors.New("the rest of the file cannot be read")
 
-// yamlDocuments returns a function that gives the documents as JSON, and io.EOF
-// after the last one.
+// yamlDocuments returns a function that gives the documents as JSON, and io.EOF after the last one.
 func yamlDocuments(content []byte) func() ([]byte, error) {
 	r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	return func() ([]byte, error) {
@@ -111,8 +110,7 @@ type head struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// document takes an object or a List of objects. A document of nothing but
-// comments is none.
+// document takes an object or a List of objects. A document of nothing but comments is none.
 func (r *reader) document(number int, value []byte) {
 	if bytes.Equal(bytes.TrimSpace(value), []byte("null")) {
 		return

@@ -99,8 +99,7 @@ func (s *Source) take(files map[string]*file) {
 	}
 }
 
-// firstLooks bounds how often the first look at a directory that changes is put
-// off.
+// firstLooks bounds how often the first look at a directory that changes is put off.
 const firstLooks = 20
 
 // scan looks at the directory. The first time it waits until nothing in it is so

@@ -90,9 +90,8 @@ func barePuts(b *testing.B, c *clientv3.Client, prefix string, names []string, v
 	return time.Since(start)
 }
 
-// BenchmarkSyncMemory is what a Sync takes for each key beside the bytes of its
-// name, which is its owner's, when it holds no values: all written, and all
-// heard of.
+// BenchmarkSyncMemory is what a Sync takes for each key beside the bytes of its name, which is its
+// owner's, when it holds no values: all written, and all heard of.
 func BenchmarkSyncMemory(b *testing.B) {
 	const n = 400_000
 	names := make([]string, n)

@@ -17,8 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// far is a writer whose server is away so far, each way, and takes so many requests a
-// second.
+// far is a writer whose server is away so far, each way, and takes so many requests a second.
 type far struct {
 	*memory.Store
 	away  time.Duration
@@ -92,9 +91,8 @@ func (b *busy) keepOn(ctx context.Context, rate int) error {
 	}
 }
 
-// TestACanaryWhileChangesGoOn: it comes, however far the server is, however much changes
-// and however few requests there may be; and after all that was wanted when everything
-// was given.
+// TestACanaryWhileChangesGoOn: it comes, however far the server is, however much changes and
+// however few requests there may be; and after all that was wanted when everything was given.
 func TestACanaryWhileChangesGoOn(t *testing.T) {
 	t.Parallel()
 	for _, away := range []time.Duration{0, 5 * time.Millisecond, 25 * time.Millisecond, time.Second} {

@@ -144,8 +144,7 @@ func TestARestartWithOtherContents(t *testing.T) {
 	}
 }
 
-// TestAChangeIsOneWrite: at rest nothing is written, and a change raises the
-// revision by one.
+// TestAChangeIsOneWrite: at rest nothing is written, and a change raises the revision by one.
 func TestAChangeIsOneWrite(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -175,8 +174,7 @@ func TestAChangeIsOneWrite(t *testing.T) {
 	}
 }
 
-// TestADeniedKeyHoldsUpNobody: it is tried again, and written when the rights are
-// there.
+// TestADeniedKeyHoldsUpNobody: it is tried again, and written when the rights are there.
 func TestADeniedKeyHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

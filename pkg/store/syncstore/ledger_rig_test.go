@@ -327,9 +327,8 @@ func (r *ledgerRig) begin() {
 	}
 }
 
-// reached checks a checkpoint that is reached: of each name that was wanted then, what
-// is there was wanted then or later, and is tied to our lease. What a write under way
-// has done is not known.
+// reached checks a checkpoint that is reached: of each name that was wanted then, what is there was
+// wanted then or later, and is tied to our lease. What a write under way has done is not known.
 func (r *ledgerRig) reached() {
 	if r.checkpoint == nil || !r.checkpoint.isReached() {
 		return

@@ -108,9 +108,8 @@ func gatheredSync(t *testing.T, reg prometheus.Gatherer) map[string]float64 {
 	return series
 }
 
-// TestTurns: a Sync with one change does not wait for the backlog of another. It is
-// written with the first transaction that is sent after it came, behind those that are
-// under way then.
+// TestTurns: a Sync with one change does not wait for the backlog of another. It is written with
+// the first transaction that is sent after it came, behind those that are under way then.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// TestWaitRoom: an owner who gives many values at once waits until some of them
-// are written.
+// TestWaitRoom: an owner who gives many values at once waits until some of them are written.
 func TestWaitRoom(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)

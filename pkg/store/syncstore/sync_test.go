@@ -174,8 +174,7 @@ func TestReassert(t *testing.T) {
 	}
 }
 
-// TestBeginningAgain: what is not given again goes when all is given, and not
-// before.
+// TestBeginningAgain: what is not given again goes when all is given, and not before.
 func TestBeginningAgain(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)

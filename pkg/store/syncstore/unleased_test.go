@@ -107,8 +107,7 @@ func TestLeasesAreGivenAndTaken(t *testing.T) {
 	}
 }
 
-// TestUnleasedKeysAreKept: whatever others do to them, a lease that they give them
-// among it.
+// TestUnleasedKeysAreKept: whatever others do to them, a lease that they give them among it.
 func TestUnleasedKeysAreKept(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

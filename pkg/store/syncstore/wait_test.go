@@ -10,8 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
-// TestWaitingForOneName: whatever becomes of others, and whether everything was
-// given or not.
+// TestWaitingForOneName: whatever becomes of others, and whether everything was given or not.
 func TestWaitingForOneName(t *testing.T) {
 	t.Parallel()
 	for name, shared := range map[string]bool{"own prefix": false, "shared prefix": true} {

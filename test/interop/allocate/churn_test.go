@@ -171,11 +171,10 @@ func (c *churn) run(collectors map[string]node) {
 	_ = collecting.Wait() // collect has no errors
 }
 
-// TestTheGuaranteesHold: four allocators of each side with 2,000 keys between them,
-// all at once, while the etcd is frozen and killed, nodes of both sides go and come
-// back, and the collectors of both sides run. At no revision has a key two IDs, an ID
-// two keys, or is a mapping deleted that is used; and when the dead are forgotten two
-// rounds of collection leave nothing behind.
+// TestTheGuaranteesHold: four allocators of each side with 2,000 keys between them, all at once,
+// while the etcd is frozen and killed, nodes of both sides go and come back, and the collectors of
+// both sides run. At no revision has a key two IDs, an ID two keys, or is a mapping deleted that is
+// used; and when the dead are forgotten two rounds of collection leave nothing behind.
 func TestTheGuaranteesHold(t *testing.T) {
 	t.Parallel()
 	c := newChurn(t)

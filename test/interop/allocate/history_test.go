@@ -36,8 +36,7 @@ type lockKey struct {
 	lease int64
 }
 
-// wrong is a violation. Of who did it the lease is known, which ends in a name when
-// all is read.
+// wrong is a violation. Of who did it the lease is known, which ends in a name when all is read.
 type wrong struct {
 	revision  int64
 	what, key string // the guarantee, and whose it is

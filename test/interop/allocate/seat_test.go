@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// seat is a node's place: when the node is gone, another one takes it under the same
-// name.
+// seat is a node's place: when the node is gone, another one takes it under the same name.
 type seat struct {
 	side, name string
 

@@ -102,8 +102,7 @@ func errorOf(rejected []model.Rejected) string {
 	return rejected[0].Error
 }
 
-// sent changes objects as they are when they come from a peer: what is no UTF-8 is
-// replaced.
+// sent changes objects as they are when they come from a peer: what is no UTF-8 is replaced.
 func sent(o *model.Objects) error {
 	text, err := json.Marshal(o)
 	if err != nil {

@@ -21,10 +21,9 @@ const (
 	patience = 4 * time.Minute // for all of them to arrive
 )
 
-// TestStoresOfOlderReleasesFollowWhatWePublish: an older release's own stores read a
-// cluster that we publish, from its etcd and from the one that our mirror copies it
-// to, through creation, update and deletion. What the newest release's agent makes of
-// it is in package live.
+// TestStoresOfOlderReleasesFollowWhatWePublish: an older release's own stores read a cluster that
+// we publish, from its etcd and from the one that our mirror copies it to, through creation, update
+// and deletion. What the newest release's agent makes of it is in package live.
 func TestStoresOfOlderReleasesFollowWhatWePublish(t *testing.T) {
 	t.Parallel()
 	seed := interop.Seed(t)

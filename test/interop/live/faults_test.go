@@ -53,10 +53,9 @@ func empty(ctx context.Context, a *interop.Agent) error {
 	return err
 }
 
-// TestWhatChangedWhileCiliumsEtcdWasAway is seen when it is back: killed and started
-// again, frozen, and replaced by an empty one, where Cilium begins again. (It would
-// write its configuration again by itself, after 5 minutes: it does not notice that
-// another etcd answers.)
+// TestWhatChangedWhileCiliumsEtcdWasAway is seen when it is back: killed and started again, frozen,
+// and replaced by an empty one, where Cilium begins again. (It would write its configuration again
+// by itself, after 5 minutes: it does not notice that another etcd answers.)
 func TestWhatChangedWhileCiliumsEtcdWasAway(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.StartProcess(t)

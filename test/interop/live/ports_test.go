@@ -12,8 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
-// TestNamedPortsThatCannotBeUsedAreLeftOut by both sides, and the address with the
-// others is seen.
+// TestNamedPortsThatCannotBeUsedAreLeftOut by both sides, and the address with the others is seen.
 func TestNamedPortsThatCannotBeUsedAreLeftOut(t *testing.T) {
 	t.Parallel()
 	file := etcdtest.Start(t).ConfigFile(t)

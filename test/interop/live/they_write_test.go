@@ -81,9 +81,8 @@ func keep(t *testing.T, direction interop.Direction, seed uint64, o model.Object
 	}
 }
 
-// TestWeSeeWhatCiliumPublishes, of all kinds very many: first nothing counts as
-// complete before Cilium has said so; then everything is seen, as it was created,
-// changed and deleted.
+// TestWeSeeWhatCiliumPublishes, of all kinds very many: first nothing counts as complete before
+// Cilium has said so; then everything is seen, as it was created, changed and deleted.
 func TestWeSeeWhatCiliumPublishes(t *testing.T) {
 	t.Parallel()
 	seed, n := interop.Seed(t), many(t)

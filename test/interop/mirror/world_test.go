@@ -1,6 +1,5 @@
-// Package mirror tests mirrors of either side between readers and writers of either
-// side: KVStoreMesh before our agent, and `mesh-agent mirror` before an agent's code
-// of Cilium.
+// Package mirror tests mirrors of either side between readers and writers of either side:
+// KVStoreMesh before our agent, and `mesh-agent mirror` before an agent's code of Cilium.
 package mirror
 
 import (

@@ -48,10 +48,9 @@ type DecodeEachReply struct{ Each []DecodeReply }
 // Rejected is an entry that was refused.
 type Rejected struct{ Key, Error string }
 
-// PublishArgs are the arguments of Publish.Open: the cluster that is published, and
-// what is said of it. Publish.Put has Objects as its arguments, Publish.Delete too,
-// of which it needs the names alone, and Publish.Synced a list of kinds. They do not
-// wait for the etcd.
+// PublishArgs are the arguments of Publish.Open: the cluster that is published, and what is said of
+// it. Publish.Put has Objects as its arguments, Publish.Delete too, of which it needs the names
+// alone, and Publish.Synced a list of kinds. They do not wait for the etcd.
 type PublishArgs struct {
 	Flags  []string // Cilium's own, such as --kvstore-opt=etcd.config=/etc/client
 	Config ClusterConfig
@@ -122,9 +121,8 @@ type Allocated struct {
 // Released is the answer of Allocate.Release.
 type Released struct{ LastUse bool }
 
-// Collected is the answer of Allocate.GC, a round of garbage collection: it goes on
-// from the last one. Stale are the keys of the mappings that the next round may
-// delete.
+// Collected is the answer of Allocate.GC, a round of garbage collection: it goes on from the last
+// one. Stale are the keys of the mappings that the next round may delete.
 type Collected struct {
 	Alive, Deleted int
 	Stale          []string

@@ -2,8 +2,7 @@
 
 package main
 
-// kinds are the kinds that the release knows: neither endpoint slices nor service
-// exports.
+// kinds are the kinds that the release knows: neither endpoint slices nor service exports.
 func kinds() []kind {
 	return []kind{clusterConfigs(), nodes(), services(), identities(), addresses()}
 }

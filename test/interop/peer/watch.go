@@ -59,8 +59,7 @@ func connect(ctx context.Context, args model.WatchArgs) (kvstore.BackendOperatio
 	return client, nil
 }
 
-// cachedDir is dir in the etcd of a mirror, see the watchers of packages ipcache and
-// allocator.
+// cachedDir is dir in the etcd of a mirror, see the watchers of packages ipcache and allocator.
 func (k kind) cachedDir(cluster string) string {
 	switch k.name {
 	case model.Addresses:

@@ -1,8 +1,7 @@
-// Package random makes objects from a seed, for tests that compare what one side
-// wrote with what the other read. Every object is one that a remote cluster's reader
-// accepts and that survives its encoding whole; within that, values are as odd as
-// they may be: the bounds of every field, what is there and what is not in all
-// combinations, the least and the most of everything.
+// Package random makes objects from a seed, for tests that compare what one side wrote with what
+// the other read. Every object is one that a remote cluster's reader accepts and that survives its
+// encoding whole; within that, values are as odd as they may be: the bounds of every field, what is
+// there and what is not in all combinations, the least and the most of everything.
 //
 // The same seed makes the same objects, call for call. A Maker is for one goroutine.
 package random

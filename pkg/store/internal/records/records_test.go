@@ -11,9 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRecordsMachine compares the records with a map. Names are few, so that
-// places are used again and the index is crowded, and one is empty, as that of
-// a key that is the whole prefix.
+// TestRecordsMachine compares the records with a map. Names are few, so that places are used again
+// and the index is crowded, and one is empty, as that of a key that is the whole prefix.
 func TestRecordsMachine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
