@@ -23,12 +23,12 @@ build: ; CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.release=$(V
 # What takes long (many seeds, many steps, whole meshes of processes) skips itself with
 # -short. Most tests wait for others most of the time, so that more run than there are cores (of packages, linking takes the rest).
 # A test program with the race detector sleeps for a second before it ends, if it is not told otherwise.
-RACE = GORACE=atexit_sleep_ms=50 $(GO) test -race
+RACE = GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test -race
 test: ; $(RACE) -short -p 3 -parallel 8 -timeout 30m $(PKGS)
 # The hostile remotes measure memory, so they run by themselves; their mixture, and hoards that fill the memory, without the race detector.
 test-all: ; $(RACE) -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -v /test/hostile) && $(RACE) -timeout 30m ./test/hostile && $(GO) test -run "TestMixture|TestFull" -timeout 20m ./test/hostile
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
-fuzz: ; GO=$(GO) test/fuzz $(FUZZTIME) $(PKGS)
+fuzz: ; GO='$(GO)' test/fuzz $(FUZZTIME) $(PKGS)
 bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)
 # What the glossary rules out, and citations and links that lead nowhere, are tests of their own.
 lint: ; @test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)" && $(GO) test ./internal/words ./internal/citations ./internal/floors && for m in $(MODULES); do (S=$$($(GO) tool -n staticcheck) && cd $$m && $(GO) vet ./... && $$S ./...) || exit 1; done

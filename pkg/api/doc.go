@@ -26,9 +26,10 @@
 //
 // There is one feed of all changes, that of package view: its positions are the revisions of
 // lists and of /v1/watch, and a list is exactly what the changes up to its revision make. So
-// a watch goes on wherever it was cut off, and a deletion reaches exactly those who have the
-// object. Only addresses that are chosen by the labels of their identities depend on more: the
-// names that such a client was sent are kept for it, and it always begins again.
+// a watch goes on wherever it was cut off, as far as the feed reaches back (else it begins again
+// with the state), and a deletion reaches exactly those who have the object. Only addresses that
+// are chosen by the labels of their identities depend on more: the names that such a client was
+// sent are kept for it, and it always begins again.
 //
 // What is followed is what is listed, item by item. What changes without an event is in neither:
 // freshness is given once for a whole list, and in the reason of a service that is asked for alone.

@@ -167,6 +167,7 @@ func (f *feed) at(now time.Time, revision uint64, polled []int) (*Snapshot, bool
 	return m, fits
 }
 
+// drain takes in the changes of one kind; mu is held.
 func (f *feed) drain(resource int, at look) {
 	one := f.followers[resource]
 	if f.over && !one.polls() {
@@ -214,6 +215,7 @@ func (f *feed) close() {
 	}
 }
 
+// put appends one change; mu is held.
 func (f *feed) put(e feedEntry) {
 	if uint64(len(f.ring)) < f.size {
 		f.ring = append(f.ring, e) // positions begin with 1

@@ -60,7 +60,7 @@ type View struct {
 
 // New returns a view, which follows its tables until Close.
 func New(sources Sources) (*View, error) {
-	if sources.Tables == nil {
+	if t := sources.Tables; t == nil || t.Tables == nil || t.Findings == nil {
 		return nil, errors.New("view: Tables are missing")
 	}
 	v := &View{

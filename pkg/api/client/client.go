@@ -67,8 +67,10 @@ func New(o Options) (*Client, error) {
 			return nil, err
 		}
 		t.Proxy, t.DialContext = http.ProxyFromEnvironment, (&net.Dialer{Timeout: dialTimeout}).DialContext
-		t.TLSClientConfig, err = o.TLS.config(c.base)
-		return c, err
+		if t.TLSClientConfig, err = o.TLS.config(c.base); err != nil {
+			return nil, err
+		}
+		return c, nil
 	case o.TLS != (TLSFiles{}):
 		return nil, errors.New("certificates are for a server that is given as https://HOST:PORT")
 	}
