@@ -109,7 +109,7 @@ func (e *Endpoints) validate(o *local.CiliumEndpoint) error {
 	return err
 }
 
-// refusals are the objects that cannot be published, by name.
+// refusals are what is wrong with objects, by name.
 type refusals struct {
 	report func(error)
 	why    map[string]string

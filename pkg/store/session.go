@@ -14,7 +14,8 @@ import (
 var ErrListTooLong = follow.ErrListTooLong
 
 // Turns shares a bounded number of places among clusters: for the lists that may run at once, or
-// for the batches of events that are applied at once.
+// for the batches of events that are applied at once. A cluster has one place at a time, and
+// clusters are served in rotation. Nil has a place for everybody. Any goroutine may use it.
 type Turns = follow.Turns
 
 // NewTurns returns n places.

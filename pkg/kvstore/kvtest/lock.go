@@ -54,13 +54,15 @@ func lockCases(is cases) {
 		l := e.lock(w, "locks/l")
 		const n = 4
 		got := make(chan taken, n)
+		var waiting [n]kvstore.Writer
 		for i := range n {
-			e.take(e.ctx, e.writer(), "locks/l", i, got)
+			waiting[i] = e.writer()
+			e.take(e.ctx, waiting[i], "locks/l", i, got)
 			e.waiters(w, "locks/l", i+2)
 		}
 		for i := range n {
 			e.nobody(got)
-			e.lock(w, "locks/other").Unlock()
+			e.lock(waiting[i], "locks/other").Unlock() // waiting for one does not keep it from others
 			l.Unlock()
 			t := e.got(got)
 			if t.who != i {
@@ -146,6 +148,7 @@ func lockCases(is cases) {
 		e.held("both are held", w, a, true, 2)
 		e.store.ExpireLeases(e.T)
 		e.wantErr("put", second(w.Put(e.ctx, "k", nil, kvstore.Holding(a))), kvstore.ErrLockLeaseExpired)
+		e.lock(w, "locks/c").Unlock() // at once, whatever leases the session thinks it has
 		await(e, "the end of a lock", a.Lost())
 		await(e, "the end of a lock", b.Lost())
 		e.held("both are lost", w, a, false, 0)
