@@ -35,7 +35,8 @@ func newDirectory(path, own string, log *slog.Logger) *directory {
 
 // run calls found with the wanted client files, first with those that are there now and
 // then after each change, until ctx ends. While the directory cannot be read, what is
-// known stays, and is given with the error.
+// known stays, and is given with the error; before the first look that succeeds that is nothing,
+// which says nothing of what the directory has.
 func (d *directory) run(ctx context.Context, found func(files map[string]File, ignored []Ignored, err error)) error {
 	return d.Run(ctx, func(files map[string]File, err error) {
 		ignored := d.ignored

@@ -31,8 +31,10 @@ const maxSightings = 32
 //
 // No conflict are replicas of one clustermesh-apiserver (other etcds, the same ID and
 // nodes), an etcd that was rebuilt or restored, and an ID that was changed: none of these
-// goes back to the answer of before. Not seen are a second cluster as long as the connection
-// stays with the first, and clones with equal IDs of fewer than [minNodes] nodes. Heartbeats
+// goes back to the answer of before. A move to another cluster that is taken back looks like a
+// conflict for as long as it counts. Not seen are a second cluster as long as the connection
+// stays with the first, an answer that is over before the next look, and clones with equal IDs
+// of fewer than [minNodes] nodes. Heartbeats
 // prove nothing: a mirror and an apiserver may both write that of one etcd.
 //
 // It ends when no answer has come back for as long as it counts, or when the client file

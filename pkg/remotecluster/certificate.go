@@ -10,7 +10,8 @@ import (
 
 // How often the client certificate is read again: a session goes on when it expires, and
 // nobody shall learn of that from the next one. One that is valid for long is looked at
-// more rarely, as hundreds of clusters have one each.
+// more rarely, as hundreds of clusters have one each; one that was replaced by a bad one is seen
+// after certificateMost at the latest.
 const (
 	certificateInterval = time.Minute
 	certificateShare    = 10 // of the time that is left

@@ -39,7 +39,7 @@ type SourceStatus struct {
 	// Late: the canary is overdue, and the cluster is used without the resource, which has
 	// only details of what others bring; or it is optional, and is not followed now.
 	Late            bool
-	Synced          bool                // a complete list has been applied since the cluster was added
+	Synced          bool                // a complete list has been applied since the cluster was added; it stays when the connection is lost
 	Read, Total     int                 // keys that the list under way has brought, and that there were at its revision; 0 for unknown
 	Count, Rejected int                 // keys that are accepted, and that are refused for their value
 	Rejections      map[wire.Reason]int // Rejected by reason

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
@@ -150,7 +150,7 @@ func (a *agent) failed() bool {
 func (a *agent) answers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerBound)
 	defer cancel()
-	_, err := members.Get[api.Status](ctx, a.socket, "status")
+	_, err := agentapi.Get[api.Status](ctx, a.socket, "status")
 	return err
 }
 
@@ -158,7 +158,7 @@ func (a *agent) answers() error {
 func (a *agent) clusters() map[string]api.Cluster {
 	ctx, cancel := context.WithTimeout(context.Background(), answerBound)
 	defer cancel()
-	list, _ := members.List[api.Cluster](ctx, a.socket, "clusters") // it is asked again
+	list, _ := agentapi.List[api.Cluster](ctx, a.socket, "clusters") // it is asked again
 	all := make(map[string]api.Cluster)
 	for _, c := range list {
 		all[c.Name] = c

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
@@ -112,7 +113,7 @@ func Quiet(t testing.TB, who string, complaints []LogLine, expected ...string) {
 // than expected.
 func (a *Agent) Quiet(t testing.TB, expected ...string) {
 	t.Helper()
-	clusters, err := members.List[api.Cluster](t.Context(), a.Socket, "clusters")
+	clusters, err := agentapi.List[api.Cluster](t.Context(), a.Socket, "clusters")
 	Must(t, err)
 	for _, c := range clusters {
 		for _, r := range c.Refusals {

@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
@@ -100,7 +101,7 @@ func TestThreeClustersWithoutCilium(t *testing.T) {
 	} {
 		uses(t, agent, "web", want[0])
 		uses(t, agent, "cart", want[1])
-		if _, err := members.Get[api.Service](t.Context(), agent.Socket, "services", members.Namespace, "stock"); err != nil {
+		if _, err := agentapi.Get[api.Service](t.Context(), agent.Socket, "services", members.Namespace, "stock"); err != nil {
 			t.Errorf("the service of its own cluster alone: %v", err)
 		}
 	}
@@ -148,7 +149,7 @@ func leader(t *testing.T, of []*members.Process) (leads *members.Process, others
 	waittest.Try(t, "a leader", func() error {
 		leads, others = nil, nil
 		for _, p := range of {
-			st, err := members.Get[api.Status](t.Context(), p.Socket, "status")
+			st, err := agentapi.Get[api.Status](t.Context(), p.Socket, "status")
 			switch {
 			case err != nil:
 				others = append(others, p)
@@ -218,7 +219,7 @@ func TestTheStandbysTakeOver(t *testing.T) {
 	mirrors.Signal(syscall.SIGCONT)
 	waittest.Try(t, "the frozen ones to stand by", func() error {
 		for _, p := range []*members.Process{operates, mirrors} {
-			if st, err := members.Get[api.Status](t.Context(), p.Socket, "status"); err != nil || *st.Agent.Leads {
+			if st, err := agentapi.Get[api.Status](t.Context(), p.Socket, "status"); err != nil || *st.Agent.Leads {
 				return fmt.Errorf("%s leads, %w", p.Name, err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
@@ -41,7 +42,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 			}
 		}
 	}
-	nodes, err := members.List[api.Node](t.Context(), agent.Socket, "nodes")
+	nodes, err := agentapi.List[api.Node](t.Context(), agent.Socket, "nodes")
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 	if err := same("nodes", got, wantNodes); err != nil {
 		return err
 	}
-	ids, err := members.List[api.Identity](t.Context(), agent.Socket, "identities")
+	ids, err := agentapi.List[api.Identity](t.Context(), agent.Socket, "identities")
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 	if err := same("identities", got, wantApps); err != nil {
 		return err
 	}
-	ips, err := members.List[api.IP](t.Context(), agent.Socket, "ips")
+	ips, err := agentapi.List[api.IP](t.Context(), agent.Socket, "ips")
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 	if err := same("addresses", got, wantPods); err != nil {
 		return err
 	}
-	st, err := members.Get[api.Status](t.Context(), agent.Socket, "status")
+	st, err := agentapi.Get[api.Status](t.Context(), agent.Socket, "status")
 	if err == nil && st.State != api.StateReady {
 		err = fmt.Errorf("the agent is %s", st.State)
 	}
@@ -93,7 +94,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 // ones in upper case.
 func backends(t *testing.T, agent *members.Process, service string) (string, error) {
 	t.Helper()
-	s, err := members.Get[api.Service](t.Context(), agent.Socket, "services", members.Namespace, service)
+	s, err := agentapi.Get[api.Service](t.Context(), agent.Socket, "services", members.Namespace, service)
 	if err != nil {
 		return "", err
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
@@ -137,7 +137,7 @@ func keysOf(c api.Cluster) int {
 }
 
 func (a process) clusters(ctx context.Context) ([]api.Cluster, error) {
-	return members.List[api.Cluster](ctx, a.socket, "clusters")
+	return agentapi.List[api.Cluster](ctx, a.socket, "clusters")
 }
 
 // copied waits until so many keys of ready clusters are copied.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
@@ -46,7 +46,7 @@ func TestAllThatCiliumPublishedEndsWithItsLeases(t *testing.T) {
 
 // empty tells whether the agent shows nothing of other clusters.
 func empty(ctx context.Context, a *interop.Agent) error {
-	st, err := members.Get[api.Status](ctx, a.Socket, "status")
+	st, err := agentapi.Get[api.Status](ctx, a.Socket, "status")
 	if err == nil && st.Summary.Nodes+st.Summary.Services+st.Summary.IPs+st.Summary.Identities > 0 {
 		err = fmt.Errorf("it shows %+v", st.Summary)
 	}

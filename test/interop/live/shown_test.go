@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
@@ -26,10 +26,10 @@ func agentShows(ctx context.Context, a *interop.Agent, want model.Objects) error
 	if err != nil {
 		return err
 	}
-	nodes, err1 := members.List[api.Node](ctx, a.Socket, "nodes")
-	services, err2 := members.List[api.Service](ctx, a.Socket, "services")
-	identities, err3 := members.List[api.Identity](ctx, a.Socket, "identities")
-	ips, err4 := members.List[api.IP](ctx, a.Socket, "ips")
+	nodes, err1 := agentapi.List[api.Node](ctx, a.Socket, "nodes")
+	services, err2 := agentapi.List[api.Service](ctx, a.Socket, "services")
+	identities, err3 := agentapi.List[api.Identity](ctx, a.Socket, "identities")
+	ips, err4 := agentapi.List[api.IP](ctx, a.Socket, "ips")
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func agentShows(ctx context.Context, a *interop.Agent, want model.Objects) error
 // accepted tells how many entries there are, if every cluster is ready and nothing of
 // it is refused.
 func accepted(ctx context.Context, a *interop.Agent) (map[model.Kind]int, error) {
-	clusters, err := members.List[api.Cluster](ctx, a.Socket, "clusters")
+	clusters, err := agentapi.List[api.Cluster](ctx, a.Socket, "clusters")
 	entries := map[model.Kind]int{}
 	for _, c := range clusters {
 		switch {

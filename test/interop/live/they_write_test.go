@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -99,13 +99,13 @@ func TestWeSeeWhatCiliumPublishes(t *testing.T) {
 	})
 	p.Synced(t, model.Nodes)
 	interop.Until(t, "the nodes to be complete", patience, func(ctx context.Context) error {
-		c, err := members.Get[api.Cluster](ctx, r.agent.Socket, "clusters", "c2")
+		c, err := agentapi.Get[api.Cluster](ctx, r.agent.Socket, "clusters", "c2")
 		if err == nil && c.Counts.Nodes != n {
 			err = fmt.Errorf("there are %d nodes", c.Counts.Nodes)
 		}
 		return err
 	})
-	c, err := members.Get[api.Cluster](t.Context(), r.agent.Socket, "clusters", "c2")
+	c, err := agentapi.Get[api.Cluster](t.Context(), r.agent.Socket, "clusters", "c2")
 	if err != nil || c.Ready || c.Synced.Services || c.Synced.Identities || c.Synced.IPs || c.Counts.Services+c.Counts.Identities+c.Counts.IPs > 0 {
 		t.Errorf("before the canaries of the others: %+v, %v", c, err)
 	}
@@ -118,7 +118,7 @@ func TestWeSeeWhatCiliumPublishes(t *testing.T) {
 
 // withoutData tells whether the agent is connected to c2, and has nothing of it.
 func withoutData(ctx context.Context, a *interop.Agent) error {
-	c, err := members.Get[api.Cluster](ctx, a.Socket, "clusters", "c2")
+	c, err := agentapi.Get[api.Cluster](ctx, a.Socket, "clusters", "c2")
 	switch {
 	case err != nil:
 		return err

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
@@ -123,7 +123,7 @@ func (w *world) weReadConfigs(dir string) func(context.Context) (model.Objects, 
 	a := interop.StartAgent(w, "run", "--cluster-name", home, "--cluster-id", fmt.Sprint(homeID), "--clustermesh-config", dir)
 	return func(ctx context.Context) (model.Objects, error) {
 		var all model.Objects
-		clusters, err := members.List[api.Cluster](ctx, a.Socket, "clusters")
+		clusters, err := agentapi.List[api.Cluster](ctx, a.Socket, "clusters")
 		for _, c := range clusters {
 			if c.ID != 0 {
 				all.ClusterConfigs = append(all.ClusterConfigs, shownConfig(c))

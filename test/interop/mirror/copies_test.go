@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -129,18 +129,18 @@ func (w *world) complaints(m mirrorer) []interop.LogLine {
 func (w *world) counts(when string, a *interop.Agent, want model.Objects) {
 	w.Helper()
 	interop.Until(w, "the agent to show all "+when, time.Minute, func(ctx context.Context) error {
-		clusters, err := members.List[api.Cluster](ctx, a.Socket, "clusters")
+		clusters, err := agentapi.List[api.Cluster](ctx, a.Socket, "clusters")
 		if err != nil || len(clusters) != 1 {
 			return fmt.Errorf("%d clusters, %w", len(clusters), err)
 		}
 		if c := clusters[0]; !c.Ready {
 			return fmt.Errorf("%s is not ready: %s", c.Name, c.Message)
 		}
-		nodes, err := members.List[api.Node](ctx, a.Socket, "nodes")
+		nodes, err := agentapi.List[api.Node](ctx, a.Socket, "nodes")
 		if err != nil || len(nodes) != len(want.Nodes) {
 			return fmt.Errorf("%d nodes of %d, %w", len(nodes), len(want.Nodes), err)
 		}
-		identities, err := members.List[api.Identity](ctx, a.Socket, "identities")
+		identities, err := agentapi.List[api.Identity](ctx, a.Socket, "identities")
 		if err != nil || len(identities) != len(want.Identities) {
 			return fmt.Errorf("%d identities of %d, %w", len(identities), len(want.Identities), err)
 		}

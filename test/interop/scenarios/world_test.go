@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	w.agent = interop.StartAgent(t, "run", "--cluster-name", "home", "--cluster-id", "1",
 		"--local-manifests", w.manifests, "--clustermesh-config", filepath.Join(dir, "mesh"))
 	interop.Until(t, "both clusters to be ready", time.Minute, func(ctx context.Context) error {
-		clusters, err := members.List[api.Cluster](ctx, w.agent.Socket, "clusters")
+		clusters, err := agentapi.List[api.Cluster](ctx, w.agent.Socket, "clusters")
 		for _, c := range clusters {
 			if !c.Ready {
 				return fmt.Errorf("%s is not: %s", c.Name, c.Message)
@@ -160,7 +160,7 @@ func (w *world) write(name, text string) {
 
 // service asks the agent.
 func (w *world) service(ctx context.Context) (*api.Service, error) {
-	return members.Get[api.Service](ctx, w.agent.Socket, "services", "shop", "web")
+	return agentapi.Get[api.Service](ctx, w.agent.Socket, "services", "shop", "web")
 }
 
 // selects waits until traffic goes to just these backends, each "CLUSTER ADDRESS

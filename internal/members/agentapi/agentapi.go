@@ -1,4 +1,5 @@
-package members
+// Package agentapi asks a running mesh-agent, for tests.
+package agentapi
 
 import (
 	"context"
