@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,10 @@ func (r *remote) away(f func(), before contents) {
 	// A file that leads nowhere: to the mesh the cluster is gone, while the
 	// server lives on and can be written.
 	must(r.w.t, copyFile(r.nowhere(), file))
+	r.w.until("the file that leads nowhere to be read", func() bool { // on a busy machine a session ends before
+		st, _ := r.w.status(r.name)
+		return slices.Contains(st.Endpoints, "http://127.0.0.1:1")
+	})
 	r.kept(before)
 	f()
 	if now := r.inView(); !maps.Equal(before, now) {
