@@ -2,13 +2,14 @@ package etcdserver
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/ports"
 )
 
 // Gate is an address that stays while servers behind it come and go: it passes connections on to
@@ -19,9 +20,10 @@ import (
 type Gate struct {
 	wg sync.WaitGroup
 
-	mu       sync.Mutex   // guards everything below
-	addr     string       // stays the same once it is known
-	listener net.Listener // nil while shut
+	mu       sync.Mutex      // guards everything below
+	addr     string          // stays the same once it is known
+	reserved *ports.Reserved // so that nobody else has the port while it is shut; nil before the first Open
+	listener net.Listener    // nil while shut
 	backend  string
 	conns    map[*net.TCPConn]struct{} // both ends of what passes
 	thawed   chan struct{}             // closed at the thaw; nil unless frozen
@@ -40,17 +42,22 @@ func (g *Gate) Open(backend string) error {
 	if g.listener != nil {
 		return nil
 	}
+	if g.reserved == nil {
+		r, err := ports.Reserve(g.addr)
+		if err != nil {
+			return err
+		}
+		g.reserved, g.addr = r, r.Addr()
+	}
 	l, err := listen(g.addr)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", g.addr, err)
+		return err
 	}
-	g.listener, g.addr = l, l.Addr().String()
+	g.listener = l
 	g.wg.Go(func() { g.accept(l) })
 	return nil
 }
 
-// listen waits a while for a port that is still in use: it may be that of a
-// predecessor on its way out.
 func listen(addr string) (l net.Listener, err error) {
 	err = whileInUse(func() (err error) {
 		l, err = net.Listen("tcp", addr)
@@ -59,7 +66,8 @@ func listen(addr string) (l net.Listener, err error) {
 	return l, err
 }
 
-// whileInUse tries again for as long as the error is that the address is in use.
+// whileInUse tries again for as long as the error is that the address is in use: a child that is
+// being started has the listener of before until it runs its program.
 func whileInUse(try func() error) error {
 	for deadline := time.Now().Add(addrInUseTimeout); ; {
 		err := try()
@@ -132,6 +140,9 @@ func (g *Gate) Addr() string {
 func (g *Gate) Close() {
 	g.Shut()
 	g.wg.Wait()
+	if g.reserved != nil {
+		g.reserved.Release()
+	}
 }
 
 // reset resets all connections; mu is held.

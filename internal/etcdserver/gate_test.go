@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/ports"
 )
 
 // echo is a server that says everything back, after its name.
@@ -148,11 +150,10 @@ func TestGateTurnsToAnotherServer(t *testing.T) {
 
 func TestGateWithoutServerEndsConnections(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	nobody, err := ports.Reserve("127.0.0.1:0")
 	must(t, err)
-	nobody := l.Addr().String()
-	_ = l.Close()
-	g := openGate(t, nobody)
+	defer nobody.Release()
+	g := openGate(t, nobody.Addr())
 	c, err := net.Dial("tcp", g.Addr())
 	if err == nil {
 		_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mesh-agent/mesh-agent/internal/children"
+	"github.com/mesh-agent/mesh-agent/internal/ports"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
@@ -63,10 +64,15 @@ func Start(t testing.TB) *Server {
 	if program == "" {
 		t.Skipf("no Kubernetes API server: run `make kubernetes`, or set %s to the path of kube-apiserver", Program)
 	}
+	port, err := ports.Reserve("127.0.0.1:0") // the server cannot choose a free one itself
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(port.Release)
 	s := &Server{
 		Etcd:    etcdtest.StartProcess(t),
 		program: program,
-		addr:    freeAddr(t),
+		addr:    port.Addr(),
 		certs:   etcdtest.NewCerts(t),
 		dir:     t.TempDir(),
 	}
@@ -80,17 +86,6 @@ func Start(t testing.TB) *Server {
 	t.Cleanup(s.stop)
 	s.start(t)
 	return s
-}
-
-// freeAddr is an address on loopback where nobody listens: the server cannot choose one itself.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (s *Server) write(t testing.TB, name string, data []byte) {

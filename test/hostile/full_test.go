@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/buildtest"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -64,7 +65,7 @@ func TestFull(t *testing.T) {
 	if testing.Short() || raced { // the agent is a process of its own, which the detector does not see
 		t.Skip("long: make test-all, where it runs without the race detector")
 	}
-	program := buildAgent(t)
+	program := buildtest.Agent(t)
 	for _, of := range oversized() {
 		t.Run(of.name, func(t *testing.T) {
 			w := &remotes{tb: t, dir: t.TempDir()}

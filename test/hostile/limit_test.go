@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/buildtest"
 	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
@@ -38,18 +39,6 @@ type agent struct {
 	most    int64         // guarded by mu; bytes resident, the most that was seen
 	slowest time.Duration // guarded by mu; answer
 	wrong   string        // guarded by mu; the first thing that went wrong
-}
-
-// buildAgent builds the program as it is released: the race detector costs memory.
-func buildAgent(tb testing.TB) string {
-	tb.Helper()
-	program := filepath.Join(tb.TempDir(), "mesh-agent")
-	cmd := exec.CommandContext(tb.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../../cmd/mesh-agent")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("go build: %v\n%s", err, out)
-	}
-	return program
 }
 
 // startAgent runs the program on a mesh directory, until the end of the test. It is
@@ -207,7 +196,7 @@ func TestLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test-all")
 	}
-	program := buildAgent(t)
+	program := buildtest.Agent(t)
 	w := &remotes{tb: t, dir: t.TempDir()}
 	c1, e1 := w.honestCluster("c1", 1)
 	c2, e2 := w.honestCluster("c2", 2)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/buildtest"
 	"github.com/mesh-agent/mesh-agent/internal/kubetest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
@@ -31,12 +32,7 @@ type publishing struct {
 
 func newPublishing(t *testing.T) *publishing {
 	t.Helper()
-	p := &publishing{world: newWorld(t), etcd: etcdtest.StartProcess(t), dir: t.TempDir()}
-	p.program = filepath.Join(p.dir, "mesh-agent")
-	if out, err := exec.Command("go", "build", "-o", p.program, "../../cmd/mesh-agent").CombinedOutput(); err != nil {
-		t.Fatalf("building mesh-agent: %v: %s", err, out)
-	}
-	return p
+	return &publishing{world: newWorld(t), etcd: etcdtest.StartProcess(t), program: buildtest.Agent(t), dir: t.TempDir()}
 }
 
 // start runs mesh-agent in a mode until the end of the test.

@@ -3,8 +3,6 @@ package members
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/buildtest"
 	"github.com/mesh-agent/mesh-agent/internal/members"
 	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
@@ -19,17 +18,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
-
-// program is mesh-agent, built once.
-func program(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "mesh-agent")
-	cmd := exec.Command("go", "build", "-o", path, "../../cmd/mesh-agent")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building mesh-agent: %v: %s", err, out)
-	}
-	return path
-}
 
 // must fails the test on an error.
 func must(t *testing.T, err error) {
@@ -42,7 +30,7 @@ func must(t *testing.T, err error) {
 func start(t *testing.T, change func(*members.Settings)) *members.Mesh {
 	t.Helper()
 	s := members.DefaultSettings()
-	s.Program = program(t)
+	s.Program = buildtest.Agent(t)
 	var err error
 	if s.Dir, err = os.MkdirTemp("", "members-"); err != nil { // short, for the sockets' paths
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/buildtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
@@ -35,7 +36,7 @@ func TestOperateGivesEtcdItsUsers(t *testing.T) {
 	}
 	users := filepath.Join(dir, "users.yaml")
 	must(t, os.WriteFile(users, []byte("users: [{name: remote-west, role: remote}]\n"), 0o600))
-	cmd := exec.Command(program(t), "operate", "--cluster-name", "east", "--cluster-id", "3",
+	cmd := exec.Command(buildtest.Agent(t), "operate", "--cluster-name", "east", "--cluster-id", "3",
 		"--kvstore-opt", "etcd.config="+file("admin-east"), "--kvstore-ensure-users", "--kvstore-users-file", users,
 		"--listen", "127.0.0.1:0", "--socket", filepath.Join(dir, "s"))
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()

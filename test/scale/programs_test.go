@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mesh-agent/mesh-agent/internal/buildtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
@@ -60,19 +61,8 @@ type programs struct{ agent, scale string }
 
 func build(tb testing.TB) programs {
 	tb.Helper()
-	dir := tb.TempDir()
-	p := programs{agent: filepath.Join(dir, "mesh-agent"), scale: filepath.Join(dir, "scale.test")}
-	released := []string{"-trimpath", "-ldflags", "-s -w"} // as in the Makefile, so that it is in the cache
-	for _, args := range [][]string{
-		append(append([]string{"build"}, released...), "-o", p.agent, "../../cmd/mesh-agent"),
-		append(append([]string{"test"}, released...), "-c", "-o", p.scale, "."),
-	} {
-		cmd := exec.CommandContext(tb.Context(), "go", args...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			tb.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-	}
+	p := programs{agent: buildtest.Agent(tb), scale: filepath.Join(tb.TempDir(), "scale.test")}
+	buildtest.Released(tb, "test", "-c", "-o", p.scale, ".")
 	return p
 }
 

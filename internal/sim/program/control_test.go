@@ -247,6 +247,8 @@ func TestPathsOfSockets(t *testing.T) {
 	must(t, err)
 	old.SetUnlinkOnClose(false)
 	must(t, old.Close())
+	// A child that another test starts at this moment has the socket until it runs its program.
+	waittest.Until(t, "nobody to listen on the dead socket", func() bool { return !listens(dead) })
 	for _, path := range []string{dead, live} {
 		l, err := listenControl(path)
 		must(t, err)

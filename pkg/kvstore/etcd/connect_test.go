@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/ports"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
@@ -16,10 +17,10 @@ import (
 // freeEndpoint returns one at which nothing listens.
 func freeEndpoint(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	nobody, err := ports.Reserve("127.0.0.1:0")
 	must(t, err)
-	defer func() { _ = l.Close() }()
-	return "http://" + l.Addr().String()
+	t.Cleanup(nobody.Release)
+	return "http://" + nobody.Addr()
 }
 
 // silent is a network that swallows everything.

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/ports"
 )
 
 // env holds the configuration of a server that a test binary is to be.
@@ -65,6 +66,12 @@ func StartProcess(t testing.TB, opts ...Option) *Process {
 	t.Helper()
 	p := &Process{settings: newSettings(t, opts)}
 	p.access = access{p.Endpoint, p.settings.certs}
+	port, err := ports.Reserve("127.0.0.1:0") // its own, also between two processes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(port.Release)
+	p.settings.cfg.Addr = port.Addr()
 	p.start(t)
 	t.Cleanup(p.stop)
 	return p

@@ -1,0 +1,90 @@
+package ports
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+)
+
+func reserve(t *testing.T, address string) *Reserved {
+	t.Helper()
+	r, err := Reserve(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Release)
+	return r
+}
+
+// TestReserved: connections are refused until somebody listens, again and again.
+func TestReserved(t *testing.T) {
+	t.Parallel()
+	r := reserve(t, "127.0.0.1:0")
+	for range 3 {
+		if c, err := net.Dial("tcp", r.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Fatalf("%v: %v", c, err)
+		}
+		l, err := net.Listen("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(l.Close(), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReservedIsGivenToNobody: neither as the free port of a listener nor as that of a connection.
+func TestReservedIsGivenToNobody(t *testing.T) {
+	t.Parallel()
+	taken := map[string]bool{}
+	for range 500 {
+		taken[reserve(t, "127.0.0.1:0").Addr()] = true
+	}
+	if len(taken) != 500 {
+		t.Errorf("%d reservations have %d addresses", 500, len(taken))
+	}
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close() }()
+	for range 2000 {
+		c, err := net.Dial("tcp", server.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, addr := range []string{c.LocalAddr().String(), l.Addr().String()} {
+			if taken[addr] {
+				t.Errorf("%s is reserved and was given to another", addr)
+			}
+		}
+		defer func() { _ = c.(*net.TCPConn).SetLinger(0); _ = errors.Join(c.Close(), l.Close()) }()
+	}
+}
+
+func TestReserveRefuses(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if r, err := Reserve(l.Addr().String()); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("%v: %v", r, err)
+	}
+	for _, address := range []string{"localhost", "127.0.0.1", "[::1]:0"} {
+		if r, err := Reserve(address); err == nil {
+			t.Errorf("%s: %v", address, r)
+		}
+	}
+}

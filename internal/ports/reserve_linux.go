@@ -1,0 +1,48 @@
+package ports
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+)
+
+// Reserve binds an IPv4 address ("127.0.0.1:0" for a free port) and listens on nothing: whoever
+// connects is refused, the system gives the port to nobody, and who names it can listen on it.
+func Reserve(address string) (*Reserved, error) {
+	want, err := netip.ParseAddrPort(address)
+	if err == nil && !want.Addr().Is4() {
+		err = fmt.Errorf("%s is no IPv4 address", address)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	r := &Reserved{close: func() { _ = syscall.Close(fd) }}
+	bound, err := bind(fd, want)
+	if err != nil {
+		r.Release()
+		return nil, &net.OpError{Op: "reserve", Net: "tcp4", Addr: net.TCPAddrFromAddrPort(want), Err: err}
+	}
+	r.addr = bound.String()
+	return r, nil
+}
+
+// bind lets others bind the same address by name, as listeners of the net package do.
+func bind(fd int, want netip.AddrPort) (netip.AddrPort, error) {
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		return netip.AddrPort{}, os.NewSyscallError("setsockopt", err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: want.Addr().As4(), Port: int(want.Port())}); err != nil {
+		return netip.AddrPort{}, os.NewSyscallError("bind", err)
+	}
+	is, err := syscall.Getsockname(fd)
+	if err != nil {
+		return netip.AddrPort{}, os.NewSyscallError("getsockname", err)
+	}
+	return netip.AddrPortFrom(want.Addr(), uint16(is.(*syscall.SockaddrInet4).Port)), nil //nolint:gosec // a port
+}
