@@ -163,8 +163,7 @@ func TestAFileRewrittenInPlaceIsNeverGone(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		// Truncated and half-written for longer than the directory must be unchanged.
 		for _, part := range []string{"", "endpo", "endpoints:\n"} {
-			write(t, path, part)
-			f.looked()
+			f.seen(func() { write(t, path, part) })
 		}
 		write(t, path, configText(n))
 		last = f.until("the new content", func(files map[string]File) bool {
@@ -178,12 +177,13 @@ func TestAFileRewrittenInPlaceIsNeverGone(t *testing.T) {
 	}
 }
 
-// looked waits until the directory has been looked at again.
-func (f *follower) looked() {
+// seen changes the directory and waits until it has been looked at again.
+func (f *follower) seen(change func()) {
 	f.t.Helper()
 	f.mu.Lock()
-	calls := f.calls
+	calls := f.calls // from before the change: the look may come before change returns
 	f.mu.Unlock()
+	change()
 	f.until("another look", func(map[string]File) bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
