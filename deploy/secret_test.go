@@ -193,7 +193,7 @@ func clientFile(t *testing.T, n node, r *sim.Running, mesh, certificate string) 
 // mesh: the certificate of the first cluster is the common one, the second has
 // its own and comes while the agent runs.
 func serveSecret(t *testing.T, im image, m *manifest) {
-	mesh := meshtest.Mesh(t, sim.MeshOptions{}, meshtest.Clusters(2)...)
+	mesh := meshtest.Mesh(t, sim.Options{}, meshtest.Clusters(2)...)
 
 	n := node{im: im, m: m, confined: os.Geteuid() == 0}
 	mounts := map[bool]corev1.VolumeMount{}

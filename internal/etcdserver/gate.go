@@ -49,21 +49,17 @@ func (g *Gate) Open(backend string) error {
 		}
 		g.reserved, g.addr = r, r.Addr()
 	}
-	l, err := listen(g.addr)
+	var l net.Listener
+	err := whileInUse(func() (err error) {
+		l, err = net.Listen("tcp", g.addr)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	g.listener = l
 	g.wg.Go(func() { g.accept(l) })
 	return nil
-}
-
-func listen(addr string) (l net.Listener, err error) {
-	err = whileInUse(func() (err error) {
-		l, err = net.Listen("tcp", addr)
-		return err
-	})
-	return l, err
 }
 
 // whileInUse tries again for as long as the error is that the address is in use: a child that is

@@ -50,21 +50,15 @@ func (c *Cluster) serve() error {
 		return err
 	}
 	for _, user := range []string{rootUser, nodeUser, operatorUser, mirrorUser, remoteUser, c.localUser()} {
-		if err := c.certify(user); err != nil {
+		pair, err := c.ca.Client(user)
+		if err == nil {
+			_, _, err = pair.Write(c.pki(), user)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	c.Etcd, err = etcdserver.Start(etcdserver.Config{TLS: &etcdserver.TLS{CertFile: cert, KeyFile: key, CAFile: authority, ClientAuth: true}})
-	return err
-}
-
-// certify gives a user a certificate.
-func (c *Cluster) certify(user string) error {
-	pair, err := c.ca.Client(user)
-	if err != nil {
-		return err
-	}
-	_, _, err = pair.Write(c.pki(), user)
 	return err
 }
 

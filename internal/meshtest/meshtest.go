@@ -26,28 +26,15 @@ func Clusters(n int) []contents.Cluster {
 	return all
 }
 
-// Open starts a cluster that is loaded, and that is closed at the end of the test.
-// Nothing renews its leases.
+// Open starts a cluster as Mesh does. Nothing renews its leases.
 func Open(t testing.TB, c contents.Cluster, o sim.Options) *sim.Running {
 	t.Helper()
-	r, err := sim.Open(t.Context(), c, o)
-	if err == nil {
-		t.Cleanup(func() {
-			if err := r.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		_, err = r.Load(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return Mesh(t, o, c).Clusters()[0]
 }
 
 // Mesh starts clusters that are loaded, with their client files. They are closed at the
 // end of the test.
-func Mesh(t testing.TB, o sim.MeshOptions, clusters ...contents.Cluster) *sim.Mesh {
+func Mesh(t testing.TB, o sim.Options, clusters ...contents.Cluster) *sim.Mesh {
 	t.Helper()
 	m, err := sim.OpenMesh(t.Context(), clusters, o)
 	if err == nil {
@@ -67,7 +54,7 @@ func Mesh(t testing.TB, o sim.MeshOptions, clusters ...contents.Cluster) *sim.Me
 // Run starts clusters as Mesh does, and keeps them alive until the end of the test.
 func Run(t testing.TB, clusters ...contents.Cluster) *sim.Mesh {
 	t.Helper()
-	m := Mesh(t, sim.MeshOptions{}, clusters...)
+	m := Mesh(t, sim.Options{}, clusters...)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()

@@ -11,5 +11,5 @@ type Reserved struct {
 // Addr is the address with its port, "127.0.0.1:12345".
 func (r *Reserved) Addr() string { return r.addr }
 
-// Release gives the address back. Listeners on it go on.
+// Release gives the address back. Listeners on it go on. It may be called several times.
 func (r *Reserved) Release() { r.close() }

@@ -3,6 +3,7 @@ package ports
 import (
 	"errors"
 	"net"
+	"os"
 	"syscall"
 	"testing"
 )
@@ -85,6 +86,26 @@ func TestReserveRefuses(t *testing.T) {
 	for _, address := range []string{"localhost", "127.0.0.1", "[::1]:0"} {
 		if r, err := Reserve(address); err == nil {
 			t.Errorf("%s: %v", address, r)
+		}
+	}
+}
+
+// TestReleasedTwice: a second release closes no file that was opened since.
+func TestReleasedTwice(t *testing.T) {
+	r := reserve(t, "127.0.0.1:0")
+	r.Release()
+	var files []*os.File // one of them has the number that the socket had
+	for range 16 {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	r.Release()
+	for _, f := range files {
+		if err := f.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"syscall"
 )
 
@@ -22,7 +23,8 @@ func Reserve(address string) (*Reserved, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	r := &Reserved{close: func() { _ = syscall.Close(fd) }}
+	// Only once: the number may be that of another file by then.
+	r := &Reserved{close: sync.OnceFunc(func() { _ = syscall.Close(fd) })}
 	bound, err := bind(fd, want)
 	if err != nil {
 		r.Release()

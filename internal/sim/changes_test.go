@@ -152,7 +152,7 @@ func TestNewClusterIDIsEverywhere(t *testing.T) {
 func TestChurnRateChanges(t *testing.T) {
 	t.Parallel()
 	r := loadCluster(t, contents.Default("cluster2", 2), Options{Plain: true})
-	ctx, stop := testContext(t), running(t, r.Run)
+	ctx, stop := testContext(t), running(t, r.etcd.run)
 	watch := r.Client().Watch(ctx, wire.StatePrefix, clientv3.WithPrefix())
 	must(t, r.SetChurn(500))
 	await(t, watch, 50)
@@ -167,7 +167,7 @@ func TestChurnRateChanges(t *testing.T) {
 
 func TestMeshFaults(t *testing.T) {
 	t.Parallel()
-	m := openMesh(t, MeshOptions{Plain: true}, contents.Default("cluster1", 1), contents.Default("cluster2", 2))
+	m := openMesh(t, Options{Plain: true}, contents.Default("cluster1", 1), contents.Default("cluster2", 2))
 	ctx := testContext(t)
 	must(t, m.Load(ctx, nil))
 	one, err := m.Cluster("cluster1")

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
@@ -90,10 +92,20 @@ func (c config) with(capabilities map[string]string) (config, error) {
 		d := json.NewDecoder(strings.NewReader(string(one)))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&c.Capabilities); err != nil {
-			return c, misuse("capability %s=%s: %v; there are syncedCanaries, cached, serviceExportsEnabled (true or false), maxConnectedClusters (a number) and endpointSlicesExportMode (text)", name, text, err)
+			return c, misuse("capability %s=%s: %v; there are %s", name, text, err, knownCapabilities())
 		}
 	}
 	return c, nil
+}
+
+// knownCapabilities lists what a configuration can say, with the type of each.
+func knownCapabilities() string {
+	var all []string
+	for f := range reflect.TypeFor[wire.Capabilities]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		all = append(all, fmt.Sprintf("%s (%s)", name, strings.TrimPrefix(f.Type.String(), "*")))
+	}
+	return strings.Join(all, ", ")
 }
 
 // renumber gives the cluster the ID of the configuration and writes everything that carries it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -25,7 +24,8 @@ import (
 type etcd struct {
 	name     string // of its first cluster
 	o        Options
-	tempDir  string // removed at the end, when set
+	work     string  // the directory of the databases and of the server's certificate
+	ca       *pki.CA // nil for plain text
 	gate     *etcdserver.Gate
 	clusters []*Running
 	tls      *etcdserver.TLS // nil for plain text
@@ -50,15 +50,12 @@ type etcd struct {
 
 // openEtcd starts the server of these clusters, empty. On failure too, what is
 // returned must be closed.
-func openEtcd(ctx context.Context, clusters []contents.Cluster, o Options) (*etcd, error) {
+func openEtcd(ctx context.Context, clusters []contents.Cluster, work string, ca *pki.CA, o Options) (*etcd, error) {
 	e := &etcd{
-		name: clusters[0].Name, o: o, gate: etcdserver.NewGate("127.0.0.1:0"), heartbeats: true,
+		name: clusters[0].Name, o: o, work: work, ca: ca, gate: etcdserver.NewGate("127.0.0.1:0"), heartbeats: true,
 		heartbeatEvery: heartbeatInterval, ttl: leaseTTL, changed: make(chan struct{}, 1),
 	}
 	for _, c := range clusters {
-		if err := c.Validate(); err != nil {
-			return e, fmt.Errorf("cluster %s: %w", c.Name, err)
-		}
 		r, err := newRunning(e, c)
 		if err != nil {
 			return e, fmt.Errorf("cluster %s: %w", c.Name, err)
@@ -72,13 +69,6 @@ func openEtcd(ctx context.Context, clusters []contents.Cluster, o Options) (*etc
 }
 
 func (e *etcd) open(ctx context.Context) error {
-	if e.o.WorkDir == "" {
-		dir, err := os.MkdirTemp("", TempPrefix)
-		if err != nil {
-			return fmt.Errorf("make a working directory: %w", err)
-		}
-		e.tempDir, e.o.WorkDir = dir, dir
-	}
 	if !e.o.Plain {
 		if err := e.certificates(); err != nil {
 			return err
@@ -95,7 +85,7 @@ func (e *etcd) open(ctx context.Context) error {
 // another etcd than any before.
 func (e *etcd) fresh(token string) etcdserver.Config {
 	e.servers++
-	dir := filepath.Join(e.o.WorkDir, "etcd-"+strconv.Itoa(e.servers))
+	dir := filepath.Join(e.work, "etcd-"+strconv.Itoa(e.servers))
 	return etcdserver.Config{DataDir: dir, Token: token, TLS: e.tls, Tune: tune}
 }
 
@@ -159,7 +149,9 @@ func (e *etcd) endpoint() string {
 	return "https://" + e.gate.Addr()
 }
 
-// run keeps the clusters alive until ctx ends, which is no error.
+// run keeps loaded clusters alive until ctx ends, which is no error: it renews the leases, repeats
+// the heartbeat, and makes changes at the rate of the options. It fails when etcd does by itself.
+// While the server is killed it waits.
 func (e *etcd) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return e.keepLeases(ctx) })
@@ -221,8 +213,8 @@ func (e *etcd) thawInTime() {
 	}
 }
 
-// close ends the server and removes the temporary directory, if there is one.
-func (e *etcd) close() error {
+// close ends the server.
+func (e *etcd) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.gate.Close()
@@ -230,10 +222,4 @@ func (e *etcd) close() error {
 	for _, r := range e.clusters {
 		r.model.Close()
 	}
-	if e.tempDir != "" {
-		if err := os.RemoveAll(e.tempDir); err != nil {
-			return fmt.Errorf("remove the working directory: %w", err)
-		}
-	}
-	return nil
 }

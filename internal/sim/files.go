@@ -57,7 +57,7 @@ func (r *Running) writeFiles(d *directory) (err error) {
 	if !e.o.Plain {
 		ca, cert, key := caFile(e.name), certFile(e.name), keyFile(e.name)
 		err := errors.Join(
-			d.place(temp, ca, e.o.CA.PEM(), 0o644), d.place(temp, key, e.reader.Key, 0o600), d.place(temp, cert, e.reader.Cert, 0o644))
+			d.place(temp, ca, e.ca.PEM(), 0o644), d.place(temp, key, e.reader.Key, 0o600), d.place(temp, cert, e.reader.Cert, 0o644))
 		if err != nil {
 			return err
 		}

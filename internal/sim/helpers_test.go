@@ -23,10 +23,7 @@ func testContext(t *testing.T) context.Context {
 
 func openCluster(t *testing.T, c contents.Cluster, o Options) *Running {
 	t.Helper()
-	r, err := Open(testContext(t), c, o)
-	must(t, err)
-	t.Cleanup(func() { must(t, r.Close()) })
-	return r
+	return openMesh(t, o, c).Clusters()[0]
 }
 
 func loadCluster(t *testing.T, c contents.Cluster, o Options) *Running {

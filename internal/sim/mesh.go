@@ -24,18 +24,21 @@ import (
 // TempPrefix is how the names of temporary directories begin.
 const TempPrefix = "mesh-sim-"
 
-// MeshOptions say how a mesh is run.
-type MeshOptions struct {
+// Options say how a mesh is run.
+type Options struct {
 	// Dir is the directory for the client files. It is made when there is none.
 	// Empty: one below the temporary directory.
 	Dir string
 	// DataDir is where the databases go, made when there is none. Empty: below
 	// the temporary directory.
 	DataDir string
-	// Plain, NoAuth and Churn are as in Options.
-	Plain  bool
+	// Plain serves without TLS, and then without authentication.
+	Plain bool
+	// NoAuth lets every client certificate read and write everything. Without it, clients get
+	// exactly the rights that their mode gives them in production (spec wire.md §0).
 	NoAuth bool
-	Churn  float64
+	// Churn is how many keys per second Run writes or deletes, of each cluster; 0 for none.
+	Churn float64
 }
 
 // Mesh is several simulated clusters with one certificate authority and one
@@ -55,7 +58,7 @@ type Mesh struct {
 // OpenMesh starts the servers, all empty, and makes the directories. Client
 // files are written by Load. The error says what is wrong with the
 // descriptions or with a directory, before anything is started.
-func OpenMesh(ctx context.Context, clusters []contents.Cluster, o MeshOptions) (*Mesh, error) {
+func OpenMesh(ctx context.Context, clusters []contents.Cluster, o Options) (*Mesh, error) {
 	if err := contents.Validate(clusters); err != nil {
 		return nil, err
 	}
@@ -66,7 +69,7 @@ func OpenMesh(ctx context.Context, clusters []contents.Cluster, o MeshOptions) (
 	return m, nil
 }
 
-func (m *Mesh) open(ctx context.Context, clusters []contents.Cluster, o MeshOptions) error {
+func (m *Mesh) open(ctx context.Context, clusters []contents.Cluster, o Options) error {
 	names := make([]string, len(clusters))
 	for i, c := range clusters {
 		names[i] = c.Name
@@ -92,9 +95,7 @@ func (m *Mesh) open(ctx context.Context, clusters []contents.Cluster, o MeshOpti
 		}
 		g.Go(func() error {
 			var err error
-			m.etcds[i], err = openEtcd(ctx, group, Options{
-				WorkDir: work, Plain: o.Plain, NoAuth: o.NoAuth, Churn: o.Churn, CA: ca,
-			})
+			m.etcds[i], err = openEtcd(ctx, group, work, ca, o)
 			return err
 		})
 	}
@@ -137,7 +138,7 @@ func (m *Mesh) makeLocal() (err error) {
 	return err
 }
 
-func (m *Mesh) makeDirectories(names []string, o MeshOptions) error {
+func (m *Mesh) makeDirectories(names []string, o Options) error {
 	var err error
 	if m.temp, err = os.MkdirTemp("", TempPrefix); err != nil {
 		return fmt.Errorf("make a temporary directory: %w", err)
@@ -310,14 +311,12 @@ func (m *Mesh) Close() error {
 		errs = append(errs, m.dir.remove())
 	}
 	var wg sync.WaitGroup
-	closed := make([]error, len(m.etcds))
-	for i, e := range m.etcds {
+	for _, e := range m.etcds {
 		if e != nil {
-			wg.Go(func() { closed[i] = e.close() })
+			wg.Go(e.close)
 		}
 	}
 	wg.Wait()
-	errs = append(errs, closed...)
 	if m.data != nil {
 		errs = append(errs, m.data.remove())
 	}

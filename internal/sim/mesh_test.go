@@ -35,7 +35,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func openMesh(t *testing.T, o MeshOptions, clusters ...contents.Cluster) *Mesh {
+func openMesh(t *testing.T, o Options, clusters ...contents.Cluster) *Mesh {
 	t.Helper()
 	m, err := OpenMesh(testContext(t), clusters, o)
 	must(t, err)
@@ -46,7 +46,7 @@ func openMesh(t *testing.T, o MeshOptions, clusters ...contents.Cluster) *Mesh {
 func TestMeshWritesClientFilesAndRemovesThem(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
-	o := MeshOptions{Dir: filepath.Join(base, "a", "mesh"), DataDir: filepath.Join(base, "data"), Churn: 100}
+	o := Options{Dir: filepath.Join(base, "a", "mesh"), DataDir: filepath.Join(base, "data"), Churn: 100}
 	m := openMesh(t, o, contents.Default("cluster1", 1), contents.Default("cluster2", 2))
 	var reported []string
 	err := m.Load(testContext(t), func(r *Running, l Loaded) {
@@ -104,15 +104,15 @@ func TestFilesOfOthersAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "theirs")
 	must(t, os.WriteFile(other, []byte("x"), 0o600))
-	first := openMesh(t, MeshOptions{Dir: dir, Plain: true}, contents.Default("cluster1", 1))
-	second := openMesh(t, MeshOptions{Dir: dir}, contents.Default("cluster2", 2))
+	first := openMesh(t, Options{Dir: dir, Plain: true}, contents.Default("cluster1", 1))
+	second := openMesh(t, Options{Dir: dir}, contents.Default("cluster2", 2))
 	for _, m := range []*Mesh{first, second} {
 		must(t, m.Load(testContext(t), nil))
 	}
 	if got := len(list(t, dir)); got != 1+1+4 {
 		t.Errorf("%d files in the directory", got)
 	}
-	_, err := OpenMesh(testContext(t), []contents.Cluster{contents.Default("cluster1", 9)}, MeshOptions{Dir: dir})
+	_, err := OpenMesh(testContext(t), []contents.Cluster{contents.Default("cluster1", 9)}, Options{Dir: dir})
 	var unusable *DirectoryError
 	if !errors.As(err, &unusable) || !strings.Contains(err.Error(), "cluster1 exists already") {
 		t.Errorf("a third simulator got %v", err)
@@ -131,7 +131,7 @@ func TestDirectoryThatWasMadeGoesWithEverything(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	dir := filepath.Join(base, "parent", "new")
-	m := openMesh(t, MeshOptions{Dir: dir}, contents.Default("cluster1", 1))
+	m := openMesh(t, Options{Dir: dir}, contents.Default("cluster1", 1))
 	for _, file := range []string{filepath.Join(dir, "cluster9"), filepath.Join(base, "parent", "theirs")} {
 		must(t, os.WriteFile(file, nil, 0o600))
 	}
@@ -147,7 +147,7 @@ func TestUnusableDirectories(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	for name, o := range map[string]MeshOptions{
+	for name, o := range map[string]Options{
 		"client directory is a file":    {Dir: file},
 		"client directory under a file": {Dir: filepath.Join(file, "x")},
 		"data directory is a file":      {DataDir: file},

@@ -23,7 +23,7 @@ func TestCachedClustersShareAnEtcd(t *testing.T) {
 	own := contents.Default("cluster1", 1)
 	two, three := inMode(contents.Cached, contents.Default("cluster2", 2)), inMode(contents.Cached, contents.Default("cluster3", 3))
 	three.ServiceExports = true
-	m := openMesh(t, MeshOptions{}, own, two, three)
+	m := openMesh(t, Options{}, own, two, three)
 	ctx := testContext(t)
 	must(t, m.Load(ctx, nil))
 	a, b := m.Clusters()[1], m.Clusters()[2]
@@ -117,7 +117,7 @@ func overridden(r *Running, key string) bool { _, ok := r.overrides[key]; return
 
 func TestLocalCluster(t *testing.T) {
 	t.Parallel()
-	m := openMesh(t, MeshOptions{}, contents.Default("cluster1", 1), inMode(contents.Local, contents.Default("home", 2)))
+	m := openMesh(t, Options{}, contents.Default("cluster1", 1), inMode(contents.Local, contents.Default("home", 2)))
 	ctx := testContext(t)
 	must(t, m.Load(ctx, nil))
 	home, ok := m.Local()

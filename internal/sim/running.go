@@ -1,14 +1,11 @@
 package sim
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -21,22 +18,6 @@ const (
 
 // commitTimeout bounds one transaction, also while the simulator ends.
 const commitTimeout = 10 * time.Second
-
-// Options say how a cluster's server is run.
-type Options struct {
-	// WorkDir is where the database and the server's certificate go, an
-	// existing directory. Empty: a temporary one, which Close removes.
-	WorkDir string
-	// Plain serves without TLS, and then without authentication.
-	Plain bool
-	// NoAuth lets every client certificate read and write everything. Without it, clients get
-	// exactly the rights that their mode gives them in production (spec wire.md §0).
-	NoAuth bool
-	// CA signs the certificates; nil for a new one.
-	CA *pki.CA
-	// Churn is how many keys per second Run writes or deletes; 0 for none.
-	Churn float64
-}
 
 // Running is a simulated cluster whose server runs, unless it was killed.
 type Running struct {
@@ -59,16 +40,6 @@ type written struct {
 	leases    []clientv3.LeaseID  // by slot of the model
 	empty     bool                // the server lost everything, and nothing was written since
 	overrides map[string]override // what is otherwise than the model says
-}
-
-// Open makes the contents of c in memory and starts its server, empty. The
-// error says what is wrong with the description or with the start.
-func Open(ctx context.Context, c contents.Cluster, o Options) (*Running, error) {
-	e, err := openEtcd(ctx, []contents.Cluster{c}, o)
-	if err != nil {
-		return nil, errors.Join(err, e.close())
-	}
-	return e.clusters[0], nil
 }
 
 func newRunning(e *etcd, c contents.Cluster) (*Running, error) {
@@ -135,11 +106,3 @@ func (r *Running) Sample() contents.Sample {
 	defer r.etcd.mu.Unlock()
 	return r.model.Sample()
 }
-
-// Run keeps a loaded cluster alive until ctx ends, which is no error: it renews the leases, repeats
-// the heartbeat, and makes changes at the rate of the options. It fails when etcd does by itself.
-// While the server is killed it waits. Clusters in one etcd are kept alive together.
-func (r *Running) Run(ctx context.Context) error { return r.etcd.run(ctx) }
-
-// Close stops the server and removes the temporary directory, if there is one.
-func (r *Running) Close() error { return r.etcd.close() }

@@ -121,7 +121,7 @@ func TestRunWritesHeartbeatsAndChurns(t *testing.T) {
 	}
 	ctx := testContext(t)
 	watch := r.Client().Watch(ctx, wire.HeartbeatKey)
-	stop := running(t, r.Run)
+	stop := running(t, r.etcd.run)
 	await(t, watch, 3)
 	await(t, r.Client().Watch(ctx, wire.IPs.Prefix("", false), clientv3.WithPrefix()), 50)
 	stop()
@@ -135,7 +135,7 @@ func TestRunEndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	r := loadCluster(t, contents.Default("cluster2", 2), Options{Churn: 100})
 	r.etcd.server.Close()
-	if err := r.Run(testContext(t)); err == nil || !strings.Contains(err.Error(), "cluster2") {
+	if err := r.etcd.run(testContext(t)); err == nil || !strings.Contains(err.Error(), "cluster2") {
 		t.Errorf("Run ended with %v", err)
 	}
 }
@@ -215,6 +215,6 @@ func dialWithout(t *testing.T, r *Running) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints: []string{r.Endpoint()},
 		Logger:    zap.NewNop(),
-		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: r.etcd.o.CA.Pool(), ServerName: "localhost"},
+		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: r.etcd.ca.Pool(), ServerName: "localhost"},
 	})
 }

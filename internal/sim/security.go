@@ -36,28 +36,22 @@ func (e *etcd) user() etcdserver.User {
 
 // certificates issues those of the server, of the agent, and of the simulator itself.
 func (e *etcd) certificates() error {
-	var err error
-	if e.o.CA == nil {
-		if e.o.CA, err = pki.NewCA("mesh-sim CA"); err != nil {
-			return err
-		}
-	}
 	// The first name is what Cilium calls the server of a remote cluster.
-	server, err := e.o.CA.Server([]string{e.name + ".mesh.cilium.io", "localhost", "127.0.0.1", "::1"})
+	server, err := e.ca.Server([]string{e.name + ".mesh.cilium.io", "localhost", "127.0.0.1", "::1"})
 	if err != nil {
 		return err
 	}
-	if e.reader, err = e.o.CA.Client(e.user().Name); err != nil {
+	if e.reader, err = e.ca.Client(e.user().Name); err != nil {
 		return err
 	}
-	if e.admin, err = e.o.CA.Client(userRoot); err != nil {
+	if e.admin, err = e.ca.Client(userRoot); err != nil {
 		return err
 	}
 	t := &etcdserver.TLS{ClientAuth: true}
-	if t.CertFile, t.KeyFile, err = server.Write(e.o.WorkDir, "server"); err != nil {
+	if t.CertFile, t.KeyFile, err = server.Write(e.work, "server"); err != nil {
 		return err
 	}
-	t.CAFile, err = e.o.CA.Write(e.o.WorkDir, "ca")
+	t.CAFile, err = e.ca.Write(e.work, "ca")
 	e.tls = t
 	return err
 }
@@ -76,7 +70,7 @@ func (e *etcd) dialAs(ctx context.Context, endpoint string, as pki.Pair) (*clien
 		}
 		cfg.TLS = &tls.Config{
 			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
-			RootCAs: e.o.CA.Pool(), ServerName: "localhost",
+			RootCAs: e.ca.Pool(), ServerName: "localhost",
 		}
 	}
 	c, err := clientv3.New(cfg)
@@ -103,7 +97,7 @@ func (r *Running) certify(valid time.Duration) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	pair, err := e.o.CA.Client(e.user().Name, pki.Valid(now.Add(-time.Hour), now.Add(valid)))
+	pair, err := e.ca.Client(e.user().Name, pki.Valid(now.Add(-time.Hour), now.Add(valid)))
 	if err != nil {
 		return err
 	}

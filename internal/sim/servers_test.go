@@ -76,7 +76,7 @@ func TestFrozenServerSaysNothingUntilTheThaw(t *testing.T) {
 func TestFrozenServerThawsByItself(t *testing.T) {
 	t.Parallel()
 	r := loadCluster(t, contents.Default("cluster2", 2), Options{Plain: true})
-	ctx, stop := testContext(t), running(t, r.Run)
+	ctx, stop := testContext(t), running(t, r.etcd.run)
 	must(t, r.Freeze(0))
 	must(t, r.Freeze(50*time.Millisecond)) // a time may be set later
 	read(t, r, asAgent(t, r), wire.Nodes)  // waits for the thaw

@@ -1,4 +1,5 @@
-// Package waiting waits for a while, or for the end of a context.
+// Package waiting has what many wait for: a while, or the end of a context, a moment of a schedule, a
+// signal, or a lock of a name.
 package waiting
 
 import (

@@ -117,7 +117,7 @@ func (a *Allocator) abandon(ctx context.Context, text string, err error) {
 	a.core.abandon(text, time.Now())
 	a.endTurn(text, err)
 	a.mu.Unlock()
-	a.jobsDue()
+	a.jobs.Give()
 }
 
 // attempt tries once to get an ID for the key, under its lock; when it succeeds it ends the turn
@@ -175,6 +175,6 @@ func (a *Allocator) concluded(text string, tried candidate, held bool) bool {
 		return false
 	}
 	a.endTurn(text, nil)
-	a.jobsDue()
+	a.jobs.Give()
 	return true
 }

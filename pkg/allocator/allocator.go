@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // ErrStopped is the error of calls that need a running allocator, after [Allocator.Run] has ended.
@@ -24,10 +26,10 @@ type Allocator struct {
 	forGC   bool
 
 	ran     atomic.Bool
-	listed  chan struct{} // closed by the watch when its first list is done
-	stopped chan struct{} // closed by Run when it ends
-	jobs    chan struct{} // jobs may be due; at most one signal
-	events  *events       // nil: nobody wants them
+	listed  chan struct{}  // closed by the watch when its first list is done
+	stopped chan struct{}  // closed by Run when it ends
+	jobs    waiting.Signal // jobs may be due
+	events  *events        // nil: nobody wants them
 	reports *rate.Limiter
 
 	mu    sync.Mutex
@@ -59,7 +61,7 @@ func NewAllocator(backend Backend, opts ...Option) (*Allocator, error) {
 	from, to := o.idRange()
 	a := &Allocator{
 		backend: backend, options: o,
-		listed: make(chan struct{}), stopped: make(chan struct{}), jobs: make(chan struct{}, 1),
+		listed: make(chan struct{}), stopped: make(chan struct{}), jobs: waiting.NewSignal(),
 		reports: rate.NewLimiter(rate.Every(time.Second), 10),
 		core:    newCore(from, to, o.protect), turns: make(map[string]*work),
 	}

@@ -143,7 +143,7 @@ func (c *core) wake(now time.Time) (at time.Time, ok bool) {
 func (c *core) upsert(id uint64, key Key, now time.Time) (old Key, duplicate bool) {
 	text := key.GetKey()
 	delete(c.rejected, id)
-	if c.mappings.says(id, text) {
+	if was := c.mappings.key(id); was != nil && was.GetKey() == text {
 		return key, false
 	}
 	old = c.mappings.set(id, key)

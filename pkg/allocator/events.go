@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"context"
 	"sync"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // EventType is what has happened to a mapping.
@@ -38,12 +40,12 @@ type events struct {
 	mu      sync.Mutex
 	queue   list.List                // of AllocatorEvent
 	waiting map[uint64]*list.Element // by ID
-	more    chan struct{}            // something is in the queue; at most one signal
+	more    waiting.Signal           // something is in the queue
 }
 
 func newEvents() *events {
 	return &events{
-		out: make(chan AllocatorEvent), waiting: make(map[uint64]*list.Element), more: make(chan struct{}, 1),
+		out: make(chan AllocatorEvent), waiting: make(map[uint64]*list.Element), more: waiting.NewSignal(),
 	}
 }
 
@@ -66,10 +68,7 @@ func (e *events) push(ev AllocatorEvent) {
 	if ev.Type != EventListDone {
 		e.waiting[ev.ID] = added
 	}
-	select {
-	case e.more <- struct{}{}:
-	default:
-	}
+	e.more.Give()
 }
 
 // merge makes one event of two of one ID; left is false when they cancel each other out.

@@ -40,8 +40,8 @@ func TestLabels(t *testing.T) {
 			if diff := cmp.Diff(in, wire.Labels(slices.Collect(ls.All()))); diff != "" {
 				t.Errorf("iterating: %s", diff)
 			}
-			if ls.String() != tc.text || ls.Len() != len(in) || ls != NewLabels(in) {
-				t.Errorf("became %q with %d labels", ls, ls.Len())
+			if ls.String() != tc.text || len(ls.Wire()) != len(in) || ls != NewLabels(in) {
+				t.Errorf("became %q with %d labels", ls, len(ls.Wire()))
 			}
 			for range ls.All() {
 				break
@@ -65,7 +65,7 @@ func TestLabelsSurvive(t *testing.T) {
 		if ls != NewLabels(slices.Clone(in)) {
 			t.Fatal("not equal to itself")
 		}
-		if len(in) > 0 && (ls == NewLabels(in[1:]) || ls.Len() != len(in)) {
+		if len(in) > 0 && (ls == NewLabels(in[1:]) || len(ls.Wire()) != len(in)) {
 			t.Fatal("equal to a shorter list")
 		}
 	})

@@ -42,13 +42,6 @@ func (a *Allocator) Release(ctx context.Context, key Key) (lastUse bool, err err
 	return lastUse, nil
 }
 
-func (a *Allocator) jobsDue() {
-	select {
-	case a.jobs <- struct{}{}:
-	default:
-	}
-}
-
 // runJobs runs what is due, and makes due what is to be refreshed.
 func (a *Allocator) runJobs(ctx context.Context) error {
 	var g errgroup.Group
@@ -106,7 +99,7 @@ func (a *Allocator) perform(ctx context.Context, j job) {
 	a.core.done(j.text, err != nil, time.Now(), rand.Float64())
 	a.endTurn(j.text, nil)
 	a.mu.Unlock()
-	a.jobsDue()
+	a.jobs.Give()
 	a.options.metrics.job(j.kind, err)
 	switch {
 	case err != nil && ctx.Err() == nil:

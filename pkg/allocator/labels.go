@@ -33,15 +33,6 @@ func NewLabels(ls wire.Labels) Labels {
 	return Labels{keys: unique.Make(string(keys)), values: string(values)}
 }
 
-// Len is the number of labels.
-func (ls Labels) Len() int {
-	n := 0
-	for range ls.All() {
-		n++
-	}
-	return n
-}
-
 // All iterates over the labels in the order in which they were written.
 func (ls Labels) All() iter.Seq[wire.Label] {
 	return func(yield func(wire.Label) bool) {

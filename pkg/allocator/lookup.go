@@ -25,7 +25,7 @@ func (w watcher) OnUpsert(id uint64, key Key) {
 		return
 	case old != nil:
 		ev.Type = EventModify
-		a.jobsDue()
+		a.jobs.Give()
 	}
 	a.events.push(ev)
 	if duplicate {
@@ -38,7 +38,7 @@ func (a *Allocator) refuse(id uint64, key Key, why error) {
 	a.mu.Lock()
 	a.core.reject(id, key, time.Now())
 	a.mu.Unlock()
-	a.jobsDue()
+	a.jobs.Give()
 	a.options.metrics.refusedOwn.Inc()
 	a.report(slog.LevelWarn, "Refused a mapping of the own cluster; one before it stays in force", "id", id, "key", key, "error", why)
 }
@@ -48,7 +48,7 @@ func (w watcher) OnDelete(id uint64, _ Key) {
 	a.mu.Lock()
 	old := a.core.delete(id, time.Now())
 	a.mu.Unlock()
-	a.jobsDue() // perhaps
+	a.jobs.Give() // perhaps
 	if old != nil {
 		a.events.push(AllocatorEvent{Type: EventDelete, ID: id, Key: old})
 	}
@@ -61,7 +61,7 @@ func (w watcher) OnListDone() {
 
 func (w watcher) OnReferencesLost() {
 	w.a.refreshAll()
-	w.a.jobsDue()
+	w.a.jobs.Give()
 }
 
 // Get returns the ID of the key, or [NoID]: from what was seen, else from the backend.

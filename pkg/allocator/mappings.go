@@ -23,11 +23,6 @@ func (m *mappings) id(text string) uint64 { return m.ids[text] }
 
 func (m *mappings) key(id uint64) Key { return m.keys[id] }
 
-func (m *mappings) says(id uint64, text string) bool {
-	key := m.keys[id]
-	return key != nil && key.GetKey() == text
-}
-
 // set makes the ID stand for the key and returns for what it stood.
 func (m *mappings) set(id uint64, key Key) (old Key) {
 	old = m.delete(id)

@@ -1,7 +1,6 @@
 package budget
 
 import (
-	"maps"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -65,9 +64,4 @@ func (b Budgets) Of(cluster string) Budget {
 		return own
 	}
 	return b.Budget
-}
-
-func (b Budget) clone() Budget {
-	b.Resources = maps.Clone(b.Resources)
-	return b
 }

@@ -73,7 +73,8 @@ func (b *Budgets) set(o option, value string) error {
 			return fmt.Errorf("%q is no name of a cluster, which %w", o.cluster, err)
 		}
 	}
-	changed := b.Of(o.cluster).clone()
+	changed := b.Of(o.cluster)
+	changed.Resources = maps.Clone(changed.Resources)
 	if err := changed.set(o, value); err != nil {
 		return err
 	}

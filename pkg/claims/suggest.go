@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
@@ -178,15 +180,7 @@ func (s *Seen) writeNames(b *bytes.Buffer) {
 
 // isLabel tells whether a name is one that Kubernetes gives to namespaces and
 // services (RFC 1123): nothing in it is a pattern.
-func isLabel(name string) bool {
-	ends := func(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
-	for i := range len(name) {
-		if !ends(name[i]) && name[i] != '-' {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 63 && ends(name[0]) && ends(name[len(name)-1])
-}
+func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
 // without returns those that are in none of the networks. There may be a hundred thousand of each.
 func without(all, networks []netip.Prefix) []netip.Prefix {

@@ -105,6 +105,7 @@ func costs(t testing.TB) map[string]costOf {
 				"usual backends":                members(service, "backends", `"10.0.%d.1":{"%[1]d":{"Protocol":"TCP","Port":80}},`, `"::":{}`),
 				"backends with null port":       members(service, "backends", `"::%x":{"%[1]d":null},`, `"::":{}`),
 				"backends of one kind":          members(service, "backends", `"::%x":{"":{}},`, `"::":{}`),
+				"frontends":                     members(service, "frontends", `"10.0.%d.1":{"%[1]d":{"Protocol":"TCP","Port":80}},`, `"::":{}`),
 				"wrong backends":                members(service, "backends", `"::%x":0,`, `"::":{}`),
 				"bad backends":                  members(service, "backends", `"%x":{},`, `"::":{}`),
 				"zoned backends":                members(service, "backends", `"::%%%x":{},`, `"::":{}`),

@@ -6,3 +6,6 @@ import "github.com/mesh-agent/mesh-agent/pkg/wire"
 
 // maxRatio is how many times its bytes a value may cost.
 const maxRatio = wire.MaxCost
+
+// raced tells whether the race detector runs.
+const raced = false

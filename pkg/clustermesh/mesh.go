@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -25,8 +26,8 @@ type Mesh struct {
 	local    *remotecluster.Cluster // the own cluster, read from its kvstore; nil without one
 	loaded   loadedFile             // its client file
 	ids      *ids
-	policy   *policy       // nil without one
-	stirred  chan struct{} // has one when something about the clusters has changed
+	policy   *policy        // nil without one
+	stirred  waiting.Signal // something about the clusters has changed
 	revision atomic.Uint64
 	ready    atomic.Bool // sticky
 
@@ -50,9 +51,7 @@ type member struct {
 // New returns a mesh that watches nothing yet.
 func New(p Params) *Mesh {
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
-	if p.Timings == (remotecluster.Timings{}) {
-		p.Timings = remotecluster.DefaultTimings()
-	}
+	p.Timings = cmp.Or(p.Timings, remotecluster.DefaultTimings())
 	dir := newDirectory(p.Directory, p.Local.Name, p.Log)
 	dir.Report = p.Report
 	m := &Mesh{
@@ -62,7 +61,7 @@ func New(p Params) *Mesh {
 		pool:    newPool(p.KVStore, p.Timings.RetryMin, p.Timings.RetryMax),
 		ids:     newIDs(p.Local.Name, p.Local.ID, p.Granted, p.StateDir, p.Log),
 		policy:  newPolicy(&p),
-		stirred: make(chan struct{}, 1),
+		stirred: waiting.NewSignal(),
 		members: make(map[string]*member),
 	}
 	if p.KVStore.HasLocal() {
@@ -212,10 +211,7 @@ func (m *Mesh) report(ignored []Ignored) {
 // bump moves the revision on: something about the clusters changed.
 func (m *Mesh) bump() {
 	m.revision.Add(1)
-	select {
-	case m.stirred <- struct{}{}:
-	default: // the policy looks already
-	}
+	m.stirred.Give()
 }
 
 // supervise runs one cluster: again for each change of its file, until the file is gone (then it is

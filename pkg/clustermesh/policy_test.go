@@ -68,8 +68,11 @@ func (w *world) selected(i int) string {
 		return "no service"
 	}
 	var all []string
-	for part := range g.Selected() {
-		all = append(all, part.Cluster)
+	selection := g.Selection()
+	for part, b := range g.Backends() {
+		if selection.Takes(part, b) {
+			all = append(all, part.Cluster)
+		}
 	}
 	return strings.Join(all, " ")
 }

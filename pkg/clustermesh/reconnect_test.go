@@ -44,17 +44,17 @@ func TestAReconnectWritesNothing(t *testing.T) {
 	})
 	must(t, c1.WriteClientFiles(w.dir))
 	// synced waits until everything is known to be as it was after this time.
-	synced := func(after time.Time) remotecluster.Status {
+	synced := func(after time.Time) (st remotecluster.Status) {
 		t.Helper()
 		w.until("c1 to be synced", func() bool {
-			st, known := w.status("c1")
-			fresh := known && st.State == remotecluster.Ready && len(st.Sources) > 0
+			var known bool
+			st, known = w.status("c1")
+			fresh := known && st.State == remotecluster.Ready && !st.ConnectedSince.IsZero() && len(st.Sources) > 0
 			for _, s := range st.Sources {
 				fresh = fresh && s.Freshness.AsOf.After(after)
 			}
 			return fresh
 		})
-		st, _ := w.status("c1")
 		return st
 	}
 	first := synced(time.Time{})

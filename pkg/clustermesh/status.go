@@ -140,7 +140,7 @@ func (m *Mesh) Unread() string {
 func (m *Mesh) unready() map[string]string {
 	reasons := make(map[string]string)
 	note := func(subject string, c remotecluster.Status) {
-		if missing := unsynced(c); len(missing) > 0 {
+		if missing := Unsynced(c); len(missing) > 0 {
 			reasons[subject] = fmt.Sprintf("not synced: %s: %s", strings.Join(missing, ", "), c.Message)
 		}
 	}
@@ -153,8 +153,9 @@ func (m *Mesh) unready() map[string]string {
 	return reasons
 }
 
-// unsynced lists the resources that have not been listed completely yet and are needed, sorted.
-func unsynced(c remotecluster.Status) (missing []string) {
+// Unsynced lists the resources of a cluster that have not been listed completely since the start and are
+// needed, sorted.
+func Unsynced(c remotecluster.Status) (missing []string) {
 	for r, s := range c.Sources {
 		if !s.Synced && !s.Late {
 			missing = append(missing, string(r))

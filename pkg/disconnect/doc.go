@@ -22,12 +22,11 @@
 //   - When more than half of the clusters are doubtful at once, the trouble is
 //     probably on our side, and the policy is held: no cluster is demoted or
 //     withdrawn until that is over. What was demoted before stays so.
-//   - Nothing happens at first sight. A step is taken when the doubt is at least
-//     as old as the patience, as is the cluster's last transition, the end of the
-//     last hold, and the last time that nobody had looked for a while. In that
-//     time every cluster is asked again, so that delays that ran out meanwhile
-//     do not all end in one instant.
-//   - Time in which nobody looked counts against no cluster.
+//   - A transition needs a minimum waiting time, the patience. It is made only when at least that
+//     long has passed since each of these: the doubt began, the cluster's last transition, the end
+//     of the last hold, and the last gap in observation. In that time every cluster is probed again,
+//     so that delays that ran out during the gap do not all end at once.
+//   - Time without observation counts against no cluster.
 //
 // What holds in small meshes: of two remote clusters one may fail, and when both do the policy is
 // held. A single one cannot be distinguished from our own side, so it is never held for want of a

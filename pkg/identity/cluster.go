@@ -3,7 +3,6 @@ package identity
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -16,16 +15,7 @@ type Cluster struct {
 	Name   string
 	ID     uint32
 	Layout wire.Layout
-	// Fixed are the names of identities that the users of this cluster have
-	// reserved, 128 to 255: labels "reserved:NAME".
-	Fixed map[uint32]string
 }
-
-// The identities that users may reserve (wire.md §2.3).
-const (
-	firstFixed = 128
-	lastFixed  = wire.IdentityReservedEnd - 1
-)
 
 // Validate says everything that is wrong.
 func (c Cluster) Validate() error {
@@ -35,17 +25,6 @@ func (c Cluster) Validate() error {
 	}
 	if c.ID > c.Layout.Max() {
 		errs = append(errs, fmt.Errorf("the cluster ID %d is above %d", c.ID, c.Layout.Max()))
-	}
-	names := make(map[string]bool)
-	for _, id := range slices.Sorted(maps.Keys(c.Fixed)) {
-		name := c.Fixed[id]
-		if id < firstFixed || id > lastFixed {
-			errs = append(errs, fmt.Errorf("identity %d cannot be reserved for %q: users may reserve %d to %d", id, name, firstFixed, lastFixed))
-		}
-		if _, taken := reservedID(name); taken || name == "" || names[name] {
-			errs = append(errs, fmt.Errorf("identity %d cannot be reserved for %q: the name is empty, reserved or used twice", id, name))
-		}
-		names[name] = true
 	}
 	return errors.Join(errs...)
 }
@@ -68,11 +47,6 @@ func (c Cluster) Reserved(labels wire.Labels) (id uint32, reserved bool, err err
 		}
 		if id, ok := reservedID(l.Key); ok {
 			return id, true, nil
-		}
-		for id, name := range c.Fixed {
-			if name == l.Key {
-				return id, true, nil
-			}
 		}
 		return 0, true, fmt.Errorf("%w: no identity is reserved for %s", ErrLabels, l)
 	}

@@ -41,17 +41,13 @@ func TestTheRangeIsTheClusters(t *testing.T) {
 
 func TestWhatIsWrongWithAClusterIsSaid(t *testing.T) {
 	t.Parallel()
-	good := Cluster{Name: "east", ID: 2, Fixed: map[uint32]string{128: "kvstore", 255: "dns"}}
+	good := Cluster{Name: "east", ID: 2}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
 	for want, c := range map[string]Cluster{
 		"cluster name":                    {Name: "East", ID: 2},
 		"the cluster ID 256 is above 255": {Name: "east", ID: 256},
-		"users may reserve 128 to 255":    {Name: "east", Fixed: map[uint32]string{127: "x"}},
-		"identity 256 cannot":             {Name: "east", Fixed: map[uint32]string{256: "x"}},
-		"empty, reserved or used twice":   {Name: "east", Fixed: map[uint32]string{128: "host"}},
-		"identity 129 cannot":             {Name: "east", Fixed: map[uint32]string{128: "x", 129: "x"}},
 	} {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q in it", c, err, want)
@@ -61,11 +57,10 @@ func TestWhatIsWrongWithAClusterIsSaid(t *testing.T) {
 
 func TestReservedLabelsAreNotAllocated(t *testing.T) {
 	t.Parallel()
-	c := Cluster{Name: "east", Fixed: map[uint32]string{128: "kvstore"}}
+	c := Cluster{Name: "east"}
 	for text, want := range map[string]uint32{
 		"reserved:host=;":      wire.IdentityHost,
 		"$world":               wire.IdentityWorld,
-		"reserved:kvstore=;":   128,
 		"reserved:world-ipv6=": wire.IdentityWorldIPv6,
 	} {
 		if id, reserved, err := c.Reserved(wire.ParseLabels(text)); id != want || !reserved || err != nil {

@@ -9,10 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/mesh-agent/mesh-agent/internal/sessiontest"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -30,12 +29,7 @@ func onBoth(t *testing.T, test func(t *testing.T, client kvstore.Writer, compact
 	t.Run("etcd", func(t *testing.T) {
 		t.Parallel()
 		server := etcdtest.Start(t)
-		cfg, err := clientfile.New(server.Endpoint())
-		must(t, err)
-		client, err := etcd.Connect(t.Context(), cfg, 0, etcd.DefaultOptions())
-		must(t, err)
-		t.Cleanup(client.Close)
-		test(t, client, func() { server.Compact(t) })
+		test(t, sessiontest.Connect(t, server.Endpoint()), func() { server.Compact(t) })
 	})
 }
 

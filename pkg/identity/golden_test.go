@@ -10,11 +10,10 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/sessiontest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -54,11 +53,7 @@ func TestGoldenAllocation(t *testing.T) {
 		t.Fatalf("%d vectors, %v", len(vectors), err)
 	}
 	server := etcdtest.Start(t)
-	cfg, err := clientfile.New(server.Endpoint())
-	must(t, err)
-	client, err := etcd.Connect(t.Context(), cfg, 0, etcd.DefaultOptions())
-	must(t, err)
-	defer client.Close()
+	client := sessiontest.Connect(t, server.Endpoint())
 	backend, err := kvbackend.New(client, kvbackend.Config{Paths: wire.IdentityAllocation, Node: "192.168.2.10", Keys: identity.Key{}})
 	must(t, err)
 	want := make(map[string]stored)

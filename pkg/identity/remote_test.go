@@ -18,7 +18,7 @@ func cluster(t *testing.T, name string, id uint32) identity.Cluster {
 	t.Helper()
 	l, err := wire.NewLayout(255)
 	must(t, err)
-	return identity.Cluster{Name: name, ID: id, Layout: l, Fixed: map[uint32]string{128: "kvstore"}}
+	return identity.Cluster{Name: name, ID: id, Layout: l}
 }
 
 // TestIdentitiesOfRemoteClustersAreFound: by labels and by number, as far as the remote cluster may

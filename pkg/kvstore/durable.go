@@ -60,14 +60,9 @@ var errConnecting = errors.New("the first connection is under way")
 // session with one of the endpoints, the one of this attempt, counted from 0.
 func NewDurable(open func(ctx context.Context, attempt int) (Session, error), o DurableOptions) *Durable {
 	o.Wait, o.PauseMax = cmp.Or(o.Wait, 15*time.Second), cmp.Or(o.PauseMax, 3*time.Second)
-	if o.Leases == nil {
-		o.Leases = NewLeases()
-	}
+	o.Leases, o.Log = cmp.Or(o.Leases, NewLeases()), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Stretch == nil {
 		o.Stretch = func(d time.Duration) time.Duration { return d }
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Durable{open: open, o: o, err: errConnecting, changed: make(chan struct{})}
 }

@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,9 +51,7 @@ func Lead(ctx context.Context, w Writer, path string, lead func(context.Context,
 // LeadAgain calls [Lead] again each time the lock was lost. It returns ctx's error, or what
 // lead returned for another reason. The log may be nil.
 func LeadAgain(ctx context.Context, w Writer, path string, log *slog.Logger, lead func(context.Context, *Lock) error) error {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	for {
 		log.Info("Waiting to lead", "lock", path)
 		err := Lead(ctx, w, path, func(ctx context.Context, lock *Lock) error {

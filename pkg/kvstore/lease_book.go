@@ -3,7 +3,6 @@ package kvstore
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -197,9 +196,4 @@ func (b *leaseBook) unanswered(ids []int64, now time.Time) (over []int64) {
 		}
 	}
 	return over
-}
-
-// below returns those of the keys that begin with the prefix.
-func below(keys []string, prefix string) []string {
-	return slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return !strings.HasPrefix(k, prefix) })
 }

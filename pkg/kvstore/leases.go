@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -171,7 +172,8 @@ func (l *Leases) end(ids []int64, why string) {
 			log.Warn("A kvstore lease has ended, and with it the keys tied to it", "lease", id, "keys", len(keys), "reason", why)
 		}
 		for _, prefix := range slices.Sorted(maps.Keys(observers)) {
-			if some := below(keys, prefix); len(some) > 0 {
+			some := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return !strings.HasPrefix(k, prefix) })
+			if len(some) > 0 {
 				observers[prefix](some)
 			}
 		}

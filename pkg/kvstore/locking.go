@@ -35,8 +35,7 @@ func (w *EngineWriter) Lock(ctx context.Context, path string) (*Lock, error) {
 	case bound.Err() != nil:
 		err = &LockTimeoutError{w.o.LockWait, c.holder}
 	}
-	var ke *KeyError
-	if !errors.As(err, &ke) {
+	if _, done := errors.AsType[*KeyError](err); !done {
 		err = w.failed("lock", path, err)
 	}
 	return nil, err
@@ -71,7 +70,7 @@ type contest struct {
 
 func (c *contest) win(ctx context.Context) (*Lock, error) {
 	c.holder = c.w.held.holder(c.path)
-	if err := c.w.paths.acquire(ctx, c.path); err != nil {
+	if err := c.w.paths.Acquire(ctx, c.path); err != nil {
 		return nil, err
 	}
 	c.holder = ""
@@ -80,7 +79,7 @@ func (c *contest) win(ctx context.Context) (*Lock, error) {
 		if c.key != "" {
 			c.w.held.leave(c.path, c.key)
 		}
-		c.w.paths.release(c.path)
+		c.w.paths.Release(c.path)
 		return nil, err
 	}
 	return l, nil
@@ -230,7 +229,7 @@ const unlockTimeout = 2 * time.Second
 // so that our deletion, which is of this one alone, does no harm.
 func (w *EngineWriter) unlock(l *Lock) {
 	w.held.remove(l)
-	w.paths.release(l.Path)
+	w.paths.Release(l.Path)
 	ctx, cancel := context.WithTimeout(context.Background(), min(unlockTimeout, w.o.Write))
 	defer cancel()
 	if err := w.deleteLock(ctx, l.Path, l.Key, l.held()); err != nil {

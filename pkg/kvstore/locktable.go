@@ -200,10 +200,10 @@ func (w *EngineWriter) watchLocks(ctx context.Context) error {
 // cleanUp deletes a key that was left behind, and reports whether that is done. Whoever
 // takes the path again deletes that key.
 func (w *EngineWriter) cleanUp(ctx context.Context, path, key string) bool {
-	if !w.paths.try(path) {
+	if !w.paths.Try(path) {
 		return false
 	}
-	defer w.paths.release(path)
+	defer w.paths.Release(path)
 	if w.deleteLock(ctx, path, key) != nil {
 		return false
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -19,10 +20,10 @@ import (
 // [Engine]: conditions, leased keys, locks and observers. Engines embed it.
 type EngineWriter struct {
 	engine Engine
-	leases *Leases // of keys
-	ours   bool    // leases end with the session
-	locks  *Leases // of locks; they always do
-	paths  *pathLocks
+	leases *Leases             // of keys
+	ours   bool                // leases end with the session
+	locks  *Leases             // of locks; they always do
+	paths  *waiting.NamedLocks // of the paths of locks, within this process
 	held   *lockTable
 	o      WriterOptions
 
@@ -70,13 +71,10 @@ func NewWriter(e Engine, o WriterOptions) *EngineWriter {
 		*d = cmp.Or(*d, usual)
 	}
 	w := &EngineWriter{
-		engine: e, leases: o.Leases, ours: o.Leases == nil, locks: NewLeases(),
-		paths: newPathLocks(), held: newLockTable(o.LockGauge), o: o,
+		engine: e, leases: cmp.Or(o.Leases, NewLeases()), ours: o.Leases == nil, locks: NewLeases(),
+		paths: waiting.NewNamedLocks(), held: newLockTable(o.LockGauge), o: o,
 	}
 	w.locks.ended = w.held.leaseEnded
-	if w.ours {
-		w.leases = NewLeases()
-	}
 	return w
 }
 
@@ -205,8 +203,7 @@ func (w *EngineWriter) attach(ctx context.Context, leases *Leases, op, key strin
 	if err == nil || ctx.Err() != nil {
 		return id, err
 	}
-	var ke *KeyError
-	if errors.As(err, &ke) {
+	if ke, is := errors.AsType[*KeyError](err); is {
 		err = ke.Err // it is about the key
 	}
 	return 0, w.failed(op, key, fmt.Errorf("asking for a lease: %w", err))

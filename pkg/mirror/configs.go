@@ -11,9 +11,9 @@ import (
 )
 
 // configs are the configurations of the remotes in our own etcd. At no revision two of
-// them have one ID: an ID is that of one cluster to whoever reads them. A cluster may
-// get an ID while the copy of who had it before is still there, for he changes his,
-// may have it no more, or was copied by an earlier term. That copy goes first.
+// them have one ID: readers take an ID for that of one cluster. A cluster can receive an ID while
+// the previous owner's configuration is still in our etcd: because that cluster changes its ID, has
+// lost the right to it, or was copied in an earlier term. The old configuration is deleted first.
 type configs struct {
 	sync   *syncstore.Sync
 	writer kvstore.Writer

@@ -79,7 +79,7 @@ func TestAnIDIsThatOfOneCopy(t *testing.T) {
 	w.equal(a, b, c)
 	m.stop()
 
-	must(t, b.Close()) // it is away, with the ID 2
+	must(t, b.Kill()) // it is away, with the ID 2
 	d := w.remote("d", 2)
 	w.join(d)
 	next := w.mirror()
@@ -116,7 +116,7 @@ func TestTheClaimPolicy(t *testing.T) {
 	w.equal(a, b)
 	m.stop()
 
-	must(t, b.Close())
+	must(t, b.Kill())
 	c := w.remote("c", 2)
 	w.join(c)
 	next := w.mirror(with)

@@ -39,7 +39,7 @@ type family struct {
 
 	mu     sync.Mutex
 	again  map[string]struct{} // guarded by mu; names whose values are asked for again
-	asked  chan struct{}       // has one element when again is not empty
+	asked  waiting.Signal      // again is not empty
 	copied time.Time           // guarded by mu; until when the copy was known to equal the remote's
 }
 
@@ -50,7 +50,7 @@ type present struct{}
 
 func (c *copyOf) newFamily(r wire.Resource, allowed *syncstore.Allowance) *family {
 	f := &family{
-		resource: r, log: c.log, stopped: c.stopped, again: make(map[string]struct{}), asked: make(chan struct{}, 1),
+		resource: r, log: c.log, stopped: c.stopped, again: make(map[string]struct{}), asked: waiting.NewSignal(),
 	}
 	f.sync = syncstore.New(syncstore.Params{
 		Prefix: r.Prefix(c.name, true), Again: f.askAgain, Allowance: allowed, Outbox: c.outbox, Cluster: c.name, Log: c.log,
@@ -154,10 +154,7 @@ func (f *family) askAgain(names []string) {
 	for _, name := range names {
 		f.again[name] = struct{}{}
 	}
-	select {
-	case f.asked <- struct{}{}:
-	default:
-	}
+	f.asked.Give()
 }
 
 // fewNames is how many values are read one by one rather than with all others.

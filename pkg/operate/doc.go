@@ -1,10 +1,12 @@
-// Package operate does what only one process per cluster may do: it publishes the cluster's
-// configuration, its heartbeat, its services in both formats and its service exports, with their
-// canaries, and the identities that Cilium keeps as objects of Kubernetes, but never in the place
-// of a mapping that an allocator wrote; on request the nodes and addresses of a cluster whose
-// agents do not write to its kvstore; it collects unused identities, where there are no such
-// objects, and locks that were left behind; and on request it gives etcd the users and roles of a
-// mesh (wire.md §0, §1.6, §1.9, §1.10, §2.1, §5).
+// Package operate does what only one process per cluster may do (wire.md §0, §1.6, §1.9, §1.10,
+// §2.1, §5):
+//
+//   - Always: it publishes the cluster configuration, the heartbeat, services in both formats,
+//     service exports and the canaries of all of them, and it collects abandoned locks.
+//   - If Cilium keeps identities as CiliumIdentities, it publishes them, but never overwrites a
+//     mapping that an allocator wrote. Otherwise it collects unused identities.
+//   - On request: it publishes the nodes and addresses of a cluster whose agents do not write to its
+//     kvstore, and it creates the etcd users and roles of a mesh.
 //
 // Concurrency: [Operator.Run] owns every goroutine. All other methods may be called
 // by any, at any time.

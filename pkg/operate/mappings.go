@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -25,20 +26,12 @@ type mappings struct {
 	all    func() []syncstore.Contradiction // what contradicts
 	report func(error)                      // gets it; nil is that nothing does
 	log    *slog.Logger
-	wake   chan struct{}
+	wake   waiting.Signal      // there may be news of what contradicts
 	known  map[string]struct{} // that were said, by name
 }
 
 func newMappings(report func(error), log *slog.Logger) *mappings {
-	return &mappings{again: reassertInterval, report: report, log: log, wake: make(chan struct{}, 1)}
-}
-
-// look asks for another look at what contradicts. It does not block.
-func (m *mappings) look() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
+	return &mappings{again: reassertInterval, report: report, log: log, wake: waiting.NewSignal()}
 }
 
 // run reports whenever there is news, until ctx ends.

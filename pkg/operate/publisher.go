@@ -57,7 +57,7 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 	p.mappings = newMappings(o.finds("mappings", codes.NumberGivenAway), o.Log)
 	p.identities = syncstore.New(syncstore.Params{
 		Prefix: wire.Identities.Prefix(o.Own.Name, false), Shared: true, Outbox: p.outbox, Cluster: o.Own.Name, Log: o.Log,
-		CreateOnly: true, Contradicted: p.mappings.look,
+		CreateOnly: true, Contradicted: p.mappings.wake.Give,
 	})
 	p.mappings.all = p.identities.Contradictions
 	if o.NodesAndAddresses {

@@ -7,9 +7,9 @@
 // each name what is to be published, to a [Target]. [View] does the same for our own view: which
 // backends of its own cluster the merge of services knows.
 //
-// Nothing is said before the source has listed everything, and nothing is complete before it does
-// not doubt that ([local.Cluster.IsWhole]), so that a restart withdraws nothing. What vanishes, or
-// does not qualify any more, is withdrawn at once.
+// Nothing is published before the source has listed all objects. The published set is marked
+// complete, which permits deletions, only when [local.Cluster.IsWhole] is true, so that a restart
+// withdraws nothing. What vanishes, or does not qualify any more, is withdrawn at once.
 //
 // Concurrency: each Run is one goroutine, but that of Pods, which has one more
 // for each pod that waits for its identity. They may run side by side.

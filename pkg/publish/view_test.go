@@ -57,8 +57,11 @@ func used(g *services.Global) (out []string) {
 	if g == nil {
 		return nil
 	}
-	for _, b := range g.Selected() {
-		out = append(out, b.IP.String())
+	selection := g.Selection()
+	for part, b := range g.Backends() {
+		if selection.Takes(part, b) {
+			out = append(out, b.IP.String())
+		}
 	}
 	return out
 }

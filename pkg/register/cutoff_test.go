@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/sessiontest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
@@ -30,10 +31,7 @@ func (w *world) admin() *etcd.Session {
 	w.t.Helper()
 	cfg, err := clientfile.Load(w.etcd.ConfigFileOf(w.t, "root"))
 	must(w.t, err)
-	client, err := etcd.Connect(w.t.Context(), cfg, 0, etcd.DefaultOptions())
-	must(w.t, err)
-	w.t.Cleanup(client.Close)
-	return client
+	return sessiontest.ConnectWith(w.t, cfg, etcd.DefaultOptions())
 }
 
 // number is that of a reference.

@@ -178,7 +178,7 @@ func (c *Cluster) drain(ctx context.Context) error {
 		}
 	}
 	c.drainSources()
-	c.holdBack(allSynced)
+	c.applyContact(allSynced)
 	if c.IDs != nil {
 		c.IDs.Release(c.Name)
 	}

@@ -46,10 +46,10 @@ type Copier interface {
 	Consumer
 	// Adopt takes each configuration before anything is read as it says. An error ends the session.
 	Adopt(ctx context.Context, cfg wire.ClusterConfig) error
-	// Disown is called before the cluster's ID is given back, or that of an earlier
-	// process, while its file is there: it comes with another one, or may not be read.
-	// It is called again while that is so. What it does is done when it returns without
-	// an error, which is that of ctx otherwise.
+	// Disown is called before a cluster ID is released although the client file still exists: the
+	// cluster has a new ID, or the policy does not admit it. The ID may have been reserved by an
+	// earlier process. It may be called repeatedly and must be idempotent. When it returns nil its
+	// work is done; otherwise the error is that of ctx.
 	Disown(ctx context.Context) error
 	// Withdraw comes before the sources are drained. It ends with an error when ctx
 	// does: then nothing is drained.

@@ -41,14 +41,14 @@ func (c *Cluster) expire(ctx context.Context) {
 			return
 		case <-moved:
 		case <-expired:
-			c.holdBack(timePassed(c.CacheTTL))
+			c.applyContact(timePassed(c.CacheTTL))
 		}
 	}
 }
 
-// holdBack takes in an event, and has the consumer follow when the backends are withheld
-// by it, or not any longer.
-func (c *Cluster) holdBack(e event) {
+// applyContact applies an event, and tells the consumer when the event begins or ends the
+// withholding of the backends.
+func (c *Cluster) applyContact(e event) {
 	c.holding.Lock()
 	defer c.holding.Unlock()
 	before, after := c.note(e)

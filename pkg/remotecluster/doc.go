@@ -20,8 +20,8 @@
 // scripts of events, with what is said after them.
 //
 // Apart from the policy, staying away has one consequence, if wanted: [Params].CacheTTL
-// after the last session that read the configuration, the cluster's service backends leave
-// the global services (contact.go), until it is synced again.
+// after the last session that read the configuration, the cluster's service backends are withheld:
+// they stay listed with the reason and get no traffic (contact.go), until it is synced again.
 //
 // Concurrency: Run and Drain belong to one goroutine, the cluster's owner. Every goroutine that Run
 // starts has ended when it returns. Status may be called by any, at any time.

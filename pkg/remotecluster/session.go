@@ -279,7 +279,7 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabi
 		}
 	}
 	client.BootstrapComplete()
-	c.holdBack(allSynced)
+	c.applyContact(allSynced)
 	c.Changed()
 	// A server may work until everything is copied and then end the session, each time:
 	// only one that lasts ends the growth of the pauses.

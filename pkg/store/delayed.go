@@ -16,7 +16,7 @@ import (
 type Delayed[T any] struct {
 	delay time.Duration
 	apply func([]Change[T])
-	wake  chan struct{} // filled when there is a first deletion
+	wake  waiting.Signal // there is a first deletion
 
 	mu   sync.Mutex // held while changes are applied
 	held heldBack[T]
@@ -24,7 +24,7 @@ type Delayed[T any] struct {
 
 // NewDelayed returns a filter in front of apply.
 func NewDelayed[T any](delay time.Duration, apply func([]Change[T])) *Delayed[T] {
-	return &Delayed[T]{delay: delay, apply: apply, wake: make(chan struct{}, 1), held: newHeldBack[T]()}
+	return &Delayed[T]{delay: delay, apply: apply, wake: waiting.NewSignal(), held: newHeldBack[T]()}
 }
 
 // Apply takes changes, as those of a Watch. All but deletions are applied when it returns.
@@ -42,10 +42,7 @@ func (d *Delayed[T]) Apply(changes []Change[T]) {
 		d.apply(pass)
 	}
 	if len(d.held.since) > 0 {
-		select {
-		case d.wake <- struct{}{}:
-		default: // Run knows
-		}
+		d.wake.Give()
 	}
 }
 

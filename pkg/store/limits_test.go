@@ -35,8 +35,10 @@ func put(s *Set[string], name, value string, rev int64) string {
 
 func held(s *Set[string]) map[string]string {
 	all := make(map[string]string)
-	for name, v := range s.All() {
-		all[name] = *v
+	for p := range s.records.All() {
+		if r := s.records.At(p); r.Obj != nil {
+			all[r.Name] = *r.Obj
+		}
 	}
 	return all
 }

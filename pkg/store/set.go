@@ -275,17 +275,6 @@ func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {
 	return s.records.Agrees(from, past, every)
 }
 
-// All iterates over the objects in force, by name, in no order.
-func (s *Set[T]) All() iter.Seq2[string, *T] {
-	return func(yield func(string, *T) bool) {
-		for p := range s.records.All() {
-			if r := s.records.At(p); r.Obj != nil && !yield(r.Name, r.Obj) {
-				return
-			}
-		}
-	}
-}
-
 func reasonOf(err error) wire.Reason {
 	if reject, ok := errors.AsType[*wire.RejectError](err); ok {
 		return reject.Reason

@@ -105,7 +105,7 @@ func wrongServers(t *testing.T) map[string]wrong {
 		"a server's certificate that is a client's": {
 			path:   securely(t, "'https://"+noEtcd(t, certs, 0)+"'", certs.CAFile, cert, key),
 			failed: []string{StepServerCertificate, StepAccepted}, skipped: []string{StepEtcd},
-			with: func(o *Options) { o.Timings.TLS = time.Second },
+			with: func(o *Options) { o.Timings.TLS = 5 * time.Second },
 			code: codes.ServerCertificateUnfit, cause: "incompatible key usage", remedy: "a certificate for servers",
 		},
 		"an etcd without a leader": {
@@ -118,7 +118,7 @@ func wrongServers(t *testing.T) map[string]wrong {
 		},
 		"an etcd that does not answer": {
 			path: answering(t, nil), failed: []string{StepEtcd}, skipped: []string{StepRights},
-			with: func(o *Options) { o.Timings.Etcd = time.Second },
+			with: func(o *Options) { o.Timings.Etcd = 5 * time.Second },
 			code: codes.EtcdUnanswered, cause: "no answer within", remedy: "unreachable, overloaded",
 		},
 	}

@@ -78,7 +78,8 @@ func wrongWays(t *testing.T) map[string]wrong {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() }) // it accepts nothing, the kernel does
-	hurry := func(o *Options) { o.Timings.TLS, o.Timings.Etcd = 300*time.Millisecond, 500*time.Millisecond }
+	// Long enough for a slow machine to connect in.
+	hurry := func(o *Options) { o.Timings.TLS, o.Timings.Etcd = 3*time.Second, 3*time.Second }
 	plain := fill(t, etcdtest.Start(t))
 	return map[string]wrong{
 		"a name that does not resolve": {
@@ -122,7 +123,7 @@ func wrongWays(t *testing.T) map[string]wrong {
 		},
 		"a silent server, with TLS": {
 			path: clientFile(t, "'https://"+silent.Addr().String()+"'"), with: hurry, failed: []string{StepTLS}, skipped: []string{StepServerCertificate, StepAccepted, StepEtcd},
-			code: codes.ServerSilent, cause: "no answer: nothing within 300ms", remedy: "accepts connections there and says nothing",
+			code: codes.ServerSilent, cause: "no answer: nothing within 3s", remedy: "accepts connections there and says nothing",
 		},
 		"a silent server, in plain text": {
 			path: clientFile(t, "'http://"+silent.Addr().String()+"'"), with: hurry, failed: []string{StepEtcd}, skipped: []string{StepRights, StepHeartbeat, StepConfiguration},

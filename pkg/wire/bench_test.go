@@ -65,9 +65,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := c.decode(c.value); err != nil {
-					b.Fatal(err)
-				}
+				must(b, c.decode(c.value))
 			}
 		})
 	}
@@ -103,9 +101,7 @@ func BenchmarkEndpointSlice(b *testing.B) {
 
 func BenchmarkEncodeIP(b *testing.B) {
 	var p IPIdentityPair
-	if err := json.Unmarshal([]byte(benchmarkIPs()["pod"].Value), &p); err != nil {
-		b.Fatal(err)
-	}
+	must(b, json.Unmarshal([]byte(benchmarkIPs()["pod"].Value), &p))
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Encode()

@@ -50,9 +50,7 @@ func TestGoldenRemoteConfigs(t *testing.T) {
 		t.Run(fmt.Sprintf("%d/%s", c.Local.MaxConnectedClusters, c.RemoteConfig), func(t *testing.T) {
 			t.Parallel()
 			remote, err := DecodeClusterConfig([]byte(c.RemoteConfig))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			checkOutcome(t, remote.Validate(c.Local), c.OK, c.Error)
 		})
 	}
@@ -79,9 +77,7 @@ func TestGoldenIdentityLayouts(t *testing.T) {
 	for _, file := range []string{"identity_layout_255.json", "identity_layout_511.json"} {
 		v := golden[layoutVectors](t, file)
 		l, err := NewLayout(v.Max)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if l.Max() != v.Max || 24-l.Shift() != v.Bits || l.Shift() != v.Shift {
 			t.Errorf("%s: layout is %d, %d", file, l.Max(), l.Shift())
 		}

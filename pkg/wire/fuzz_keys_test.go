@@ -91,9 +91,7 @@ func TestRangesOfClustersFollowEachOther(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []uint32{255, 511} {
 		l, err := NewLayout(limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, end := l.Range(0)
 		for c := uint32(1); c <= limit; c++ {
 			lo, hi := l.Range(c)

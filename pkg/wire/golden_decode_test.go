@@ -158,9 +158,7 @@ func TestGoldenIPsAreReadAsCiliumDoes(t *testing.T) {
 			same(t, "name", nameOf(ip), v.Name)
 
 			var p IPIdentityPair
-			if err := json.Unmarshal(v.bytes(t), &p); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(v.bytes(t), &p))
 			same(t, "written again", string(p.Encode()), *v.ReMarshalled)
 		})
 	}
@@ -248,9 +246,7 @@ func TestGoldenRemoteIdentitiesAreKeptAsCiliumDoes(t *testing.T) {
 			continue
 		}
 		var vectors []identityVector
-		if err := json.Unmarshal(all[origin], &vectors); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(all[origin], &vectors))
 		prefix := Identities.Prefix("cluster2", strings.Contains(origin, "cache"))
 		for _, v := range vectors {
 			t.Run(origin+"/"+v.Note, func(t *testing.T) {

@@ -40,15 +40,11 @@ func checkWritten[T any, E interface {
 		t.Run(v.Note, func(t *testing.T) {
 			t.Parallel()
 			want := E(new(T))
-			if err := json.Unmarshal(v.Base64, want); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(v.Base64, want))
 			name, e := of(want)
 			checkEntry(t, v, r, e.Cluster, want)
 			got, err := decode(name, v.Base64, e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if d := cmp.Diff(want, got); d != "" {
 				t.Error(d)
 			}
@@ -77,9 +73,7 @@ func TestGoldenServiceExportsAreWrittenAsCiliumDoes(t *testing.T) {
 			parts := strings.Split(v.Key, "/")
 			cluster, name := parts[4], parts[5]+"/"+parts[6]
 			s, err := DecodeServiceExport(name, v.Base64, Expect{Cluster: cluster})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			checkEntry(t, v, ServiceExports, cluster, s)
 		})
 	}
@@ -107,17 +101,13 @@ func TestGoldenEndpointSlicesAreWrittenAsCiliumDoes(t *testing.T) {
 		t.Run(v.Note, func(t *testing.T) {
 			t.Parallel()
 			var s EndpointSlice
-			if err := json.Unmarshal(v.Decoded, &s); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(v.Decoded, &s))
 			same(t, "message", string(s.appendProto(nil)), string(v.Uncompressed))
 			checkEntry(t, v.vector, EndpointSlices, s.Cluster, &s)
 
 			e := Expect{Cluster: s.Cluster, ClusterID: s.ClusterID}
 			got, err := DecodeEndpointSlice(s.Namespace+"/"+s.Name, v.Base64, e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if d := cmp.Diff(&s, got); d != "" {
 				t.Error(d)
 			}
@@ -141,9 +131,7 @@ func TestGoldenIdentitiesAreWrittenAsCiliumDoes(t *testing.T) {
 		t.Run(v.Note, func(t *testing.T) {
 			t.Parallel()
 			id, err := strconv.ParseUint(v.ReferenceValue, 10, 32)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			i := Identity{ID: uint32(id), Labels: ParseLabels(v.Value)}
 			same(t, "key", i.Key(), v.Key)
 			same(t, "cache key", Identities.Key("cluster2", true, v.ReferenceValue), v.CacheKey)
@@ -183,9 +171,7 @@ func TestGoldenIPsAreWrittenAsCiliumDoes(t *testing.T) {
 		t.Run(v.Note, func(t *testing.T) {
 			t.Parallel()
 			var p IPIdentityPair
-			if err := json.Unmarshal(v.Base64, &p); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(v.Base64, &p))
 			checkEntry(t, v, IPs, "cluster2", &p)
 
 			ip, ok := decodeFast(p.Name(), v.Base64)
@@ -206,9 +192,7 @@ func TestGoldenClusterConfigsAreWrittenAsCiliumDoes(t *testing.T) {
 		t.Run(v.Note, func(t *testing.T) {
 			t.Parallel()
 			c, err := DecodeClusterConfig(v.Base64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			same(t, "value", string(c.Encode()), v.Value)
 			cluster := strings.TrimPrefix(v.Key, ClusterConfigPrefix+"/")
 			same(t, "key", ClusterConfigKey(cluster), v.Key)

@@ -97,9 +97,7 @@ func TestTheFastPathAllocatesNothingButItsStrings(t *testing.T) {
 	for name, v := range benchmarkIPs() {
 		value := []byte(v.Value)
 		ip, err := DecodeIP(v.Key, value, cluster2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := float64(len(ip.Ports))
 		if len(ip.Ports) > 0 {
 			want++ // their slice

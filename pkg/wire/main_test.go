@@ -19,14 +19,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func golden[T any](t testing.TB, file string) T {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "golden", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var v T
 	if err := json.Unmarshal(b, &v); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 	return v
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // vector is one key with the value that Cilium writes under it.
@@ -58,9 +63,7 @@ func (v decodeVector) bytes(t testing.TB) []byte {
 		return []byte(v.Value)
 	}
 	b, err := base64.StdEncoding.DecodeString(v.Base64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 

@@ -11,13 +11,9 @@ import (
 func TestEntriesOfTheOwnCluster(t *testing.T) {
 	t.Parallel()
 	narrow, err := NewLayout(255)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wide, err := NewLayout(511)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	own := func(id uint32, l Layout) Expect {
 		return Expect{Cluster: "own", ClusterID: id, LocalID: id, Layout: l, Own: true}
 	}

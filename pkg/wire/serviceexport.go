@@ -2,8 +2,11 @@ package wire
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -48,6 +51,14 @@ type ServiceExport struct {
 type inCapitals struct {
 	LegacyLabels      map[string]string `json:"Labels,omitempty"`
 	LegacyAnnotations map[string]string `json:"Annotations,omitempty"`
+}
+
+// DerivedServiceName is the name of the Service that each cluster which imports a service through the
+// MCS API has for it in the same namespace (mcs.md B). Its cluster IPs are the addresses of the import.
+func DerivedServiceName(namespace, name string) string {
+	const length = 10
+	hash := sha256.Sum256([]byte(namespace + "/" + name))
+	return "derived-" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(hash[:]))[:length]
 }
 
 // ServiceExportPort is one port of an exported service.

@@ -30,13 +30,9 @@ func TestGoldenAReusedEncoderWritesTheSame(t *testing.T) {
 	defer e.Close()
 	for _, v := range golden[[]vector](t, "endpointslices.json") {
 		message, err := new(inflater).decompress(v.Base64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var s EndpointSlice
-		if err := s.parseProto(message); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.parseProto(message))
 		samePromised(t, v.Note, e.Encode(&s), v.Base64)
 	}
 }
@@ -54,9 +50,7 @@ func samePromised(t *testing.T, what string, got, want []byte) {
 			return
 		}
 		message, err := new(inflater).decompress(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		messages[i] = message
 	}
 	same(t, what+", the message", base64Text(string(messages[0])), base64Text(string(messages[1])))
@@ -79,17 +73,13 @@ func TestALargeSliceIsItsMessage(t *testing.T) {
 	ours, different := s.Encode(), false
 	for _, level := range []zstd.EncoderLevel{zstd.SpeedFastest, zstd.SpeedBetterCompression, zstd.SpeedBestCompression} {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		theirs := w.EncodeAll(s.appendProto(nil), nil)
 		_ = w.Close()
 		different = different || !bytes.Equal(ours, theirs)
 		samePromised(t, level.String(), theirs, ours)
 		got, err := DecodeEndpointSlice("ns/web-1", theirs, cluster2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if d := cmp.Diff(&s, got); d != "" {
 			t.Error(level, d)
 		}
@@ -129,9 +119,7 @@ func TestTwoMessagesInOneExtendEachOther(t *testing.T) {
 		Endpoints: []Endpoint{{Zone: &zone, Conditions: EndpointConditions{Ready: &yes}}},
 	}
 	var s EndpointSlice
-	if err := s.parseProto(second.appendProto(first.appendProto(nil))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.parseProto(second.appendProto(first.appendProto(nil))))
 	if s.Cluster != "cluster2" || len(s.Labels) != 2 || len(s.Endpoints) != 2 || *s.Endpoints[1].Zone != "eu-a" {
 		t.Errorf("%+v", s)
 	}

@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/mesh-agent/mesh-agent/internal/kubetest"
+	"github.com/mesh-agent/mesh-agent/internal/sessiontest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/crdbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -40,16 +40,7 @@ func newStores(t *testing.T) *stores {
 	s := &stores{T: t, api: kubetest.Start(t)}
 	s.api.Apply(t, manifest(t, "ciliumidentities.yaml")...)
 	server := etcdtest.Start(t)
-	cfg, err := clientfile.New(server.Endpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := etcd.DefaultOptions()
-	o.QPS, o.BootstrapQPS = 0, 0
-	if s.etcd, err = etcd.Connect(t.Context(), cfg, 0, o); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.etcd.Close)
+	s.etcd = sessiontest.Connect(t, server.Endpoint())
 	return s
 }
 

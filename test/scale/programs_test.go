@@ -121,7 +121,7 @@ func serveClusters(ctx context.Context, arg string) error {
 	if err := json.Unmarshal([]byte(arg), &what); err != nil {
 		return err
 	}
-	m, err := sim.OpenMesh(ctx, what.Clusters, sim.MeshOptions{Churn: what.Churn})
+	m, err := sim.OpenMesh(ctx, what.Clusters, sim.Options{Churn: what.Churn})
 	if err != nil {
 		return err
 	}

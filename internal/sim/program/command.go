@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -72,6 +73,12 @@ func (m mesh) hints(command []string) string {
 	if sample.Node.IsValid() {
 		lines = append(lines, [2]string{agent + "lookup " + sample.Node.String() + flags, "node " + sample.NodeName})
 	}
+	if namespace, name, found := strings.Cut(sample.Service, "/"); found {
+		if host, port, err := net.SplitHostPort(flagValue(command, "--dns")); err == nil {
+			name := name + "." + namespace + ".svc.clusterset.local"
+			lines = append(lines, [2]string{"dig @" + host + " -p " + port + " " + name, "the backends of " + sample.Service + " in all clusters"})
+		}
+	}
 	lines = append(lines, [][2]string{
 		{agent + "lookup 192.0.2.1" + flags, "nobody's address"},
 		{os.Args[0] + " ctl freeze " + first + " --for 1m", "the server says nothing for a while"},
@@ -97,14 +104,22 @@ func columns(lines [][2]string) string {
 
 // agentFlags are the flags with which a client reaches an agent started with these arguments.
 func agentFlags(command []string) string {
+	for _, of := range [][2]string{{"--socket", " --socket "}, {"--listen", " --server http://"}} {
+		if value := flagValue(command, of[0]); value != "" {
+			return of[1] + value
+		}
+	}
+	return ""
+}
+
+// flagValue is the value of a flag among arguments; empty without it.
+func flagValue(command []string, flag string) string {
 	for i, word := range command {
-		for flag, client := range map[string]string{"--socket": " --socket ", "--listen": " --server http://"} {
-			if value, ok := strings.CutPrefix(word, flag+"="); ok {
-				return client + value
-			}
-			if word == flag && i+1 < len(command) {
-				return client + command[i+1]
-			}
+		if value, ok := strings.CutPrefix(word, flag+"="); ok {
+			return value
+		}
+		if word == flag && i+1 < len(command) {
+			return command[i+1]
 		}
 	}
 	return ""

@@ -39,7 +39,7 @@ func wantRefused(t *testing.T, err error, usage bool, reason string) {
 // served runs a mesh of two clusters with its control socket, and returns the socket.
 func served(t *testing.T) (mesh, string) {
 	t.Helper()
-	m := mesh{meshtest.Mesh(t, sim.MeshOptions{Plain: true}, meshtest.Clusters(2)...)}
+	m := mesh{meshtest.Mesh(t, sim.Options{Plain: true}, meshtest.Clusters(2)...)}
 	socket, err := m.controlSocket("")
 	must(t, err)
 	l, err := listenControl(socket)
@@ -149,7 +149,7 @@ func TestEveryCommand(t *testing.T) {
 // TestACertificateThatEnds is in the place of the agent's, and lets it in until then.
 func TestACertificateThatEnds(t *testing.T) {
 	t.Parallel()
-	m := mesh{meshtest.Mesh(t, sim.MeshOptions{}, meshtest.Clusters(1)...)}
+	m := mesh{meshtest.Mesh(t, sim.Options{}, meshtest.Clusters(1)...)}
 	ends := func(valid string) time.Time {
 		t.Helper()
 		a, err := m.do(waittest.Context(t), Request{Command: "certificate", Args: []string{"cluster1", valid}})

@@ -32,7 +32,7 @@ type Settings struct {
 	LocalID uint32
 	// Each is what they have in common. A PodRange in it is divided among them.
 	Each contents.Cluster
-	Mesh sim.MeshOptions
+	Mesh sim.Options
 	// Command is a program to run on the mesh, with its arguments; see runCommand. Empty: none.
 	Command []string
 	// ControlSocket is where to listen for Requests. Empty: in the temporary directory.

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/time/rate"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 )
 
@@ -46,9 +47,11 @@ type Backend struct {
 
 	mu sync.Mutex
 	// Guarded by mu, by the texts of the keys: references that are released here and could not
-	// be on the other side, and keys whose references are written there, closed when that is done.
+	// be on the other side.
 	pending map[string]pendingRelease
-	busy    map[string]chan struct{}
+	// busy has, by these texts, who writes a reference on the other side: a release that is pending
+	// is made whenever there is time for it, so it may meet an allocation of the same key.
+	busy *waiting.NamedLocks
 }
 
 type pendingRelease struct {
@@ -63,7 +66,7 @@ var _ allocator.Backend = (*Backend)(nil)
 func New(primary, secondary allocator.Backend, read Side, log *slog.Logger, reg prometheus.Registerer) *Backend {
 	return &Backend{
 		sides: [2]allocator.Backend{primary, secondary}, read: read, log: cmp.Or(log, slog.New(slog.DiscardHandler)),
-		pending: make(map[string]pendingRelease), busy: make(map[string]chan struct{}),
+		pending: make(map[string]pendingRelease), busy: waiting.NewNamedLocks(),
 		failures: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_agent_allocator_doublewrite_failures_total",
 			Help: "Operations of a migration that failed on the side that is not read.",

@@ -13,11 +13,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/sessiontest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -60,18 +60,6 @@ type migration struct {
 	numbers map[text]uint64 // of every key that was ever allocated
 }
 
-func (m *migration) connect() *etcd.Session {
-	m.Helper()
-	cfg, err := clientfile.New(m.server.Endpoint())
-	must(m, err)
-	o := etcd.DefaultOptions()
-	o.QPS, o.BootstrapQPS = 0, 0
-	client, err := etcd.Connect(m.Context(), cfg, 0, o)
-	must(m, err)
-	m.Cleanup(client.Close)
-	return client
-}
-
 func (m *migration) backend(client *etcd.Session, paths wire.AllocationPaths, n int) allocator.Backend {
 	m.Helper()
 	b, err := kvbackend.New(client, kvbackend.Config{Paths: paths, Node: fmt.Sprint("10.0.0.", n), Keys: text("")})
@@ -100,7 +88,7 @@ func (m *migration) start(backend func(client *etcd.Session, n int) allocator.Ba
 	m.Helper()
 	var all []*node
 	for n := range nodes {
-		a, err := allocator.NewAllocator(backend(m.connect(), n),
+		a, err := allocator.NewAllocator(backend(sessiontest.Connect(m, m.server.Endpoint()), n),
 			allocator.WithMin(131072), allocator.WithMax(196607), allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(time.Minute))
 		must(m, err)
 		ctx, cancel := context.WithCancel(m.Context())
@@ -225,7 +213,7 @@ func TestNumbersSurviveAMigration(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	worked := make(chan error, 1)
 	go func() { worked <- m.work(ctx, during) }()
-	admin := m.connect()
+	admin := sessiontest.Connect(m, m.server.Endpoint())
 	primary, secondary := m.backend(admin, wire.IdentityAllocation, 9), m.backend(admin, newPaths, 9)
 	if _, err := doublewrite.Copy(t.Context(), primary, secondary); err != nil {
 		t.Error(err)

@@ -29,44 +29,16 @@ func (b *Backend) ReferencesOf(ctx context.Context, key allocator.Key, lock allo
 	return by.ReferencesOf(ctx, key, reading)
 }
 
-// begin waits until nobody else writes the reference of a key on the other side, and
-// has others wait until end. A release that is pending is made whenever there is time
-// for it, so it may meet an allocation of the same key.
-func (b *Backend) begin(ctx context.Context, key string) (end func(), err error) {
-	for {
-		b.mu.Lock()
-		busy, is := b.busy[key]
-		if !is {
-			done := make(chan struct{})
-			b.busy[key] = done
-			b.mu.Unlock()
-			return func() {
-				b.mu.Lock()
-				delete(b.busy, key)
-				b.mu.Unlock()
-				close(done)
-			}, nil
-		}
-		b.mu.Unlock()
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 // refreshOther makes mapping and reference what they should be on the other side.
 // Nothing is pending for the key from now on; a release that is under way ends before.
 func (b *Backend) refreshOther(ctx context.Context, operation string, id uint64, key allocator.Key, lock allocator.Lock) {
 	b.mu.Lock()
 	delete(b.pending, key.GetKey())
 	b.mu.Unlock()
-	end, err := b.begin(ctx, key.GetKey())
-	if err != nil {
+	if b.busy.Acquire(ctx, key.GetKey()) != nil {
 		return // the caller's end
 	}
-	defer end()
+	defer b.busy.Release(key.GetKey())
 	b.onOther(ctx, operation, id, key, func(ctx context.Context, side allocator.Backend) error {
 		return side.UpdateKey(ctx, id, key, false, lock)
 	})
@@ -78,9 +50,9 @@ func (b *Backend) Release(ctx context.Context, id uint64, key allocator.Key) err
 	if err := b.reading().Release(ctx, id, key); err != nil {
 		return err
 	}
-	end, err := b.begin(ctx, key.GetKey())
+	err := b.busy.Acquire(ctx, key.GetKey())
 	if err == nil {
-		defer end()
+		defer b.busy.Release(key.GetKey())
 	}
 	released := err == nil && b.releaseOther(ctx, pendingRelease{id, key})
 	b.mu.Lock()
@@ -114,11 +86,10 @@ func (b *Backend) releasePending(ctx context.Context) {
 // releaseOne releases what is still pending: the key may have been taken again since it
 // was looked at. It tells whether to go on.
 func (b *Backend) releaseOne(ctx context.Context, o pendingRelease) bool {
-	end, err := b.begin(ctx, o.key.GetKey())
-	if err != nil {
+	if b.busy.Acquire(ctx, o.key.GetKey()) != nil {
 		return false
 	}
-	defer end()
+	defer b.busy.Release(o.key.GetKey())
 	b.mu.Lock()
 	is, still := b.pending[o.key.GetKey()]
 	b.mu.Unlock()

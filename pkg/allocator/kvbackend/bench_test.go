@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/sessiontest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
@@ -47,10 +48,7 @@ func benchClient(b *testing.B, server *etcdtest.Process) *etcd.Session {
 	must(b, err)
 	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS, o.MaxInflight, o.NoLockQuorumCheck = 0, 0, 0, true
-	client, err := etcd.Connect(b.Context(), cfg, 0, o)
-	must(b, err)
-	b.Cleanup(client.Close)
-	return client
+	return sessiontest.ConnectWith(b, cfg, o)
 }
 
 // BenchmarkNewKeys allocates 10,000 new keys on 8 nodes. The floor does as many requests with bare

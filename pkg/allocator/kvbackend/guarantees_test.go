@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/sessiontest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
@@ -110,7 +111,7 @@ func TestTheDeadLeaveNothing(t *testing.T) {
 	m.gone()
 	client := server.Local()
 	waittest.Until(t, "the leases to end", func() bool { return count(t, client, "value")+count(t, client, "locks") == 0 })
-	collector := &site{t, connect(t, server)}
+	collector := &site{t, sessiontest.Connect(t, server.Endpoint())}
 	b := collector.backend("gc")
 	stale, _, err := b.RunGC(t.Context(), nil, nil, firstID, lastID)
 	if err != nil || len(stale) != 20 {

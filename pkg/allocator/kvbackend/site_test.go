@@ -6,10 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/sessiontest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
@@ -30,20 +29,8 @@ func onBoth(t *testing.T, test func(s *site)) {
 	})
 	t.Run("etcd", func(t *testing.T) {
 		t.Parallel()
-		test(&site{t, connect(t, etcdtest.Start(t))})
+		test(&site{t, sessiontest.Connect(t, etcdtest.Start(t).Endpoint())})
 	})
-}
-
-func connect(t testing.TB, server *etcdtest.Server) *etcd.Session {
-	t.Helper()
-	cfg, err := clientfile.New(server.Endpoint())
-	must(t, err)
-	o := etcd.DefaultOptions()
-	o.QPS = 0
-	client, err := etcd.Connect(t.Context(), cfg, 0, o)
-	must(t, err)
-	t.Cleanup(client.Close)
-	return client
 }
 
 // backend is that of a node.

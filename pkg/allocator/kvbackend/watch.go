@@ -64,23 +64,16 @@ func (w *Watcher) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 }
 
 func (w *Watcher) decode(name string, value []byte) (*mapping, error) {
-	m, err := w.read(name, value)
+	m := new(mapping)
+	var err error
+	if m.id, err = mappingID(name); err == nil {
+		m.key, err = readMapping(w.Keys, value)
+	}
 	if err != nil {
 		w.bad.add(badMapping, w.Paths.Mappings()+name, value) // the watch logs it
-	}
-	return m, err
-}
-
-func (w *Watcher) read(name string, value []byte) (*mapping, error) {
-	id, err := mappingID(name)
-	if err != nil {
 		return nil, err
 	}
-	key, err := readMapping(w.Keys, value)
-	if err != nil {
-		return nil, err
-	}
-	return &mapping{id, key}, nil
+	return m, nil
 }
 
 // ListAndWatch implements [allocator.Backend].

@@ -52,8 +52,7 @@ func (e *Session) explain(s *scope, op, key string, err error) error {
 	if cerr := s.caller.Err(); cerr != nil {
 		return cerr
 	}
-	var ke *kvstore.KeyError
-	if errors.As(err, &ke) {
+	if _, done := errors.AsType[*kvstore.KeyError](err); done {
 		return err
 	}
 	switch cause := context.Cause(s.ctx); {

@@ -1,10 +1,10 @@
 package etcd
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -163,7 +163,7 @@ func (l *lister) run(ctx context.Context, page func(kvstore.Page) error) error {
 		}
 		more = resp.More
 		items := fromPBs(resp.Kvs)
-		from = after(items[len(items)-1].Key)
+		from = append(bytes.Clone(items[len(items)-1].Key), 0) // the least key behind the last one
 		l.limit = nextLimit(l.limit, items)
 		// The page function may wait for long: from here on it alone has the page.
 		if err := page(kvstore.Page{Items: items, At: l.at, Left: resp.Count - int64(len(items))}); err != nil {
@@ -171,11 +171,6 @@ func (l *lister) run(ctx context.Context, page func(kvstore.Page) error) error {
 		}
 	}
 	return nil
-}
-
-// after is the least key behind another.
-func after(key []byte) []byte {
-	return append(slices.Grow(slices.Clone(key), 1), 0)
 }
 
 // request gets one page. The first one decides the revision of all. After a page that was too

@@ -107,14 +107,6 @@ func (e *Session) spread(interval time.Duration) time.Duration {
 	return e.opts.Schedule.Nearest(interval*9/10 + rand.N(interval/5))
 }
 
-// doubt makes the next probe due.
-func (e *Session) doubt() {
-	select {
-	case e.doubts <- struct{}{}:
-	default: // it is due already
-	}
-}
-
 // statusLoop asks the endpoint about itself. Connect has just done so.
 func (e *Session) statusLoop(ctx context.Context) error {
 	well := e.Status().Server.Version != ""

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
@@ -49,10 +50,10 @@ type Session struct {
 	life context.Context //nolint:containedctx // the session is what it scopes
 	end  context.CancelCauseFunc
 
-	pinned   atomic.Uint64 // the etcd cluster ID of the first response; 0 before
-	highest  atomic.Int64  // the highest revision known to have been reached
-	progress atomic.Bool   // this version's progress answers can be trusted
-	doubts   chan struct{} // there is reason to ask: the next probe is due at once
+	pinned   atomic.Uint64  // the etcd cluster ID of the first response; 0 before
+	highest  atomic.Int64   // the highest revision known to have been reached
+	progress atomic.Bool    // this version's progress answers can be trusted
+	doubts   waiting.Signal // there is reason to ask: the next probe is due at once
 
 	closing sync.Once
 	mu      sync.Mutex
@@ -77,16 +78,14 @@ func Reach(ctx context.Context, cfg *clientfile.Config, attempt int, o Options) 
 
 // newSession opens a session. The error enough of its first read is none.
 func newSession(ctx context.Context, cfg *clientfile.Config, attempt int, o Options, enough error) (*Session, error) {
-	if o.Timings == (Timings{}) {
-		o.Timings = DefaultTimings()
-	}
+	o.Timings = cmp.Or(o.Timings, DefaultTimings())
 	e := &Session{
 		opts:     o,
 		endpoint: cfg.Endpoints[uint(attempt)%uint(len(cfg.Endpoints))], //nolint:gosec // any bits will do
 		limit:    newLimiter(o),
 		dialer:   newDialer(cfg, o),
 		wake:     make(chan struct{}),
-		doubts:   make(chan struct{}, 1),
+		doubts:   waiting.NewSignal(),
 	}
 	e.life, e.end = context.WithCancelCause(context.Background())
 	e.EngineWriter = kvstore.NewWriter(e, o.writerOptions())
@@ -124,7 +123,7 @@ func (e *Session) connect(ctx context.Context, cfg *clientfile.Config, enough er
 		e.update(func(h *health) { h.status.Endpoint, h.status.EtcdClusterID = e.endpoint, e.pinned.Load() })
 		return nil
 	}
-	var ke *kvstore.KeyError
+	ke, isKeyError := errors.AsType[*kvstore.KeyError](err)
 	switch cause := context.Cause(ctx); {
 	case caller.Err() != nil && e.dialer.trouble() != nil:
 		return fmt.Errorf("%w: %w", caller.Err(), e.dialer.trouble())
@@ -132,7 +131,7 @@ func (e *Session) connect(ctx context.Context, cfg *clientfile.Config, enough er
 		return limit.with(e.dialer.trouble())
 	case cause != nil:
 		return cause
-	case errors.As(err, &ke):
+	case isKeyError:
 		return ke.Err // the reader of the error asked to connect, not to read
 	default:
 		return err
@@ -208,7 +207,7 @@ func (e *Session) BootstrapBegins() { e.limit.set(e.limit.bootstrap) }
 // holds. A probe, which confirms what was read, is due at once.
 func (e *Session) BootstrapComplete() {
 	e.limit.set(e.limit.running)
-	e.doubt()
+	e.doubts.Give()
 }
 
 // End implements [Session].
@@ -249,9 +248,7 @@ func (e *Session) over() error { return context.Cause(e.life) }
 
 // changed ends the session and returns why: how it was noticed that the server is another.
 func (e *Session) changed(how string) error {
-	e.end(fmt.Errorf("%w: %s", kvstore.ErrServerChanged, how))
-	e.update((*health).closed)
-	return e.over()
+	return e.checked(fmt.Errorf("%w: %s", kvstore.ErrServerChanged, how))
 }
 
 // linearizable makes a position of the revision of a linearizable read. It cannot be below
@@ -283,12 +280,7 @@ var (
 // attempt, so that a changed client file counts. The pauses between attempts grow with
 // the own cluster ([Options.Stretch]).
 func NewDurable(load func() (*clientfile.Config, error), o Options) *kvstore.Durable {
-	if o.Timings == (Timings{}) {
-		o.Timings = DefaultTimings()
-	}
-	if o.Leases == nil {
-		o.Leases = kvstore.NewLeases()
-	}
+	o.Timings, o.Leases = cmp.Or(o.Timings, DefaultTimings()), cmp.Or(o.Leases, kvstore.NewLeases())
 	open := func(ctx context.Context, attempt int) (kvstore.Session, error) {
 		cfg, err := load()
 		if err != nil {

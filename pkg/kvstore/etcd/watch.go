@@ -103,8 +103,7 @@ func (s *stream) reaches(rev, member int64) error {
 		return nil
 	}
 	at, err := s.e.head(s.scope.ctx, s.e.opts.Timings.Read)
-	var ke *kvstore.KeyError
-	if errors.As(err, &ke) {
+	if ke, is := errors.AsType[*kvstore.KeyError](err); is {
 		return ke.Err // it is about the watch
 	}
 	if err != nil {
@@ -142,7 +141,7 @@ func (s *stream) Recv() (kvstore.Batch, error) {
 	b, err := s.recv()
 	if err != nil {
 		if s.scope.ctx.Err() == nil {
-			s.e.doubt()
+			s.e.doubts.Give()
 		}
 		s.err = s.e.explain(s.scope, "watch", s.prefix, err)
 		s.scope.close()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -53,7 +54,7 @@ func endCases(is cases) {
 		e.fill("q/", 1)
 		e.fill("p/", 5)
 		var again kvstore.Stream
-		e.until("watch again", func() (err error) {
+		waittest.Try(e.T, "another watch", func() (err error) {
 			again, err = c.Watch(e.ctx, "p/", reached)
 			return err
 		})
@@ -79,7 +80,7 @@ func endCases(is cases) {
 				e.Errorf("the error of a broken stream is %v", err)
 			}
 		}
-		e.until("head", func() error { return second(c.Head(e.ctx)) })
+		waittest.Try(e.T, "head", func() error { return second(c.Head(e.ctx)) })
 	})
 	is("a replaced server ends the session", func(e *env) { changed(e, e.store.Replace, false) })
 	is("a wiped server ends the session although its cluster ID stays", func(e *env) { changed(e, e.store.Wipe, true) })
@@ -98,24 +99,6 @@ func (e *env) ask(s kvstore.Stream, stop <-chan struct{}) error {
 			return nil
 		case <-e.ctx.Done():
 			return e.ctx.Err()
-		}
-	}
-}
-
-// until calls f until it succeeds: a connection comes back after a while.
-func (e *env) until(what string, f func() error) {
-	e.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-e.ctx.Done():
-			e.Fatalf("%s: %v", what, err)
 		}
 	}
 }

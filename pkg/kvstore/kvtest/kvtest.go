@@ -10,18 +10,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // PageSize is how many keys a page may have, at most, in the sessions that a [Store] opens.
 const PageSize = 7
-
-// timeout bounds each case. It is long, because machines can be slow.
-const timeout = 60 * time.Second
 
 // Store does what clients cannot do to a server under test, which is empty at first. Its
 // methods fail the test when they fail.
@@ -56,9 +53,7 @@ func Run(t *testing.T, start func(t *testing.T) Store) {
 		group(func(name string, run func(*env)) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), timeout)
-				defer cancel()
-				run(&env{T: t, ctx: ctx, store: start(t)})
+				run(&env{T: t, ctx: waittest.Context(t), store: start(t)})
 			})
 		})
 	}
@@ -231,7 +226,7 @@ func anything(kvstore.Page) error { return nil }
 
 func (e *env) untilChanged(c kvstore.Client) {
 	e.Helper()
-	e.until("head fails as server changed", func() error {
+	waittest.Try(e.T, "head to fail as server changed", func() error {
 		_, err := c.Head(e.ctx)
 		if errors.Is(err, kvstore.ErrServerChanged) {
 			return nil
@@ -271,21 +266,10 @@ func text(events []kvstore.Event) []string {
 	return out
 }
 
-// within runs f beside the test and waits for it, until the case times out.
+// within runs f beside the test and waits for it.
 func (e *env) within(what string, f func() error) error {
 	e.Helper()
 	done := make(chan error, 1)
 	go func() { done <- f() }()
-	return await(e, "the end of "+what, done)
-}
-
-// await receives, until the case times out.
-func await[T any](e *env, what string, from <-chan T) (got T) {
-	e.Helper()
-	select {
-	case got = <-from:
-	case <-e.ctx.Done():
-		e.Fatalf("%s does not come", what)
-	}
-	return got
+	return waittest.Receive(e.T, "the end of "+what, done)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -173,5 +174,5 @@ func leaseOtherServer(e *env, change func(*testing.T)) {
 
 func (e *env) lost(from <-chan []string) []string {
 	e.Helper()
-	return await(e, "the observer's notification", from)
+	return waittest.Receive(e.T, "the observer's notification", from)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -149,8 +150,8 @@ func lockCases(is cases) {
 		e.store.ExpireLeases(e.T)
 		e.wantErr("put", second(w.Put(e.ctx, "k", nil, kvstore.Holding(a))), kvstore.ErrLockLeaseExpired)
 		e.lock(w, "locks/c").Unlock() // at once, whatever leases the session thinks it has
-		await(e, "the end of a lock", a.Lost())
-		await(e, "the end of a lock", b.Lost())
+		waittest.Receive(e.T, "the end of a lock", a.Lost())
+		waittest.Receive(e.T, "the end of a lock", b.Lost())
 		e.held("both are lost", w, a, false, 0)
 		a.Unlock()
 		b.Unlock()
@@ -175,7 +176,7 @@ func lockCases(is cases) {
 		}
 		closed := e.lock(w, "locks/closed")
 		w.Close()
-		await(e, "the end of a lock", closed.Lost())
+		waittest.Receive(e.T, "the end of a lock", closed.Lost())
 	})
 	is.onWriter("a waiter whose lease ends gets the lock all the same", func(e *env, w kvstore.Writer) {
 		e.put("locks/l/17", "")
@@ -232,7 +233,7 @@ func (e *env) take(ctx context.Context, w kvstore.Writer, path string, who int, 
 
 func (e *env) waiters(c kvstore.Client, path string, n int) {
 	e.Helper()
-	e.until("waiters", func() error {
+	waittest.Try(e.T, "waiters", func() error {
 		if got := len(e.below(c, path)); got != n {
 			return fmt.Errorf("%d keys below %s, want %d", got, path, n)
 		}
@@ -252,7 +253,7 @@ func (e *env) nobody(from <-chan taken) {
 
 func (e *env) got(from <-chan taken) taken {
 	e.Helper()
-	t := await(e, "the lock", from)
+	t := waittest.Receive(e.T, "the lock", from)
 	if t.err != nil {
 		e.Fatal(t.err)
 	}

@@ -5,7 +5,6 @@
 package memory
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -134,14 +133,6 @@ func (m *Store) Set(key, value string) kvstore.Position {
 // revision.
 func (m *Store) Unset(key string) kvstore.Position {
 	return m.Write(kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}})
-}
-
-// UnsetPrefix deletes all keys that begin with prefix, at one revision.
-func (m *Store) UnsetPrefix(prefix string) kvstore.Position {
-	m.addr.mu.Lock()
-	events := m.addr.store.deletions(func(kv kvstore.KeyValue) bool { return bytes.HasPrefix(kv.Key, []byte(prefix)) })
-	m.addr.mu.Unlock()
-	return m.Write(events...)
 }
 
 // deletions are the events that delete some keys, in order.

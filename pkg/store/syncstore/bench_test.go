@@ -106,7 +106,7 @@ func BenchmarkSyncMemory(b *testing.B) {
 		l.beginList()
 		l.endList(1, owns)
 		l.following = true
-		l.markComplete(time.Now())
+		l.markComplete()
 		for _, name := range names {
 			l.put(name, value, time.Now())
 		}

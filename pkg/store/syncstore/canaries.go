@@ -12,6 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
@@ -38,7 +39,7 @@ type Canaries struct {
 	p   CanariesParams
 	log *slog.Logger
 
-	running  exclusive // held by Run and Drain
+	running  *semaphore.Weighted // held by Run and Drain
 	follower follow.Follower
 
 	mu      sync.Mutex
@@ -60,7 +61,7 @@ type canary struct {
 func NewCanaries(p CanariesParams) *Canaries {
 	log := cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	return &Canaries{
-		p: p, log: log, running: make(exclusive, 1), changed: make(chan struct{}),
+		p: p, log: log, running: semaphore.NewWeighted(1), changed: make(chan struct{}),
 		follower: follow.Follower{Log: log},
 	}
 }
@@ -83,10 +84,10 @@ func (c *Canaries) notify() {
 // Run writes the canaries and keeps them, until ctx ends, or a lock is lost: then the error wraps
 // [kvstore.ErrLockLeaseExpired]. It writes each once, whoever wrote it before.
 func (c *Canaries) Run(ctx context.Context) error {
-	if err := c.running.lock(ctx); err != nil {
+	if err := c.running.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer c.running.unlock()
+	defer c.running.Release(1)
 	c.mu.Lock()
 	for _, one := range c.all {
 		one.written = false
@@ -180,10 +181,10 @@ func (c *Canaries) write(ctx context.Context, one *canary) error {
 
 // Drain deletes the whole directory and forgets all canaries. It waits for a Run to end first.
 func (c *Canaries) Drain(ctx context.Context) error {
-	if err := c.running.lock(ctx); err != nil {
+	if err := c.running.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer c.running.unlock()
+	defer c.running.Release(1)
 	if _, err := c.p.Writer.DeletePrefix(ctx, c.p.Dir, holding(c.p.Holding)...); err != nil {
 		return fmt.Errorf("withdrawing the canaries %s: %w", c.p.Dir, err)
 	}

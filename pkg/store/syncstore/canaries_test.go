@@ -73,10 +73,10 @@ func TestCanaries(t *testing.T) {
 
 	// Each run writes each once.
 	cancel()
-	if err := c.running.lock(d.ctx); err != nil { // it has ended
+	if err := c.running.Acquire(d.ctx, 1); err != nil { // it has ended
 		t.Fatal(err)
 	}
-	c.running.unlock()
+	c.running.Release(1)
 	before := d.mem.Position().Revision
 	ctx, cancel = context.WithCancel(d.ctx)
 	d.runIn(ctx, c.Run)

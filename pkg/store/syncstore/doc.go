@@ -24,8 +24,8 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. Run, Drain and Forget of a Sync exclude
-// each other, so do Run and Drain of Canaries.
+// All methods may be called from any goroutine. Run and Drain of a Sync exclude each other,
+// so do those of Canaries.
 //
 // # Design
 //

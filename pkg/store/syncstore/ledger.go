@@ -32,7 +32,7 @@ type ledger struct {
 	complete  bool // the owner has given everything
 	listed    bool // a list is complete, and no other one under way
 	following bool // events are followed, after the list
-	synced    bool // everything that was given was written once, since the owner began
+	synced    bool // everything that was given was written once
 	epoch     uint // counts the lists
 	awaited   map[records.Place]awaited
 
@@ -64,7 +64,6 @@ type mark uint16
 
 const (
 	isWanted    mark = 1 << iota
-	isGiven          // wanted, and given since the owner began
 	isWithdrawn      // not wanted any more, and to be deleted whether complete or not
 	isPresent        // in the kvstore
 	isUncertain      // shared: a write of ours may make it present, and without a line its event would be ignored
@@ -110,25 +109,20 @@ func (l *ledger) put(name string, value []byte, now time.Time) {
 	if try || !l.lean || !l.failures.has(p) { // else it was refused, and is requested when it is due
 		l.holdValue(r, value)
 	}
-	r.Obj.marks |= isWanted | isGiven
+	r.Obj.marks |= isWanted
 	r.Obj.marks &^= isWithdrawn | isMissing | isRequested
 	l.update(p)
 }
 
-// supply takes a requested value, if it is still the wanted one. The name does not
-// count as given by that.
+// supply takes a requested value, if it is still the wanted one.
 func (l *ledger) supply(name string, value []byte, now time.Time) {
 	p, known := l.records.FindString(name)
 	if !known {
 		return
 	}
-	r := l.records.At(p)
-	if !r.Obj.marks.has(isWanted) || r.Obj.want != maphash.Bytes(l.seed, value) {
-		return
+	if r := l.records.At(p); r.Obj.marks.has(isWanted) && r.Obj.want == maphash.Bytes(l.seed, value) {
+		l.put(name, value, now)
 	}
-	given := r.Obj.marks & isGiven
-	l.put(name, value, now)
-	r.Obj.marks = r.Obj.marks&^isGiven | given
 }
 
 func (l *ledger) holdValue(r *records.Record[line], value []byte) {
@@ -144,12 +138,10 @@ func (l *ledger) releaseValue(r *records.Record[line]) {
 }
 
 func (l *ledger) remove(name string, now time.Time) {
-	if p, known := l.records.FindString(name); known {
-		l.withdraw(p, now)
+	p, known := l.records.FindString(name)
+	if !known {
+		return
 	}
-}
-
-func (l *ledger) withdraw(p records.Place, now time.Time) {
 	r := l.records.At(p)
 	l.failures.renew(p, now)
 	if r.Obj.marks.has(isWanted) {
@@ -157,31 +149,15 @@ func (l *ledger) withdraw(p records.Place, now time.Time) {
 	}
 	l.releaseValue(r)
 	l.keptChanged = l.keptChanged || l.isKept(r)
-	r.Obj.marks &^= isWanted | isGiven | isMissing | isRequested
+	r.Obj.marks &^= isWanted | isMissing | isRequested
 	r.Obj.marks |= isWithdrawn
 	l.update(p)
 }
 
-// markIncomplete notes that the owner begins to give everything again.
-func (l *ledger) markIncomplete() {
-	l.complete, l.synced = false, false
-	l.invalidateCheckpoints()
-	for p := range l.records.All() {
-		l.records.At(p).Obj.marks &^= isGiven
-		l.update(p)
-	}
-}
-
 // markComplete notes that the owner has given everything: what was not given is not wanted.
-func (l *ledger) markComplete(now time.Time) {
+func (l *ledger) markComplete() {
 	l.complete = true
-	for p := range l.records.All() {
-		if is := l.records.At(p).Obj.marks; is.has(isWanted) && !is.has(isGiven) {
-			l.withdraw(p, now)
-		} else {
-			l.update(p)
-		}
-	}
+	l.updateAll()
 }
 
 func isPending(r *records.Record[line]) bool {
@@ -209,6 +185,13 @@ func (l *ledger) willMatch(p records.Place, r *records.Record[line]) bool {
 		return !a.deletes && a.hash == r.Obj.want
 	}
 	return a.deletes
+}
+
+// updateAll draws the conclusions after a change that concerns every line.
+func (l *ledger) updateAll() {
+	for p := range l.records.All() {
+		l.update(p)
+	}
 }
 
 // update draws the conclusions after any change of a line.

@@ -17,8 +17,7 @@ type checkpoint struct {
 	// sent are those of them whose write is in flight and counts, awaited those with
 	// such a write that was acknowledged, and whose event has not arrived.
 	sent, awaited records.Bitset
-	// invalid: it cannot be reached any more. A list has begun, leases have ended, or the
-	// owner gives everything again.
+	// invalid: it cannot be reached any more. A list has begun, or leases have ended.
 	invalid bool
 }
 

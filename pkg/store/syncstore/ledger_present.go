@@ -107,7 +107,5 @@ func (l *ledger) refreshLeases(owns func(int64) bool) {
 		return
 	}
 	l.invalidateCheckpoints()
-	for p := range l.records.All() {
-		l.update(p)
-	}
+	l.updateAll()
 }

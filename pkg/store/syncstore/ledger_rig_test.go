@@ -29,7 +29,6 @@ type ledgerRig struct {
 	sent   []sentPart
 
 	wanted map[string]string // what the owner wants
-	given  map[string]bool   // that he has given since he began
 	asked  map[string]bool
 
 	checkpoint *checkpoint                // the latest; nil when there is none
@@ -46,7 +45,7 @@ type sentPart struct {
 func newLedgerRig(t *rapid.T, shared, lean, keep bool) *ledgerRig {
 	return &ledgerRig{
 		t: t, l: newLedger(shared, lean, keep), now: time.Unix(0, 0), items: map[string]kvstore.Event{}, rev: 1, lease: 100,
-		heard: map[string]int64{}, values: map[string]kvstore.Event{}, wanted: map[string]string{}, given: map[string]bool{}, asked: map[string]bool{},
+		heard: map[string]int64{}, values: map[string]kvstore.Event{}, wanted: map[string]string{}, asked: map[string]bool{},
 	}
 }
 
@@ -173,7 +172,7 @@ func (r *ledgerRig) answer() {
 }
 
 func (r *ledgerRig) put(name, value string) {
-	r.wanted[name], r.given[name] = value, true
+	r.wanted[name] = value
 	r.note(name)
 	r.l.put(name, []byte(value), r.now)
 }

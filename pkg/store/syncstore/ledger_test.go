@@ -1,7 +1,6 @@
 package syncstore
 
 import (
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -59,18 +58,10 @@ func ledgerMachine(t *rapid.T) {
 		"delete": func(t *rapid.T) {
 			name := names.Draw(t, "name")
 			delete(r.wanted, name)
-			delete(r.given, name)
 			r.note(name)
 			r.l.remove(name, r.now)
 		},
-		"complete": func(*rapid.T) {
-			maps.DeleteFunc(r.wanted, func(name, _ string) bool { return !r.given[name] })
-			for name := range r.since {
-				r.note(name)
-			}
-			r.l.markComplete(r.now)
-		},
-		"begin again":    func(*rapid.T) { clear(r.given); r.l.markIncomplete() },
+		"complete":       func(*rapid.T) { r.l.markComplete() },
 		"somebody else":  foreign,
 		"lease ends":     func(*rapid.T) { r.expireLease(); r.l.refreshLeases(r.owns) },
 		"deliver":        func(t *rapid.T) { r.deliver(rapid.IntRange(0, len(r.events)).Draw(t, "events")) },

@@ -144,9 +144,7 @@ func (l *ledger) setStopped(stopped bool) {
 		return
 	}
 	l.stopped = stopped
-	for p := range l.records.All() {
-		l.update(p)
-	}
+	l.updateAll()
 }
 
 // needsWrite tells whether a line needs a write that is neither acknowledged nor in flight.

@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -26,8 +28,8 @@ type Outbox struct {
 
 	warnings *rate.Limiter // of writes that are refused
 
-	running exclusive
-	wake    chan struct{} // filled when there is something to do
+	running *semaphore.Weighted
+	wake    waiting.Signal // there is something to do
 
 	mu    sync.Mutex
 	syncs map[*Sync]struct{} // guarded by mu; those that run
@@ -53,7 +55,7 @@ const (
 func NewOutbox(w kvstore.Writer, holding func() *kvstore.Lock, metrics *Metrics, log *slog.Logger) *Outbox {
 	o := &Outbox{
 		writer: w, holding: holding, metrics: metrics, log: cmp.Or(log, slog.New(slog.DiscardHandler)), warnings: rate.NewLimiter(rate.Every(time.Second), 10),
-		running: make(exclusive, 1), wake: make(chan struct{}, 1), syncs: make(map[*Sync]struct{}),
+		running: semaphore.NewWeighted(1), wake: waiting.NewSignal(), syncs: make(map[*Sync]struct{}),
 	}
 	o.granted.Store(Unbounded)
 	return o
@@ -86,7 +88,7 @@ func (o *Outbox) remove(s *Sync) {
 
 func (o *Outbox) offer(s *Sync) {
 	o.enqueue(s)
-	o.signal()
+	o.wake.Give()
 }
 
 func (o *Outbox) enqueue(syncs ...*Sync) {
@@ -97,13 +99,6 @@ func (o *Outbox) enqueue(syncs ...*Sync) {
 			s.queued = true
 			o.queue = append(o.queue, s)
 		}
-	}
-}
-
-func (o *Outbox) signal() {
-	select {
-	case o.wake <- struct{}{}:
-	default: // it is awake
 	}
 }
 

@@ -38,10 +38,10 @@ type response struct {
 // Run writes until ctx ends, or a lock is lost: then the error wraps
 // [kvstore.ErrLockLeaseExpired], and nothing more is written. One Run at a time.
 func (o *Outbox) Run(ctx context.Context) error {
-	if err := o.running.lock(ctx); err != nil {
+	if err := o.running.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer o.running.unlock()
+	defer o.running.Release(1)
 	ctx, cancel := context.WithCancel(ctx)
 	s := &sender{o: o, responses: make(chan response, maxInFlight), pause: backoff.NewExponentialBackOff()}
 	s.pause.InitialInterval, s.pause.MaxInterval = unreachableFirst, unreachableMax

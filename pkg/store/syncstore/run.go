@@ -3,6 +3,7 @@ package syncstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,13 +18,14 @@ import (
 // ([kvstore.ErrClosed]). It withdraws nothing when it ends: keys with leases go when those run out.
 // A panic is its error; it may be called again.
 func (s *Sync) Run(ctx context.Context) error {
-	if err := s.running.lock(ctx); err != nil {
+	if err := s.running.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer s.running.unlock()
+	defer s.running.Release(1)
 	o := s.p.Outbox
 	o.add(s)
-	defer s.awaitResponses()
+	// The writes in flight have deadlines.
+	defer func() { _ = s.wait(context.Background(), func(l *ledger) bool { return l.inFlight == 0 }) }()
 	defer o.remove(s)
 	o.writer.OnLeaseExpired(s.p.Prefix, func([]string) { s.refreshLeases() })
 	defer o.writer.OnLeaseExpired(s.p.Prefix, nil)
@@ -35,11 +37,6 @@ func (s *Sync) Run(ctx context.Context) error {
 		g.Go(guard.Func(func() error { return s.reassert(ctx) }))
 	}
 	return g.Wait()
-}
-
-// awaitResponses waits for the writes in flight. They have deadlines.
-func (s *Sync) awaitResponses() {
-	_ = s.wait(context.Background(), func(l *ledger) bool { return l.inFlight == 0 })
 }
 
 // reassert reads the own keys of a shared prefix from time to time.
@@ -81,14 +78,21 @@ func (s *Sync) names() []string {
 // Drain withdraws all keys of the owner, those of a prefix that is not shared in one transaction,
 // and forgets everything. It waits for a Run to end first. After an error it may be called again.
 func (s *Sync) Drain(ctx context.Context) error {
-	if err := s.running.lock(ctx); err != nil {
+	if err := s.running.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer s.running.unlock()
+	defer s.running.Release(1)
 	if err := s.withdraw(ctx); err != nil {
 		return fmt.Errorf("withdrawing %s: %w", s.p.Prefix, err)
 	}
-	s.forget()
+	s.update(func(l *ledger) {
+		stopped := l.stopped
+		l.invalidateCheckpoints()
+		*l = s.p.newLedger()
+		l.stopped = stopped
+		s.lastErr, s.maxWrites = "", minWrites
+	})
+	s.follower.Reset()
 	return nil
 }
 
@@ -106,32 +110,12 @@ func (s *Sync) withdraw(ctx context.Context) error {
 		}
 		writes = append(writes, one)
 	}
-	for len(writes) > 0 {
-		n := min(len(writes), kvstore.MaxWrites)
-		if _, err := o.writer.Update(ctx, writes[:n], holding(o.holding)...); err != nil {
+	for some := range slices.Chunk(writes, kvstore.MaxWrites) {
+		if _, err := o.writer.Update(ctx, some, holding(o.holding)...); err != nil {
 			return err
 		}
-		writes = writes[n:]
 	}
 	return nil
-}
-
-// Forget forgets everything, and withdraws nothing. It waits for a Run to end first.
-func (s *Sync) Forget() {
-	s.running <- struct{}{}
-	defer s.running.unlock()
-	s.forget()
-}
-
-func (s *Sync) forget() {
-	s.update(func(l *ledger) {
-		stopped := l.stopped
-		l.invalidateCheckpoints()
-		*l = s.p.newLedger()
-		l.stopped = stopped
-		s.lastErr, s.maxWrites = "", minWrites
-	})
-	s.follower.Reset()
 }
 
 // reachWithin is how long a position may take to be applied: the stream may be of a history that

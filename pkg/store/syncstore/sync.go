@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
@@ -68,7 +70,7 @@ type Status struct {
 	// Stopped: there are no puts at present for want of space that is granted
 	// ([Outbox.Grant]), and something is pending.
 	Stopped bool
-	// Synced: everything that the owner had given was written once, since he began.
+	// Synced: everything that the owner had given was written once.
 	Synced bool
 	// Errors counts the writes of keys that were refused.
 	Errors int64
@@ -83,15 +85,15 @@ type Status struct {
 // wants are deleted once the owner has called Complete, and those given to Delete before. Nothing
 // is written before it is known what is there, nor while it is not known.
 //
-// All methods may be called from any goroutine. Put, Delete, Complete and Incomplete never block,
-// and may be called whether Run runs or not. Run, Drain and Forget exclude each other.
+// All methods may be called from any goroutine. Put, Delete and Complete never block, and
+// may be called whether Run runs or not. Run and Drain exclude each other.
 type Sync struct {
 	p   Params
 	log *slog.Logger
 
 	reachWithin time.Duration // see the constant
 
-	running  exclusive // held by Run, Drain and Forget, which own the follower
+	running  *semaphore.Weighted // held by Run and Drain, which own the follower
 	follower follow.Follower
 
 	errors  atomic.Int64 // refused writes of keys
@@ -113,7 +115,7 @@ func New(p Params) *Sync {
 	}
 	log := cmp.Or(p.Log, slog.New(slog.DiscardHandler)).With("prefix", p.Prefix)
 	s := &Sync{
-		p: p, log: log, reachWithin: reachWithin, running: make(exclusive, 1), ledger: p.newLedger(), maxWrites: minWrites,
+		p: p, log: log, reachWithin: reachWithin, running: semaphore.NewWeighted(1), ledger: p.newLedger(), maxWrites: minWrites,
 		follower: follow.Follower{Log: log},
 	}
 	s.follower.Streams = func(open bool) { s.update(func(l *ledger) { l.following = open }) }
@@ -145,12 +147,7 @@ func (s *Sync) Delete(name string) { s.update(func(l *ledger) { l.remove(name, t
 
 // Complete notes that everything known at start was given: from now on keys that nobody wants are
 // deleted, those of a shared prefix only if they were wanted before.
-func (s *Sync) Complete() { s.update(func(l *ledger) { l.markComplete(time.Now()) }) }
-
-// Incomplete notes that the owner will give everything that he wants once more. Until Complete
-// nothing is deleted but what he deletes, and what he wanted before stays wanted; then goes what he
-// has not given again. An owner who computes differences by himself does not need it.
-func (s *Sync) Incomplete() { s.update((*ledger).markIncomplete) }
+func (s *Sync) Complete() { s.update((*ledger).markComplete) }
 
 // update changes the ledger, and does what follows from that.
 func (s *Sync) update(f func(*ledger)) {
@@ -195,7 +192,7 @@ func (s *Sync) updateRetryAt(l *ledger) {
 		at = next.UnixNano()
 	}
 	if s.retryAt.Swap(at) != at && at != 0 {
-		s.p.Outbox.signal()
+		s.p.Outbox.wake.Give()
 	}
 }
 

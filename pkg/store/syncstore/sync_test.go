@@ -174,34 +174,21 @@ func TestReassert(t *testing.T) {
 	}
 }
 
-// TestBeginningAgain: what is not given again goes when all is given, and not before.
-func TestBeginningAgain(t *testing.T) {
+// TestWaitCleanEndsWithItsContext: it waits until everything is given.
+func TestWaitCleanEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
 	s := d.sync(Params{Prefix: "p/"})
 	s.Put("a", []byte("1"))
-	s.Put("b", []byte("1"))
-	s.Complete()
-	d.clean(s)
-	s.Incomplete()
-	s.Put("b", []byte("2"))
-	d.mem.Unset("p/a")
-	d.until("p/", map[string]string{"a": "1", "b": "2"})
-	if st := s.Status(); st.Synced {
-		t.Errorf("%+v", st)
-	}
 	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Millisecond)
 	defer cancel()
 	if err := s.WaitClean(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "p/") {
 		t.Errorf("clean, although not all is given: %v", err)
 	}
-	s.Complete()
-	d.until("p/", map[string]string{"b": "2"})
-	d.clean(s)
 }
 
-// TestDrainAndForget: the one withdraws, the other does not, and both forget.
-func TestDrainAndForget(t *testing.T) {
+// TestDrain: it withdraws everything of the owner, and forgets it.
+func TestDrain(t *testing.T) {
 	t.Parallel()
 	for name, shared := range map[string]bool{"own prefix": false, "shared prefix": true} {
 		t.Run(name, func(t *testing.T) {
@@ -224,21 +211,6 @@ func TestDrainAndForget(t *testing.T) {
 			s.Complete()
 			d.clean(s)
 			d.until("p/", all)
-			cancel()
-			s.Forget()
-			if st := s.Status(); st != (Status{}) {
-				t.Errorf("%+v", st)
-			}
-			d.until("p/", all)
-			ctx, cancel = context.WithCancel(d.ctx)
-			d.runIn(ctx, s.Run)
-			for name := range all {
-				if name != "other" {
-					s.Put(name, []byte("1"))
-				}
-			}
-			s.Complete()
-			d.clean(s)
 			before := d.mem.Position().Revision
 			cancel()
 			must(t, s.Drain(d.ctx))

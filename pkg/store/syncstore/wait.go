@@ -143,17 +143,3 @@ func (s *Sync) wake() {
 		return met
 	})
 }
-
-// exclusive is a lock that can be waited for with a context.
-type exclusive chan struct{}
-
-func (e exclusive) lock(ctx context.Context) error {
-	select {
-	case e <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (e exclusive) unlock() { <-e }

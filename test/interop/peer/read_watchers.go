@@ -39,9 +39,9 @@ func (w *watchers) factories() []observer.Factory {
 
 func (w *watchers) factory(k kind, has func(cmtypes.CiliumClusterConfigCapabilities) bool) observer.Factory {
 	return func(cluster string, onSync func()) observer.Observer {
-		one := &watcher{kind: k, cluster: cluster, has: has, onSync: onSync, keys: map[string]store.Key{}}
+		one := &watcher{observed: observe(k), cluster: cluster, has: has, onSync: onSync}
 		one.store = w.stores.NewWatchStore(cluster,
-			func() store.Key { return k.creator(model.Expect{Cluster: cluster, ClusterID: one.id.Load()})() },
+			func() store.Key { return k.creator(one.expect())() },
 			one, store.RWSWithOnSyncCallback(func(context.Context) { onSync() }))
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -58,7 +58,7 @@ func (w *watchers) collect(k model.Kind, into *model.Objects) error {
 		if one.kind.name != k {
 			continue
 		}
-		if err := one.collect(into); err != nil {
+		if err := one.collect(one.expect(), into); err != nil {
 			return err
 		}
 	}
@@ -79,16 +79,18 @@ func (w *watchers) status(cluster string, into *model.RemoteCluster) {
 
 // watcher watches objects of one kind of one cluster.
 type watcher struct {
-	kind    kind
+	*observed
 	cluster string
 	has     func(cmtypes.CiliumClusterConfigCapabilities) bool
 	onSync  func()
 	store   store.WatchStore
 	id      atomic.Uint32 // of the cluster
 	enabled atomic.Bool
+}
 
-	mu   sync.Mutex
-	keys map[string]store.Key
+// expect is what is known of the cluster whose objects are watched.
+func (w *watcher) expect() model.Expect {
+	return model.Expect{Cluster: w.cluster, ClusterID: w.id.Load()}
 }
 
 func (w *watcher) Name() observer.Name { return observer.Name("test of " + w.kind.name) }
@@ -116,26 +118,3 @@ func (w *watcher) Register(m store.WatchStoreManager, backend kvstore.BackendOpe
 
 func (w *watcher) Drain()  { w.store.Drain() }
 func (w *watcher) Revoke() { w.store.Drain() }
-
-func (w *watcher) OnUpdate(k store.Key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.keys[k.GetKeyName()] = k
-}
-
-func (w *watcher) OnDelete(k store.NamedKey) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.keys, k.GetKeyName())
-}
-
-func (w *watcher) collect(into *model.Objects) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, k := range w.keys {
-		if err := w.kind.collect(model.Expect{Cluster: w.cluster, ClusterID: w.id.Load()}, k, into); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/cilium/cilium/pkg/identity/cache"
 	"github.com/cilium/cilium/pkg/ipcache"
@@ -33,7 +32,7 @@ func (w *watch) Open(args model.WatchArgs, _ *struct{}) error {
 		if k.name == model.ClusterConfigs { // which are read once, not watched
 			continue
 		}
-		one := &watched{kind: k, expect: args.Expect, keys: map[string]store.Key{}}
+		one := &watched{observed: observe(k), expect: args.Expect}
 		one.store = stores.NewWatchStore(args.Expect.Cluster, k.creator(args.Expect), one)
 		w.watched = append(w.watched, one)
 		prefix := k.dir(args.Expect.Cluster)
@@ -87,7 +86,7 @@ func (w *watch) View(_ struct{}, reply *model.WatchReply) error {
 		if one.store.Synced() {
 			reply.Synced = append(reply.Synced, one.kind.name)
 		}
-		if err := one.collect(&reply.Objects); err != nil {
+		if err := one.collect(one.expect, &reply.Objects); err != nil {
 			return err
 		}
 	}
@@ -96,35 +95,7 @@ func (w *watch) View(_ struct{}, reply *model.WatchReply) error {
 
 // watched is what is known of one kind.
 type watched struct {
-	kind   kind
+	*observed
 	expect model.Expect
 	store  store.WatchStore
-
-	mu   sync.Mutex
-	keys map[string]store.Key
-}
-
-// OnUpdate implements [store.Observer].
-func (w *watched) OnUpdate(key store.Key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.keys[key.GetKeyName()] = key
-}
-
-// OnDelete implements [store.Observer].
-func (w *watched) OnDelete(key store.NamedKey) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.keys, key.GetKeyName())
-}
-
-func (w *watched) collect(into *model.Objects) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, key := range w.keys {
-		if err := w.kind.collect(w.expect, key, into); err != nil {
-			return err
-		}
-	}
-	return nil
 }

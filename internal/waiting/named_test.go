@@ -1,4 +1,4 @@
-package kvstore
+package waiting
 
 import (
 	"context"
@@ -9,11 +9,13 @@ import (
 	"time"
 )
 
-func TestPathLocksServeInOrder(t *testing.T) {
+var errGone = errors.New("gone")
+
+func TestNamedLocksServeInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPathLocks()
-		if err := p.acquire(t.Context(), "a"); err != nil {
+		p := NewNamedLocks()
+		if err := p.Acquire(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 		var mu sync.Mutex
@@ -21,27 +23,27 @@ func TestPathLocksServeInOrder(t *testing.T) {
 		for i := range 20 {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			go func() {
-				if err := p.acquire(ctx, "a"); err != nil {
+				if err := p.Acquire(ctx, "a"); err != nil {
 					return
 				}
 				mu.Lock()
 				served = append(served, i)
 				mu.Unlock()
 				<-time.After(time.Second)
-				p.release("a")
+				p.Release("a")
 			}()
 			synctest.Wait() // it is in the queue
 			if i%3 == 0 {
-				cancel(ErrClosed)
+				cancel(errGone)
 			} else {
 				defer cancel(nil)
 			}
 		}
 		synctest.Wait()
-		if err := p.acquire(t.Context(), "b"); err != nil {
-			t.Error("another path waits")
+		if err := p.Acquire(t.Context(), "b"); err != nil {
+			t.Error("another name waits")
 		}
-		p.release("a")
+		p.Release("a")
 		<-time.After(time.Minute)
 		mu.Lock()
 		defer mu.Unlock()
@@ -50,25 +52,25 @@ func TestPathLocksServeInOrder(t *testing.T) {
 				t.Fatalf("served in the order %v", served)
 			}
 		}
-		if len(served) != 13 || !p.try("a") {
-			t.Errorf("%d served, or the path is not free", len(served))
+		if len(served) != 13 || !p.Try("a") {
+			t.Errorf("%d served, or the lock is not free", len(served))
 		}
 	})
 }
 
-func TestPathLockEndsWithTheContext(t *testing.T) {
+func TestNamedLockEndsWithTheContext(t *testing.T) {
 	t.Parallel()
-	p := newPathLocks()
-	if err := p.acquire(t.Context(), "a"); err != nil || p.try("a") {
+	p := NewNamedLocks()
+	if err := p.Acquire(t.Context(), "a"); err != nil || p.Try("a") {
 		t.Fatalf("%v, or taken twice", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(ErrClosed)
-	if err := p.acquire(ctx, "a"); !errors.Is(err, ErrClosed) {
+	cancel(errGone)
+	if err := p.Acquire(ctx, "a"); !errors.Is(err, errGone) {
 		t.Error(err)
 	}
-	p.release("a")
-	if len(p.paths) != 0 || !p.try("a") {
-		t.Errorf("not free: %v", p.paths)
+	p.Release("a")
+	if len(p.named) != 0 || !p.Try("a") {
+		t.Errorf("not free: %v", p.named)
 	}
 }
