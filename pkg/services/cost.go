@@ -12,7 +12,7 @@ const (
 
 // Cost is how many bytes a service takes in memory, with what follows from it in the tables, about.
 func (s *Service) Cost() int {
-	cost := costService + costBackend*len(s.Backends)
+	cost := costService + costBackend*len(s.Backends) + costPorts(s.Ports)
 	var last []Port
 	for i := range s.Backends {
 		b := &s.Backends[i]

@@ -15,7 +15,12 @@ import (
 func FromWire(w *wire.Service, source wire.Source) *Service {
 	s := &Service{
 		Cluster: w.Cluster, ClusterID: w.ClusterID, Source: source, Shared: w.Shared, IncludeExternal: w.IncludeExternal,
-		Namespace: w.Namespace, Name: w.Name, Backends: backends(w),
+		Namespace: w.Namespace, Name: w.Name,
+	}
+	var seen pool
+	s.Ports, s.Backends = seen.frontends(w), seen.backends(w)
+	if s.Local() {
+		s.Addresses = addresses(w)
 	}
 	if len(w.Labels) > 0 {
 		s.Labels = w.Labels
@@ -23,14 +28,44 @@ func FromWire(w *wire.Service, source wire.Source) *Service {
 	return s
 }
 
-func backends(w *wire.Service) []Backend {
+// frontends are the ports of a service, which nearly always all its addresses have in common.
+func (p *pool) frontends(w *wire.Service) []Port {
+	var first, others []Port
+	for _, ports := range w.Frontends {
+		if one := p.ports(ports); first == nil {
+			first = one
+		} else if !slices.Equal(first, one) {
+			others = append(others, one...)
+		}
+	}
+	if len(others) == 0 {
+		return first
+	}
+	return slices.Clip(slices.Compact(sortPorts(append(others, first...))))
+}
+
+// addresses are those of the service itself.
+func addresses(w *wire.Service) []netip.Addr {
+	if len(w.Frontends) == 0 {
+		return nil
+	}
+	all := make([]netip.Addr, 0, len(w.Frontends))
+	for text := range w.Frontends {
+		if ip, err := netip.ParseAddr(text); err == nil { // the decoder refuses others
+			all = append(all, ip.Unmap())
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return slices.Compact(all)
+}
+
+func (p *pool) backends(w *wire.Service) []Backend {
 	if len(w.Backends) == 0 {
 		return nil
 	}
 	texts := slices.AppendSeq(make([]string, 0, len(w.Backends)), maps.Keys(w.Backends))
 	slices.Sort(texts) // which of two spellings comes first must not depend on chance
 	out := make([]Backend, 0, len(texts))
-	var seen pool
 	for _, text := range texts {
 		ip, err := netip.ParseAddr(text)
 		if err != nil {
@@ -38,9 +73,9 @@ func backends(w *wire.Service) []Backend {
 		}
 		out = append(out, Backend{
 			IP:       ip.Unmap(),
-			Ports:    seen.ports(w.Backends[text]),
+			Ports:    p.ports(w.Backends[text]),
 			Hostname: w.Hostnames[text],
-			Zone:     seen.zone(w.Zones[text].Zone),
+			Zone:     p.zone(w.Zones[text].Zone),
 		})
 	}
 	return slices.Clip(foldBackends(byAddress(out)))

@@ -127,7 +127,7 @@ func takenByPolicy(parts []*Service) string {
 			return countOf(g.Backends(), func(_ *Service, b Backend) bool { return b.Usable() })
 		},
 		"usable backends that get traffic": func(g *Global) int {
-			return countOf(g.Selected(), func(*Service, Backend) bool { return true })
+			return countOf(g.Backends(), g.Selection().Takes)
 		},
 	} {
 		if n(full) > 0 && n(with) == 0 {

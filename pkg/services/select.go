@@ -6,9 +6,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Selection says to which of the backends in use traffic goes now. Affinity divides them into two
-// sides only: those of the local cluster, and the others. Their use divides them once more: those
-// of demoted clusters are a standby while others are usable.
+// Selection says to which of the backends in use Cilium's datapath in the own cluster sends traffic
+// now (wire.md §4.4). Affinity divides them into two sides only: those of the local cluster, and the
+// others. Their use divides them once more: those of demoted clusters are a standby while others are
+// usable. It is what status and explanations show. What consumers of the view carry out themselves,
+// with zones and draining, is backends.Choose.
 type Selection struct {
 	Local, Remote bool
 	Why           string     // why one side gets no traffic; empty when both do
@@ -19,6 +21,9 @@ type Selection struct {
 func (s Selection) Selects(part *Service) bool {
 	return part.Use <= s.Reach && s.side(part)
 }
+
+// Takes tells whether traffic goes to a backend of a part.
+func (s Selection) Takes(part *Service, b Backend) bool { return b.Usable() && s.Selects(part) }
 
 // side tells whether the part's side gets traffic.
 func (s Selection) side(part *Service) bool {

@@ -11,7 +11,8 @@
 // A [Global] is what the mesh knows under one namespace and name: the parts of
 // all clusters that have it. [Merge] is the pure rule that makes it from them
 // (wire.md §4.4); it depends on the parts alone, not on the order in which they
-// came. [Global.Selection] says to which of them traffic goes now.
+// came. [Global.Selection] says to which of them Cilium sends traffic now; backends.Choose is the
+// choice that consumers of the view carry out.
 //
 // An [Export] is what a cluster says of a service that it exports through the MCS API (wire.md
 // §1.5). It is kept for what clusters may disagree on, and has no part in merging.
@@ -50,7 +51,9 @@ type Service struct {
 	Sliced          bool        // of a part: it is known from endpoint slices alone
 	Use             BackendUse  // of a part: how its backends are used ([Services.SetUse], [Services.Withhold])
 	Namespace, Name string
-	Backends        []Backend // sorted by address, one for each
+	Ports           []Port       // of the service itself, which clients know; sorted, no duplicates; nil where its cluster does not say
+	Addresses       []netip.Addr // of a local service: its own (cluster IPs), sorted
+	Backends        []Backend    // sorted by address, one for each
 	Labels          map[string]string
 	Affinity        wire.Affinity // of a local service; it is never on the wire
 	strays          *[]Stray      // of a part; nil for none, as nearly always
@@ -106,7 +109,7 @@ func (s *Service) Equal(o *Service) bool {
 			s.Shared == o.Shared && s.IncludeExternal == o.IncludeExternal &&
 			s.Sliced == o.Sliced && s.Use == o.Use &&
 			s.Namespace == o.Namespace && s.Name == o.Name && s.Affinity == o.Affinity &&
-			slices.EqualFunc(s.Backends, o.Backends, Backend.Equal) &&
+			slices.Equal(s.Ports, o.Ports) && slices.Equal(s.Addresses, o.Addresses) && slices.EqualFunc(s.Backends, o.Backends, Backend.Equal) &&
 			maps.Equal(s.Labels, o.Labels) && slices.Equal(s.Strays(), o.Strays())
 }
 

@@ -71,3 +71,8 @@ func ExportsByName(namespace, name string) statedb.Query[*Export] {
 func GlobalByName(namespace, name string) statedb.Query[*Global] {
 	return globalIndex.Query(fullName(namespace, name))
 }
+
+// GlobalByNamespace iterates over the global services of a namespace, by name.
+func GlobalByNamespace(txn statedb.ReadTxn, t statedb.Table[*Global], namespace string) iter.Seq[*Global] {
+	return statedb.ToSeq(t.Prefix(txn, globalIndex.Query(namespace+"/")))
+}

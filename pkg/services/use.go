@@ -22,9 +22,9 @@ func (u BackendUse) String() string {
 	return [...]string{"full", "demoted", "withdrawn", "withheld"}[u]
 }
 
-// reach is the worst use that counts: up to the best one in which a cluster has a usable
-// backend. Without any usable backend all count but what is withheld, so that a policy
-// takes nobody's last ones.
+// reach is the limit for [BackendUse]: parts with a worse use get no traffic. It is the best use
+// among the clusters that have a usable backend. If no cluster has one, it is [Withdrawn], so that
+// the policy never removes the last backends; withheld parts are always excluded.
 func (g *Global) reach() BackendUse {
 	best, worst := Withdrawn, Full
 	for _, p := range g.Parts {
@@ -83,19 +83,6 @@ func (g *Global) Backends() iter.Seq2[*Service, Backend] {
 				if !yield(p, b) {
 					return
 				}
-			}
-		}
-	}
-}
-
-// Selected iterates over the backends that traffic goes to now, with the parts that they
-// come from: the usable ones among those that [Global.Selection] selects.
-func (g *Global) Selected() iter.Seq2[*Service, Backend] {
-	return func(yield func(*Service, Backend) bool) {
-		s := g.Selection()
-		for p, b := range g.Backends() {
-			if s.Selects(p) && b.Usable() && !yield(p, b) {
-				return
 			}
 		}
 	}

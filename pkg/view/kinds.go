@@ -44,21 +44,19 @@ func Kinds() []Kind {
 func indexOf(k Kind) int { return slices.Index(Kinds(), k) }
 
 // Families are the key families that a kind comes from: an object that is absent may be
-// there in a cluster of which they are not known as of now. Empty: it comes from none.
-func Families(k Kind) []wire.Resource {
-	switch k {
-	case Nodes:
-		return []wire.Resource{wire.Nodes}
-	case Services:
-		return []wire.Resource{wire.Services, wire.EndpointSlices}
-	case ServiceExports:
-		return []wire.Resource{wire.ServiceExports}
-	case Identities:
-		return []wire.Resource{wire.Identities}
-	case IPs:
-		return []wire.Resource{wire.IPs, wire.Nodes}
+// there in a cluster of which they are not known as of now. Empty: it comes from none. They
+// are that of its name, those that add details to it, and of addresses the nodes.
+func Families(k Kind) (families []wire.Resource) {
+	named := wire.Resource(k)
+	for _, r := range wire.Resources() {
+		if of := r.Describe().DetailOf; r == named || of != "" && of == named {
+			families = append(families, r)
+		}
 	}
-	return nil
+	if k == IPs {
+		families = append(families, wire.Nodes)
+	}
+	return families
 }
 
 // kind is what a view does with one kind.

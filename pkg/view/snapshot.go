@@ -17,8 +17,8 @@ import (
 )
 
 // Snapshot is one consistent state of everything at one position: what the changes up to there have
-// made of it, neither more nor less. The tables of the [View] are read with Txn. Whoever was shown
-// it and goes on from its position knows of each change what became of what he has. It keeps
+// made of it, neither more nor less. The tables of the [View] are read with Txn. A reader
+// that starts from a snapshot and then reads all changes after its position misses nothing. It keeps
 // objects alive that were deleted since, so it should not be held for long.
 type Snapshot struct {
 	Position uint64

@@ -131,6 +131,27 @@ func (v *View) WaitReady(ctx context.Context) error {
 	}
 }
 
+// MayDeny tells whether something that is not found may be said to be absent, to clients that act on
+// that, and if not, why: the view is ready, and it knows at least one cluster, if there are any. After the
+// sync timeout it is ready even when no cluster could be read since the start.
+func (v *View) MayDeny() (bool, map[string]string) {
+	if ready, reasons := v.Ready(); !ready {
+		return false, reasons
+	}
+	all := v.Clusters()
+	if own, has := v.OwnCluster(); has {
+		all = append(all, own)
+	}
+	reasons := make(map[string]string, len(all))
+	for _, c := range all {
+		if len(clustermesh.Unsynced(c)) == 0 {
+			return true, nil
+		}
+		reasons[c.Name] = "was not read since the start: " + c.Message
+	}
+	return len(all) == 0, reasons
+}
+
 // OneLine puts reasons by cluster on one line, in the order of the clusters.
 func OneLine(reasons map[string]string) string {
 	var texts []string

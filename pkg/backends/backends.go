@@ -1,0 +1,241 @@
+// Package backends chooses to which backends of a service connections go, and in which order:
+// the one choice that all consumers of the view carry out, whatever protocol they speak.
+//
+// [Choose] is a pure function of a global service, a port and who asks. The backends that
+// [services.Global.InUse] leaves come in groups, best first. What divides them, the strongest first:
+//
+//  1. the use of the cluster by the disconnect policy ([services.BackendUse]): backends of demoted
+//     clusters come after all others, those of withdrawn ones are there only when nobody else has any;
+//  2. the affinity of the own cluster's service (wire.md §4.4): the preferred side before the other;
+//  3. where the backend is, as far as who asks says where he is: his node, his zone, elsewhere.
+//
+// Connections go to the first group that has a backend for them; the others are for when those fail.
+// A backend that terminates and still serves takes no new connections while any backend stays. It is
+// listed as draining, so that what is connected to it may finish. When all that are left terminate,
+// they are used as they are, as Kubernetes does. In this one thing the choice differs from that of
+// Cilium (§4.4): with the affinity remote, terminating remote backends do not keep connections from
+// the local ones that stay.
+//
+// An address comes once, however many clusters claim it: as one that stays rather than as one that
+// terminates, then in the better group, then from the first cluster.
+package backends
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+)
+
+// Asker is where a client is, for the backends that are near to it. The own cluster is known to the
+// service. Empty: nothing is near.
+type Asker struct {
+	Zone string // those in it come before others of the same cluster or side
+	Node string // those on it come before others of the zone; only nodes of the own cluster count
+}
+
+// Choice is where the connections to a service go.
+type Choice struct {
+	Groups []Group // best first; each has a backend
+}
+
+// Group is backends that are equally good.
+type Group struct {
+	Use  services.BackendUse // of their clusters, by the disconnect policy
+	Side Side                // by the affinity
+	Near Nearness            // to who asks
+	// Backends take connections, Draining only keep those that they have. Both are sorted by cluster
+	// and address.
+	Backends, Draining []Backend
+}
+
+// Side is which of the two sides of an affinity a group is on.
+type Side uint8
+
+// The sides.
+const (
+	AnySide Side = iota // the affinity prefers none
+	Local               // the own cluster
+	Remote              // all other clusters
+)
+
+// String is "any", "local" or "remote".
+func (s Side) String() string { return [...]string{"any", "local", "remote"}[s] }
+
+// Nearness is how near a group is to who asks.
+type Nearness uint8
+
+// Nearest first. Who does not say where he is has everything anywhere.
+const (
+	SameNode Nearness = iota
+	SameZone
+	Anywhere
+)
+
+// String is "node", "zone" or "anywhere".
+func (n Nearness) String() string { return [...]string{"node", "zone", "anywhere"}[n] }
+
+// Backend is one of a service's, with the ports that were asked for.
+type Backend struct {
+	Cluster  string
+	Local    bool // of the own cluster
+	IP       netip.Addr
+	Ports    []services.Port // those that match, by number; must not be changed
+	Hostname string          // empty when it has none
+	Zone     string          // empty when it has none
+	Node     string          // empty when nobody says
+}
+
+// Now are the backends that new connections go to: those of the first group that has any. Empty when
+// there is none at all.
+func (c Choice) Now() []Backend {
+	for i := range c.Groups {
+		if len(c.Groups[i].Backends) > 0 {
+			return c.Groups[i].Backends
+		}
+	}
+	return nil
+}
+
+// Choose returns where connections to a port of a service go. A backend without such a port is left
+// out; with any port, one without ports is not. A nil service has no backends.
+func Choose(g *services.Global, port Port, from Asker) Choice {
+	if g == nil {
+		return Choice{}
+	}
+	var all []candidate
+	ranks := ranksOf(g)
+	port = port.within(g)
+	for part, b := range Usable(g) {
+		ports := port.of(b.Ports)
+		if len(ports) == 0 && !port.Any() {
+			continue
+		}
+		side, rank := ranks.side(part)
+		all = append(all, candidate{
+			Backend: Backend{
+				Cluster: part.Cluster, Local: part.Local(), IP: b.IP, Ports: ports, Hostname: b.Hostname, Zone: b.Zone, Node: b.Node,
+			},
+			use: part.Use, side: side, rank: rank, near: from.nearness(part, &b), draining: b.Terminating(),
+		})
+	}
+	if !slices.ContainsFunc(all, func(c candidate) bool { return !c.draining }) { // they are all that is left
+		for i := range all {
+			all[i].draining = false
+		}
+	}
+	return group(once(all))
+}
+
+// Usable are the backends of a service that connections to some port may go to, each with the part of
+// its cluster: an address comes once for each cluster that has it.
+func Usable(g *services.Global) iter.Seq2[*services.Service, services.Backend] {
+	ranks := ranksOf(g)
+	return func(yield func(*services.Service, services.Backend) bool) {
+		for part, b := range g.Backends() {
+			if b.Usable() && !ranks.excludes(part) && !yield(part, b) {
+				return
+			}
+		}
+	}
+}
+
+// nearness of a backend to who asks.
+func (a Asker) nearness(part *services.Service, b *services.Backend) Nearness {
+	switch {
+	case a.Node != "" && a.Node == b.Node && part.Local():
+		return SameNode
+	case a.Zone != "" && a.Zone == b.Zone:
+		return SameZone
+	}
+	return Anywhere
+}
+
+// candidate is a usable backend with what it is judged by.
+type candidate struct {
+	Backend
+	use      services.BackendUse
+	side     Side
+	rank     uint8 // of the side: 0 for the preferred one
+	near     Nearness
+	draining bool
+}
+
+// compareGroups compares by what divides groups.
+func compareGroups(a, b *candidate) int {
+	return cmp.Or(cmp.Compare(a.use, b.use), cmp.Compare(a.rank, b.rank), cmp.Compare(a.near, b.near))
+}
+
+// once leaves one candidate for each address, and sorts by group, cluster and address.
+func once(all []candidate) []candidate {
+	better := func(a, b candidate) int {
+		draining := 0
+		if a.draining != b.draining {
+			draining = -1
+			if a.draining {
+				draining = 1
+			}
+		}
+		return cmp.Or(a.IP.Compare(b.IP), draining, compareGroups(&a, &b), strings.Compare(a.Cluster, b.Cluster))
+	}
+	slices.SortFunc(all, better)
+	all = slices.CompactFunc(all, func(a, b candidate) bool { return a.IP == b.IP })
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		return cmp.Or(compareGroups(&a, &b), strings.Compare(a.Cluster, b.Cluster))
+	})
+	return all
+}
+
+// group divides what is sorted by group.
+func group(sorted []candidate) (c Choice) {
+	for i := range sorted {
+		one := &sorted[i]
+		if i == 0 || compareGroups(&sorted[i-1], one) != 0 {
+			c.Groups = append(c.Groups, Group{Use: one.use, Side: one.side, Near: one.near})
+		}
+		g := &c.Groups[len(c.Groups)-1]
+		if one.draining {
+			g.Draining = append(g.Draining, one.Backend)
+		} else {
+			g.Backends = append(g.Backends, one.Backend)
+		}
+	}
+	return c
+}
+
+// ranks are of the two sides of a service, by its affinity.
+type ranks struct {
+	alone         bool // the own cluster's service is not global: it has no other side
+	affinity      Side
+	local, remote uint8
+}
+
+func ranksOf(g *services.Global) (r ranks) {
+	l := g.Local()
+	if l == nil {
+		return r
+	}
+	r.alone = !l.UsesRemotes() || !g.Shared()
+	switch g.Affinity() {
+	case "local":
+		r.affinity, r.remote = Local, 1
+	case "remote":
+		r.affinity, r.local = Remote, 1
+	}
+	return r
+}
+
+func (r ranks) excludes(part *services.Service) bool { return r.alone && !part.Local() }
+
+func (r ranks) side(part *services.Service) (Side, uint8) {
+	switch {
+	case r.affinity == AnySide:
+		return AnySide, 0
+	case part.Local():
+		return Local, r.local
+	}
+	return Remote, r.remote
+}
