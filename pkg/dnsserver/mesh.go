@@ -1,0 +1,140 @@
+package dnsserver
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/mesh-agent/mesh-agent/pkg/backends"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// inMesh finds a name in the zone of the mesh, which has a tree for each cluster:
+//
+//	SERVICE.NAMESPACE.svc.CLUSTER   its backends, and below it ports and hosts
+//	NODE.node.CLUSTER               the addresses of a node
+//	ADDRESS.pod.CLUSTER             an address that the cluster has, with dashes
+func (a *answer) inMesh(labels []string) {
+	n := len(labels)
+	cluster := labels[n-1]
+	if _, known := a.view.ClustersByName()[cluster]; !known && cluster != a.own {
+		return
+	}
+	if n == 1 {
+		a.exists = true
+		return
+	}
+	rest := labels[:n-2]
+	switch labels[n-2] {
+	case "svc":
+		a.belowServices(rest, cluster, "svc."+cluster+"."+a.zone.name)
+	case "node":
+		if len(rest) == 0 {
+			a.exists = true
+			return
+		}
+		if node, _, found := a.view.Nodes.Table().Get(a.txn, nodes.ByName(cluster, strings.Join(rest, "."))); found {
+			a.all(addressesOf(node))
+		}
+	case "pod":
+		if len(rest) == 0 {
+			a.exists = true
+			return
+		}
+		if ip := undashed(strings.Join(rest, ".")); ip.IsValid() && a.claims(cluster, ip) {
+			a.all([]netip.Addr{ip})
+		}
+	}
+}
+
+// all gives the addresses of the family that is asked for.
+func (a *answer) all(addresses []netip.Addr) {
+	s := serviceName{answer: a}
+	bs := make([]backends.Backend, len(addresses))
+	for i, ip := range addresses {
+		bs[i].IP = ip
+	}
+	s.addresses(bs)
+}
+
+// addressesOf are those by which a node is reached.
+func addressesOf(n *nodes.Node) (all []netip.Addr) {
+	for _, a := range n.Addresses {
+		if a.Type != wire.AddressCiliumInternalIP && !slices.Contains(all, a.IP) {
+			all = append(all, a.IP)
+		}
+	}
+	return all
+}
+
+// claims tells whether an address counts as the cluster's.
+func (a *answer) claims(cluster string, ip netip.Addr) bool {
+	e := a.winner(ip)
+	return e != nil && e.Cluster().Name == cluster
+}
+
+// winner is who has an address, not a network that it is in; nil for nobody.
+func (a *answer) winner(ip netip.Addr) *ipcache.Entry {
+	found := a.view.IPs.Lookup(ip)
+	if len(found.Claims) == 0 || !found.Claims[0].Prefix().IsSingleIP() {
+		return nil
+	}
+	return found.Claims[0]
+}
+
+// reverse is how a zone of addresses writes them: how many labels, in which base, of how many bits.
+type reverse struct{ labels, base, bits int }
+
+// address is the one that labels of a zone of addresses stand for; invalid for none. whole tells
+// whether they may be a part of one.
+func (v reverse) address(labels []string) (ip netip.Addr, partial bool) {
+	if len(labels) > v.labels {
+		return ip, false
+	}
+	bytes := make([]byte, v.labels*v.bits/8)
+	for i, label := range labels {
+		n, err := strconv.ParseUint(label, v.base, v.bits)
+		if err != nil || strconv.FormatUint(n, v.base) != label {
+			return ip, false
+		}
+		at := (len(labels) - 1 - i) * v.bits
+		bytes[at/8] |= byte(n) << (8 - v.bits - at%8)
+	}
+	if len(labels) < v.labels {
+		return ip, true
+	}
+	ip, _ = netip.AddrFromSlice(bytes)
+	return ip, false
+}
+
+// pointer names who has an address.
+func (a *answer) pointer(labels []string, family reverse, mesh string) {
+	ip, partial := family.address(labels)
+	if partial { // somewhere below it may be addresses
+		a.exists = true
+		return
+	}
+	if !ip.IsValid() {
+		return
+	}
+	e := a.winner(ip)
+	if e == nil {
+		return
+	}
+	a.exists = true
+	if a.kind != dns.TypePTR {
+		return
+	}
+	name := dashed(ip.Unmap()) + ".pod." + e.Cluster().Name + "." + mesh
+	if node := e.NodeName(); node != "" {
+		name = strings.ToLower(node) + ".node." + e.Cluster().Name + "." + mesh
+	}
+	if _, valid := dns.IsDomainName(name); valid && len(name) <= maxName {
+		a.records = append(a.records, &dns.PTR{Hdr: a.header(a.name, dns.TypePTR, a.ttl), Ptr: name})
+	}
+}

@@ -1,0 +1,81 @@
+package dnsserver
+
+import (
+	"time"
+
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics count questions. It is a [prometheus.Collector].
+type Metrics struct {
+	queries *prometheus.CounterVec
+	refused *prometheus.CounterVec
+	seconds prometheus.Histogram
+}
+
+// NewMetrics returns metrics of which nothing has been counted.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		queries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mesh_agent_dns_queries_total", Help: "Questions that were answered, by transport, type of record and code of the answer.",
+		}, []string{"transport", "type", "rcode"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mesh_agent_dns_refused_total", Help: "Questions and connections that were not taken because there were too many at once.",
+		}, []string{"limit"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "mesh_agent_dns_answer_seconds", Help: "How long answers took.", Buckets: []float64{.00001, .0001, .001, .01, .1},
+		}),
+	}
+	for _, limit := range []string{"connections", "queries"} {
+		m.refused.WithLabelValues(limit)
+	}
+	return m
+}
+
+// Describe implements [prometheus.Collector].
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	m.queries.Describe(to)
+	m.refused.Describe(to)
+	m.seconds.Describe(to)
+}
+
+// Collect implements [prometheus.Collector].
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	m.queries.Collect(to)
+	m.refused.Collect(to)
+	m.seconds.Collect(to)
+}
+
+// Totals are how many questions were answered, and how many questions and connections were not taken.
+func (m *Metrics) Totals() (answered, refused uint64) {
+	return total(m.queries), total(m.refused)
+}
+
+func total(c prometheus.Collector) (sum uint64) {
+	reg := prometheus.NewRegistry()
+	if reg.Register(c) != nil {
+		return 0
+	}
+	families, _ := reg.Gather() // what a counter says of itself is right
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			sum += uint64(m.GetCounter().GetValue())
+		}
+	}
+	return sum
+}
+
+func (m *Metrics) answered(network string, kind uint16, rcode int, took time.Duration) {
+	m.queries.WithLabelValues(network, typeName(kind), dns.RcodeToString[rcode]).Inc()
+	m.seconds.Observe(took.Seconds())
+}
+
+// typeName is one of a few: anybody may ask for any type.
+func typeName(kind uint16) string {
+	switch kind {
+	case dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT, dns.TypePTR, dns.TypeSOA, dns.TypeNS:
+		return dns.TypeToString[kind]
+	}
+	return "other"
+}
