@@ -1,0 +1,186 @@
+// Package discovery makes targets for Prometheus of what the view has, in the form of its HTTP
+// service discovery (xds.md B): pure functions of one snapshot, whose order is that of the objects.
+//
+// Labels begin with __meta_mesh_. A target of a cluster that is not known to be as of now keeps its
+// place, and has stale="true". Everything that comes from a cluster is text: names of labels are
+// made of letters, digits and "_", values are valid UTF-8.
+package discovery
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/backends"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Group is one target with its labels.
+type Group struct {
+	Targets []string          `json:"targets"`
+	Labels  map[string]string `json:"labels"`
+}
+
+// Known is what is known of the clusters.
+type Known struct {
+	Stale func(cluster string) bool // whether what a cluster brings may not be what it has now
+	Zone  string                    // of DNS, in which services have names
+	Asker backends.Asker            // where who asks is
+}
+
+// Nodes are a port of each node, at the address by which the others reach it. Nodes without an
+// address are left out.
+func Nodes(all iter.Seq[*nodes.Node], port uint16, known Known) iter.Seq[Group] {
+	return func(yield func(Group) bool) {
+		for n := range all {
+			ip := n.HostIP(false)
+			if !ip.IsValid() {
+				continue
+			}
+			l := known.labels(n.Cluster, n.ClusterID)
+			l.set("node_name", n.Name)
+			for _, a := range n.Addresses {
+				if name := "node_address_" + strings.ToLower(a.Type); a.Type != wire.AddressCiliumInternalIP && l[prefix+sanitized(name)] == "" {
+					l.set(name, a.IP.String())
+				}
+			}
+			l.all("node_label_", n.Labels)
+			if !yield(group(ip, port, l)) {
+				return
+			}
+		}
+	}
+}
+
+// Endpoints are all ports of the backends that connections go to, or would, when others fail:
+// group is 0 for those of the best group, and draining tells of those that terminate.
+func Endpoints(all iter.Seq[*services.Global], known Known) iter.Seq[Group] {
+	return func(yield func(Group) bool) {
+		for g := range all {
+			for i, of := range backends.Choose(g, backends.Port{}, known.Asker).Groups {
+				if !known.endpoints(g, i, of.Backends, false, yield) || !known.endpoints(g, i, of.Draining, true, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (k Known) endpoints(g *services.Global, of int, all []backends.Backend, draining bool, yield func(Group) bool) bool {
+	for i := range all {
+		b := &all[i]
+		for _, p := range b.Ports {
+			part := g.Part(b.Cluster)
+			l := k.labels(b.Cluster, part.ClusterID)
+			l.service(g)
+			l.port(p)
+			l.set("group", strconv.Itoa(of))
+			l.set("draining", strconv.FormatBool(draining))
+			l.set("local", strconv.FormatBool(b.Local))
+			l.set("endpoint_hostname", b.Hostname)
+			l.set("endpoint_zone", b.Zone)
+			l.set("endpoint_node_name", b.Node)
+			l.all("service_label_", part.Labels)
+			if !yield(group(b.IP, p.Port, l)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Services are the ports of each service, by its name in DNS. A service without backends has none.
+func Services(all iter.Seq[*services.Global], known Known) iter.Seq[Group] {
+	return func(yield func(Group) bool) {
+		for g := range all {
+			var ports []services.Port
+			var clusters []string
+			stale := false
+			for _, of := range backends.Choose(g, backends.Port{}, known.Asker).Groups {
+				for _, b := range slices.Concat(of.Backends, of.Draining) {
+					ports = append(ports, b.Ports...)
+					clusters = append(clusters, b.Cluster)
+					stale = stale || known.Stale(b.Cluster)
+				}
+			}
+			slices.SortFunc(ports, func(a, b services.Port) int {
+				return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Name, b.Name))
+			})
+			slices.Sort(clusters)
+			for _, p := range slices.Compact(ports) {
+				l := make(labels)
+				l.set("stale", strconv.FormatBool(stale))
+				l.set("clusters", ","+strings.Join(slices.Compact(slices.Clone(clusters)), ",")+",")
+				l.service(g)
+				l.port(p)
+				target := g.Name + "." + g.Namespace + ".svc." + known.Zone + ":" + strconv.Itoa(int(p.Port))
+				if !yield(Group{[]string{target}, l}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func group(ip netip.Addr, port uint16, l labels) Group {
+	return Group{[]string{netip.AddrPortFrom(ip, port).String()}, l}
+}
+
+const prefix = "__meta_mesh_"
+
+// LabelCluster is the label of the cluster that a target is in.
+const LabelCluster = prefix + "cluster"
+
+// labels of a target. An empty value is as none.
+type labels map[string]string
+
+func (k Known) labels(cluster string, id uint32) labels {
+	l := make(labels, 16)
+	l.set("cluster", cluster)
+	if id != 0 {
+		l.set("cluster_id", strconv.FormatUint(uint64(id), 10))
+	}
+	l.set("stale", strconv.FormatBool(k.Stale(cluster)))
+	return l
+}
+
+func (l labels) set(name, value string) {
+	if value != "" {
+		l[prefix+sanitized(name)] = strings.ToValidUTF8(value, "\uFFFD")
+	}
+}
+
+func (l labels) service(g *services.Global) {
+	l.set("namespace", g.Namespace)
+	l.set("service_name", g.Name)
+	l.set("service_affinity", g.Affinity())
+}
+
+func (l labels) port(p services.Port) {
+	l.set("port_name", p.Name)
+	l.set("port_protocol", p.Protocol)
+	l.set("port_number", strconv.Itoa(int(p.Port)))
+}
+
+// all sets those of an object. Of two names that become one the first in their order counts.
+func (l labels) all(kind string, of map[string]string) {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(of))) {
+		l.set(kind+name, of[name])
+	}
+}
+
+// sanitized is a name as all versions of Prometheus take it.
+func sanitized(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return '_'
+	}, name)
+}
