@@ -1,0 +1,138 @@
+package xdsserver
+
+import (
+	"encoding/json"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// Bootstrap is what clients read at their start: where the server is, and who they are.
+type Bootstrap struct {
+	Address string // of the server: HOST:PORT or unix:PATH
+	Node    string // the ID of the client
+	Zone    string // of the client; empty: it says none
+	// TLS says whether the server speaks TLS; the files, in PEM form, may each be empty: those of the
+	// system for CA, no certificate of the client without Cert and Key.
+	TLS           bool
+	CA, Cert, Key string
+}
+
+// object is one of JSON.
+type object = map[string]any
+
+// GRPC is the bootstrap of a gRPC program: GRPC_XDS_BOOTSTRAP names the file that has it. A resource
+// that the server does not list any more stays in use.
+func (b Bootstrap) GRPC() ([]byte, error) {
+	credentials := object{"type": "insecure"}
+	if b.TLS {
+		credentials = object{"type": "tls", "config": nonEmpty("ca_certificate_file", b.CA, "certificate_file", b.Cert, "private_key_file", b.Key)}
+	}
+	uri := b.Address
+	if path, found := strings.CutPrefix(b.Address, unixPrefix); found {
+		uri = unixPrefix + "//" + path
+		if !strings.HasPrefix(path, "/") {
+			uri = unixPrefix + path
+		}
+	}
+	return pretty(object{
+		"xds_servers": []any{object{
+			"server_uri": uri, "channel_creds": []any{credentials}, "server_features": []string{"xds_v3", "ignore_resource_deletion"},
+		}},
+		"node": b.node(),
+	})
+}
+
+// Envoy is the bootstrap of an Envoy that takes clusters and endpoints. Listeners with routes to the
+// clusters are added to it.
+func (b Bootstrap) Envoy() ([]byte, error) {
+	upstream := object{
+		"name": "mesh-agent", "type": "STATIC", "connect_timeout": "5s",
+		"typed_extension_protocol_options": object{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": object{
+			"@type":                "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+			"explicit_http_config": object{"http2_protocol_options": object{"connection_keepalive": object{"interval": "60s", "timeout": "20s"}}},
+		}},
+	}
+	address, err := b.envoyAddress(upstream)
+	if err != nil {
+		return nil, err
+	}
+	upstream["load_assignment"] = object{
+		"cluster_name": "mesh-agent", "endpoints": []any{object{"lb_endpoints": []any{object{"endpoint": object{"address": address}}}}},
+	}
+	if b.TLS {
+		upstream["transport_socket"] = b.envoyTLS()
+	}
+	node := b.node()
+	node["cluster"] = "mesh"
+	source := object{"ads": object{}, "resource_api_version": "V3"}
+	return pretty(object{
+		"node": node,
+		"dynamic_resources": object{
+			"ads_config": object{
+				"api_type": "DELTA_GRPC", "transport_api_version": "V3", "set_node_on_first_message_only": true,
+				"grpc_services": []any{object{"envoy_grpc": object{"cluster_name": "mesh-agent"}}},
+			},
+			"cds_config": source,
+		},
+		"static_resources": object{"listeners": []any{}, "clusters": []any{upstream}},
+	})
+}
+
+// envoyAddress is that of the server; a name makes the cluster look it up.
+func (b Bootstrap) envoyAddress(cluster object) (object, error) {
+	if path, found := strings.CutPrefix(b.Address, unixPrefix); found {
+		return object{"pipe": object{"path": path}}, nil
+	}
+	host, text, err := net.SplitHostPort(b.Address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	if net.ParseIP(host) == nil {
+		cluster["type"] = "STRICT_DNS"
+	}
+	return object{"socket_address": object{"address": host, "port_value": port}}, nil
+}
+
+func (b Bootstrap) envoyTLS() object {
+	common := object{"alpn_protocols": []string{"h2"}}
+	if b.CA != "" {
+		common["validation_context"] = object{"trusted_ca": object{"filename": b.CA}}
+	}
+	if b.Cert != "" {
+		common["tls_certificates"] = []any{object{"certificate_chain": object{"filename": b.Cert}, "private_key": object{"filename": b.Key}}}
+	}
+	of := object{"@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", "common_tls_context": common}
+	if host, _, err := net.SplitHostPort(b.Address); err == nil && net.ParseIP(host) == nil {
+		of["sni"] = host
+	}
+	return object{"name": "envoy.transport_sockets.tls", "typed_config": of}
+}
+
+func (b Bootstrap) node() object {
+	node := object{"id": b.Node}
+	if b.Zone != "" {
+		node["locality"] = object{"zone": b.Zone}
+	}
+	return node
+}
+
+// nonEmpty makes an object of the pairs that have a value.
+func nonEmpty(pairs ...string) object {
+	o := object{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			o[pairs[i]] = pairs[i+1]
+		}
+	}
+	return o
+}
+
+func pretty(o object) ([]byte, error) {
+	text, err := json.MarshalIndent(o, "", "  ")
+	return append(text, '\n'), err
+}

@@ -1,0 +1,139 @@
+package xdsserver_test
+
+import (
+	"fmt"
+	"testing"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+)
+
+// TestFailover: the preferred cluster drains, is gone, and comes back, without one failed call
+// (xds.md E 4, 5, 6, 7).
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, health, _ := backend(t, "127.0.0.2:0")
+	second, _, _ := backend(t, "127.0.0.3:0")
+	third, _, _ := backend(t, "127.0.0.4:0")
+	own := func(state string) {
+		w.Play(t, fmt.Sprintf("service own shop/cart affinity=local 127.0.0.2,ports=http:%s%s", first, state))
+	}
+	east := func(state string) {
+		w.Play(t, fmt.Sprintf("service east shop/cart 127.0.0.3,ports=http:%s%s", second, state))
+	}
+	w.Play(t, fmt.Sprintf("service west shop/cart 127.0.0.4,ports=http:%s\nuse west demoted", third))
+	own("")
+	east("")
+	c := w.dial("xds:///shop/cart:http")
+	c.until("the own cluster to answer", "127.0.0.2")
+
+	long, err := healthpb.NewHealthClient(c.conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := long.Recv(); err != nil || m.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Fatalf("%v %v", m, err)
+	}
+	own(",state=terminating")
+	c.until("calls to go to the second group while the first drains", "127.0.0.3")
+	health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+	if m, err := long.Recv(); err != nil || m.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("a stream to a backend that drains: %v %v", m, err)
+	}
+	health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
+	own("")
+	c.until("calls to go back", "127.0.0.2")
+
+	east(",state=dead") // the group in the middle is empty: the last one is numbered after the first
+	w.Play(t, "service own shop/cart affinity=local")
+	c.until("calls to go to the last group", "127.0.0.4")
+	own("")
+	c.until("calls to go back again", "127.0.0.2")
+	if n := w.rejected(); n != 0 {
+		t.Errorf("%d answers were rejected: %s", n, w.log)
+	}
+}
+
+// TestBackendsThatFail: a backend that nobody has taken from the list yet is avoided (E 4, 6).
+func TestBackendsThatFail(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, _, stop := backend(t, "127.0.0.2:0")
+	second, _, _ := backend(t, "127.0.0.3:0")
+	w.Play(t, fmt.Sprintf("service own shop/cart affinity=local 127.0.0.2,ports=http:%s\nservice east shop/cart 127.0.0.3,ports=http:%s", first, second))
+	c := w.dial("xds:///shop/cart:http")
+	c.until("the own cluster to answer", "127.0.0.2")
+	stop()
+	waittest.Until(t, "the other one to answer", func() bool {
+		ip, err := c.call()
+		return err == nil && ip == "127.0.0.3"
+	})
+}
+
+// TestServiceThatIsNotThere: unknown names fail at once, and work when they come; a service that goes
+// fails at once, and works when it comes again, whether resources that are gone are ignored or not
+// (E 3, 13, 14, 15).
+func TestServiceThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	port, _, _ := backend(t, "127.0.0.2:0")
+	c := w.dial("xds:///shop/cart:http")
+	c.fails("no targets to pick from")
+	present := fmt.Sprintf("service east shop/cart 127.0.0.2,ports=http:%s", port)
+	for range 2 {
+		w.Play(t, present)
+		waittest.Until(t, "calls to succeed", func() bool { _, err := c.call(); return err == nil })
+		c.until("it to answer", "127.0.0.2")
+		w.Play(t, "no-service east shop/cart")
+		c.fails("no targets to pick from")
+	}
+	if w.log.Count("has no backends any more") != 2 || w.log.Count("has backends") != 2 {
+		t.Errorf("the log says %s", w.log)
+	}
+	w.dial("xds:///not-a-name").fails("could not find VirtualHost")
+	w.dial("xds:///shop/Cart:http").fails("could not find VirtualHost")
+}
+
+// TestRestart: a server that starts again causes no failed call; before it knows everything it takes no
+// stream; what is gone meanwhile is gone (E 16, 17, 18).
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	port, _, _ := backend(t, "127.0.0.2:0")
+	other, _, _ := backend(t, "127.0.0.3:0")
+	w.Play(t, fmt.Sprintf("service own shop/cart 127.0.0.2,ports=http:%s", port))
+	c := w.dial("xds:///shop/cart:http")
+	c.until("it to answer", "127.0.0.2")
+	w.stop()
+	for range 20 {
+		c.must()
+	}
+	w.Play(t, "no-service own shop/cart\nnot-ready east is being listed")
+	w.start()
+	refused := func() uint64 { _, n := w.server.Totals(); return n }
+	waittest.Until(t, "a stream to be refused", func() bool { c.must(); return refused() > 0 })
+	w.Play(t, "cluster east unread\nready") // the sync timeout has passed
+	before := refused()
+	waittest.Until(t, "a stream to be refused while no cluster was read", func() bool { c.must(); return refused() > before+1 })
+	if len(w.server.Clients()) > 0 {
+		t.Error("a stream was taken while not everything was known")
+	}
+	w.Play(t, fmt.Sprintf("service east shop/cart 127.0.0.3,ports=http:%s\ncluster east", other))
+	c.until("what is there now to answer, without one failed call", "127.0.0.3")
+	w.stop()
+	w.Play(t, "no-service east shop/cart")
+	w.start()
+	c.fails("no targets to pick from")
+}
+
+// rejected is how often clients rejected what they were sent.
+func (w *world) rejected() (n uint64) {
+	for _, c := range w.server.Clients() {
+		for _, f := range c.Follows {
+			n += f.Rejected
+		}
+	}
+	return n
+}

@@ -1,0 +1,68 @@
+package xdsserver
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
+)
+
+// follower takes the changes of services into a catalog. It belongs to one goroutine.
+type follower struct {
+	*catalog
+	changed map[serviceName]struct{}
+}
+
+// run follows the view until ctx ends, whose error it returns. What is followed by clients before it
+// begins is made of a state that is not older than its token.
+func (c *catalog) run(ctx context.Context, token string) error {
+	f := &follower{catalog: c, changed: make(map[serviceName]struct{})}
+	for {
+		err := c.view.Stream(token, view.Subscription{Kind: view.Services}).Run(ctx, f, nil)
+		if ctx.Err() != nil || !errors.As(err, new(view.Ended)) {
+			return err
+		}
+		token = c.view.Token(c.view.Position()) // it was too slow: everything is looked at again
+		if err := c.update(nil); err != nil {
+			return err
+		}
+	}
+}
+
+// Event implements [view.Receiver].
+func (f *follower) Event(e view.Event) error {
+	switch e.Type {
+	case view.Reset:
+		clear(f.changed)
+		return f.update(nil)
+	case view.Upsert, view.Delete:
+		if g, ok := e.Object.(*services.Global); ok {
+			f.changed[serviceName{g.Namespace, g.Name}] = struct{}{}
+		}
+	case view.Page, view.Reached:
+		return f.flush()
+	}
+	return nil
+}
+
+// Idle implements [view.Receiver].
+func (f *follower) Idle(ctx context.Context, _ view.Event, more <-chan struct{}) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-more:
+		return nil
+	}
+}
+
+func (f *follower) flush() error {
+	if len(f.changed) == 0 {
+		return nil
+	}
+	defer clear(f.changed)
+	return f.update(f.changed)
+}

@@ -1,0 +1,110 @@
+package xdsserver
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
+)
+
+// Metrics count what clients ask for and are sent. It is a [prometheus.Collector].
+type Metrics struct {
+	streams   *prometheus.GaugeVec
+	requests  *prometheus.CounterVec
+	responses *prometheus.CounterVec
+	rejected  *prometheus.CounterVec
+	refused   *prometheus.CounterVec
+	names     *prometheus.GaugeVec
+}
+
+// What is refused, as a label.
+const (
+	tooManyConnections = "connections"
+	tooManyStreams     = "streams"
+	tooManyNames       = "names"
+	tooLong            = "request size"
+	tooEarly           = "not ready"
+)
+
+func reasons() []string {
+	return []string{tooManyConnections, tooManyStreams, tooManyNames, tooLong, tooEarly}
+}
+
+// NewMetrics returns metrics of which nothing has been counted.
+func NewMetrics() *Metrics {
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"type"})
+	}
+	m := &Metrics{
+		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mesh_agent_xds_streams", Help: "Streams of clients that are open, by variant of the protocol.",
+		}, []string{"variant"}),
+		requests:  counter("mesh_agent_xds_requests_total", "Requests of clients, by type of resource. Each answer is confirmed by one."),
+		responses: counter("mesh_agent_xds_responses_total", "Answers and updates that were sent, by type of resource."),
+		rejected:  counter("mesh_agent_xds_rejected_total", "Answers and updates that a client has rejected (NACK), by type of resource."),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mesh_agent_xds_refused_total", Help: "Connections, streams and requests that were not taken, by what is bounded, or because not everything was known yet.",
+		}, []string{"reason"}),
+		names: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mesh_agent_xds_names", Help: "Different names of resources that clients follow, by type.",
+		}, []string{"type"}),
+	}
+	for k := range kinds {
+		m.names.WithLabelValues(k.String())
+	}
+	for k := range kinds + 1 {
+		m.requests.WithLabelValues(k.String())
+		if k < kinds {
+			m.responses.WithLabelValues(k.String())
+			m.rejected.WithLabelValues(k.String())
+		}
+	}
+	for _, reason := range reasons() {
+		m.refused.WithLabelValues(reason)
+	}
+	for _, variant := range []string{WholeState.String(), Incremental.String()} {
+		m.streams.WithLabelValues(variant)
+	}
+	return m
+}
+
+// Describe implements [prometheus.Collector].
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(to)
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(to)
+	}
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.streams, m.requests, m.responses, m.rejected, m.refused, m.names}
+}
+
+func (m *Metrics) refusals(reason string) transport.Refusals {
+	c := m.refused.WithLabelValues(reason)
+	return transport.Refusals{All: c, Peer: c}
+}
+
+// numRefused is how much was not taken.
+func (m *Metrics) numRefused() (n uint64) {
+	for _, reason := range reasons() {
+		var now dto.Metric
+		if m.refused.WithLabelValues(reason).Write(&now) == nil {
+			n += uint64(now.GetCounter().GetValue())
+		}
+	}
+	return n
+}
+
+// follow notes how many names are followed.
+func (m *Metrics) follow(names [kinds]int) {
+	for k, n := range names {
+		m.names.WithLabelValues(kind(k).String()).Set(float64(n))
+	}
+}

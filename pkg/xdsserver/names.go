@@ -1,0 +1,77 @@
+package xdsserver
+
+import (
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/backends"
+)
+
+// maxName bounds the names of resources, in bytes: a namespace, a service, a zone and a port are shorter.
+const maxName = 512
+
+// target is what the name of a resource means: a port of a service.
+type target struct {
+	service serviceName
+	port    string // by name or number; empty: the only one that there is
+}
+
+type serviceName struct{ namespace, name string }
+
+// canonical is the name that the agent itself gives the target.
+func (t target) canonical() string { return clusterName(t.service, t.port) }
+
+func clusterName(s serviceName, port string) string {
+	if port == "" {
+		return s.namespace + "/" + s.name
+	}
+	return s.namespace + "/" + s.name + ":" + port
+}
+
+func (t target) chosen() backends.Port { return backends.ParsePort(t.port) }
+
+// parse reads NAMESPACE/SERVICE[:PORT] and SERVICE.NAMESPACE.svc.ZONE[:PORT]; false for anything else.
+func (n naming) parse(name string) (t target, ok bool) {
+	if len(name) > maxName {
+		return target{}, false
+	}
+	host, port, _ := strings.Cut(name, ":")
+	t.port = port
+	if strings.Contains(name, "/") {
+		t.service.namespace, t.service.name, _ = strings.Cut(host, "/")
+	} else {
+		t.service = n.ofDNS(host)
+	}
+	valid := isLabel(t.service.namespace) && isLabel(t.service.name) && !strings.HasSuffix(name, ":") && (port == "" || isLabel(port))
+	return t, valid
+}
+
+// naming has the zones of DNS in which services have names, in lower case and without a dot at the end.
+type naming []string
+
+func newNaming(zones []string) (n naming) {
+	for _, z := range zones {
+		n = append(n, strings.ToLower(strings.Trim(z, ".")))
+	}
+	return n
+}
+
+func (n naming) ofDNS(host string) serviceName {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	for _, zone := range n {
+		if left, found := strings.CutSuffix(host, ".svc."+zone); found {
+			name, namespace, _ := strings.Cut(left, ".")
+			return serviceName{namespace, name}
+		}
+	}
+	return serviceName{}
+}
+
+// isLabel tells whether a text may be the name of an object or a port in Kubernetes.
+func isLabel(text string) bool {
+	if text == "" || len(text) > 63 {
+		return false
+	}
+	return strings.IndexFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-'
+	}) < 0
+}
