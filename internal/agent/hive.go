@@ -40,7 +40,7 @@ func cells(m config.Mode) cell.Cell {
 	case config.ModeMirror:
 		return mirrorCell()
 	default:
-		return cell.Group(localCell(config.ModeRun), meshCell(), memberCell())
+		return cell.Group(localCell(config.ModeRun), meshCell(), memberCell(), dnsCell(), xdsCell())
 	}
 }
 
@@ -68,7 +68,7 @@ func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 	return hive.NewWithOptions(
 		opts,
 		cell.Config(config.Default()),
-		cell.Provide(health.New, newRegistry, newMetrics, func() *logging.Level { return level }, func() config.Mode { return m }, func() version.Info { return v }),
+		cell.Provide(health.New, newRegistry, newMetrics, func() *logging.Level { return level }, func() config.Mode { return m }, func() version.Info { return v }, func() *servers { return new(servers) }),
 		job.Cell,
 		statedb.Cell,
 		viewCell(),
@@ -192,6 +192,7 @@ type apiParams struct {
 	Writer    *kvstore.Durable
 	Writing   *syncstore.Metrics
 	Own       *local.Cluster `optional:"true"`
+	Servers   *servers
 	Gatherer  prometheus.Gatherer
 	Level     *logging.Level
 	Log       *slog.Logger
@@ -211,13 +212,17 @@ func newAPI(p apiParams) (*api.Server, error) {
 			Node: p.Config.NodeName, Started: time.Now(), Mode: string(p.Mode),
 			MeshDirectory: meshDirectory(p.Mode, p.Config),
 		},
-		View:      p.View,
-		Directory: p.Directory,
-		Keys:      p.Keys,
-		Missing:   p.Missing,
-		Gatherer:  p.Gatherer,
-		LogLevel:  p.Level,
-		Settings:  p.Config.InForce(),
+		View:       p.View,
+		Asker:      p.Config.Asker(),
+		Zone:       p.Config.Serving.DNS.ZoneNames()[0],
+		Directory:  p.Directory,
+		Keys:       p.Keys,
+		Missing:    p.Missing,
+		Serving:    p.Servers.serving,
+		XDSClients: p.Servers.xdsClients,
+		Gatherer:   p.Gatherer,
+		LogLevel:   p.Level,
+		Settings:   p.Config.InForce(),
 	}
 	if p.Leader != nil {
 		sources.Leads = p.Leader.Leads

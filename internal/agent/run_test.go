@@ -93,9 +93,10 @@ func TestABadFileHurtsNobodyElse(t *testing.T) {
 func TestADirectoryThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	a := agenttest.StartAgent(t, filepath.Join(t.TempDir(), "later"))
-	if out, _, code := a.Call("status"); code != exit.Unwell || !strings.Contains(out, "The mesh directory cannot be read") {
-		t.Errorf("status: exit %d\n%s", code, out)
-	}
+	a.Until("status to say so", func() bool {
+		out, _, code := a.Call("status")
+		return code == exit.Unwell && strings.Contains(out, "The mesh directory cannot be read")
+	})
 	a.Until("the warning", func() bool { return strings.Contains(a.Log.String(), "does not exist") })
 	// Nothing is known of the clusters before their directory was read once.
 	for path, want := range map[string][2]string{"/healthz": {"200 ", ""}, "/readyz": {"503 ", "mesh directory"}, "/metrics": {"200 ", "mesh_agent_clustermesh_remote_clusters 0"}} {

@@ -153,6 +153,7 @@ func TestEveryFormOfOutputNamesTheClusterOfABackend(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Run(t, meshtest.Clusters(2)...)
 	a := agenttest.StartAgent(t, m.Dir())
+	a.Until("both clusters", func() bool { return slices.Equal(a.ReadyClusters(), []string{"cluster1", "cluster2"}) })
 	var s api.Service
 	a.Until("a service with backends of both clusters", func() bool {
 		for _, s = range agenttest.List[api.Service](a, "services") {

@@ -105,6 +105,11 @@ func TestExitCodes(t *testing.T) {
 		{a, "lookup nonsense", 2, "", "want an IPv4 or IPv6 address"},
 		{a, "lookup", 2, "", "want one ADDRESS"},
 
+		{empty, "render", 2, "", "give at least one template"},
+		{empty, "render --once -t x", 2, "", "want TEMPLATE=FILE"},
+		{empty, "render --once -t nope=nope", 1, "", "no such file"},
+		{empty, "render --dry-run -t ../../docs/templates/hosts.tmpl=hosts", 0, "127.0.0.1 localhost", ""},
+
 		{a, "version", 0, "mesh-agent ", ""},
 		{a, "version -o json", 0, `"version": `, ""},
 		{a, "version --notices", 0, "Apache License", ""},
@@ -201,25 +206,32 @@ func TestJSONIsTheAPIsOwn(t *testing.T) {
 	}
 }
 
+// waiting runs status with --wait until it says what it waits for. It returns what comes after
+// that, and the exit code.
+func waiting(t *testing.T, out io.Writer, first string, args ...string) (lines *bufio.Reader, code <-chan int) {
+	t.Helper()
+	said, errs := io.Pipe()
+	root := cli.Root(clitest.With(nil, "/nonexistent", "127.0.0.1:1").Cli, &cobra.Command{Use: "run"})
+	root.SetOut(out)
+	root.SetErr(errs)
+	ended := make(chan int, 1)
+	go func() {
+		ended <- command.Execute(root, append([]string{"status", "--wait", "--timeout", "10m"}, args...))
+		errs.Close()
+	}()
+	lines = bufio.NewReader(said)
+	if line, err := lines.ReadString('\n'); err != nil || line != first {
+		t.Errorf("does not say what it waits for: %q %v", line, err)
+	}
+	return lines, ended
+}
+
 // TestWaitEndsWhenTheGoalIsReached also wants each step reported once.
 func TestWaitEndsWhenTheGoalIsReached(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Lost("c3"))
 	var out bytes.Buffer
-	said, errs := io.Pipe()
-	root := cli.Root(clitest.With(nil, "/nonexistent", "127.0.0.1:1").Cli, &cobra.Command{Use: "run"})
-	root.SetOut(&out)
-	root.SetErr(errs)
-	code := make(chan int, 1)
-	go func() {
-		code <- command.Execute(root, []string{"status", "--wait", "--for=fresh", "--timeout", "10m", "--server", a.Server})
-		errs.Close()
-	}()
-	lines := bufio.NewReader(said)
-	line, err := lines.ReadString('\n')
-	if err != nil || line != "Waiting for 1 of 1 cluster to be fresh: c3 (degraded)\n" {
-		t.Errorf("does not say what it waits for: %q %v", line, err)
-	}
+	lines, code := waiting(t, &out, "Waiting for 1 of 1 cluster to be fresh: c3 (degraded)\n", "--for=fresh", "--server", a.Server)
 	a.Mesh.SetClusters(clitest.Well("c3", 3))
 	rest, err := io.ReadAll(lines)
 	if got := <-code; got != exit.OK || err != nil || len(rest) > 0 || !strings.Contains(out.String(), "ready") {
@@ -230,21 +242,8 @@ func TestWaitEndsWhenTheGoalIsReached(t *testing.T) {
 // TestWaitForTheAgent: an agent that comes back is waited for.
 func TestWaitForTheAgent(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "agent.sock")
-	said, errs := io.Pipe()
-	root := cli.Root(clitest.With(nil, "", "").Cli, &cobra.Command{Use: "run"})
-	root.SetOut(io.Discard)
-	root.SetErr(errs)
-	code := make(chan int, 1)
-	go func() {
-		code <- command.Execute(root, []string{"status", "--wait", "--timeout", "10m", "--socket", path})
-		errs.Close()
-	}()
-	lines := bufio.NewReader(said)
-	if line, err := lines.ReadString('\n'); err != nil || line != "Waiting for the agent\n" {
-		t.Errorf("does not say what it waits for: %q %v", line, err)
-	}
+	path := filepath.Join(t.TempDir(), "agent.sock")
+	lines, code := waiting(t, io.Discard, "Waiting for the agent\n", "--socket", path)
 	a := &clitest.Agent{Mesh: new(fakemesh.Mesh)}
 	s, err := api.NewServer(a.Sources(t), slog.New(slog.DiscardHandler))
 	if err != nil {

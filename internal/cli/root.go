@@ -23,10 +23,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/kvstore"
 	"github.com/mesh-agent/mesh-agent/internal/cli/lookup"
 	"github.com/mesh-agent/mesh-agent/internal/cli/policy"
+	"github.com/mesh-agent/mesh-agent/internal/cli/render"
 	"github.com/mesh-agent/mesh-agent/internal/cli/run"
 	"github.com/mesh-agent/mesh-agent/internal/cli/status"
 	"github.com/mesh-agent/mesh-agent/internal/cli/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/internal/cli/users"
+	"github.com/mesh-agent/mesh-agent/internal/cli/xds"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/internal/version"
@@ -77,8 +79,8 @@ func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.ServerTLS.Cert, "server-cert-file", "", "certificate to show to it")
 	flags.StringVar(&c.ServerTLS.Key, "server-key-file", "", "key of that certificate")
 	root.AddCommand(others...)
-	root.AddCommand(status.New(c), get.New(c), describe.New(c), lookup.New(c), explain.New(c), bugreport.New(c), logLevelCommand(c), configcheck.New(c),
-		policy.New(c), kvstore.New(c), identity.New(c), users.New(c), troubleshoot.New(c), newVersionCommand(c.Version))
+	root.AddCommand(status.New(c), get.New(c), describe.New(c), lookup.New(c), render.New(c), explain.New(c), bugreport.New(c), logLevelCommand(c), configcheck.New(c),
+		policy.New(c), kvstore.New(c), identity.New(c), users.New(c), troubleshoot.New(c), xds.New(c), newVersionCommand(c.Version))
 	completeFlags(root)
 	return root
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -101,12 +102,19 @@ func TestImportsGoStrictlyDown(t *testing.T) {
 	}
 }
 
-// Only the simulator and tests run an etcd: the agent's binary stays without.
+// withTestLog is a package of a library that has a log for tests beside its own.
+const withTestLog = "github.com/envoyproxy/go-control-plane/pkg/log"
+
+// Only the simulator and tests run an etcd: the agent's binary stays without. Nothing of ours in it imports
+// package testing.
 func TestTheAgentHasNoEtcdServer(t *testing.T) {
 	t.Parallel()
-	for dep := range list(t, "-deps", "./cmd/mesh-agent") {
-		if strings.HasPrefix(dep, "go.etcd.io/etcd/server") || dep == "internal/etcdserver" || dep == "testing" {
+	for dep, imported := range list(t, "-deps", "./cmd/mesh-agent") {
+		if strings.HasPrefix(dep, "go.etcd.io/etcd/server") || dep == "internal/etcdserver" {
 			t.Errorf("mesh-agent depends on %s", dep)
+		}
+		if dep != withTestLog && slices.Contains(imported, "testing") {
+			t.Errorf("mesh-agent depends on %s, which imports testing", dep)
 		}
 	}
 }

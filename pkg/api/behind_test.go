@@ -133,13 +133,9 @@ func TestASlowReaderOverTCPGetsThere(t *testing.T) {
 	f.nodes.Apply(created(all...))
 	s := newStorm(f, 256)
 	c, err := net.Dial("tcp", f.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
-	if err := c.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.(*net.TCPConn).SetReadBuffer(64<<10))
 	fmt.Fprint(c, "GET /v1/watch?resource=nodes HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	m := &mirror{f: f, resource: "nodes"}
 	m.forget()
@@ -156,9 +152,7 @@ func TestASlowReaderOverTCPGetsThere(t *testing.T) {
 		}
 	}
 	for m.signs == 0 || m.differs(t) != nil { // the rest comes, too
-		if err := m.event(lines); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.event(lines))
 	}
 	if m.resets > 0 {
 		t.Errorf("it was reset %d times", m.resets)

@@ -191,7 +191,7 @@ func toService(_ *Server, _ *view.Snapshot, g *services.Global) Service {
 			Node: b.Node, Ready: b.Ready(), Serving: b.Serving(), Terminating: b.Terminating(),
 			Local:     local,
 			Preferred: local && out.Affinity == "local" || !local && out.Affinity == "remote",
-			Selected:  selection.Selects(part),
+			Selected:  selection.Takes(part, b),
 		})
 	}
 	return out

@@ -59,32 +59,26 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 func newFixtureOf(t testing.TB, ring uint64, options ...Option) *fixture {
 	t.Helper()
 	tables, err := view.NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
-	must := func(err error) {
-		if err != nil {
-			t.Helper()
-			t.Fatal(err)
-		}
-	}
-	must(err)
+	must(t, err)
 	f := &fixture{
 		mesh: new(fakemesh.Mesh), scopes: health.New(), registry: prometheus.NewPedanticRegistry(),
 		nodes: tables.Nodes, services: tables.Services, identities: tables.Identities, ips: tables.IPs, findings: tables.Findings,
 	}
 	f.mesh.Is.Ignored = []clustermesh.Ignored{{File: "/mesh/Bad_Name", Reason: "the file's name is no valid cluster name"}}
 	f.watch, err = findings.NewWatch(f.findings, findings.Sources{Tables: tables.Tables, Remotes: f.mesh, Local: f.mesh, Ignored: f.mesh.Ignored})
-	must(err)
+	must(t, err)
 	t.Cleanup(f.watch.Close)
 	seen, err := view.New(view.Sources{
 		Tables: tables, Remotes: f.mesh, Own: f.mesh, Readiness: f.mesh, Scopes: f.scopes,
 		Ring: ring, Now: func() time.Time { return f.now() },
 	})
-	must(err)
+	must(t, err)
 	f.Server, err = NewServer(Sources{
 		Agent: AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},
 		View:  seen, Directory: f.mesh, Keys: f.mesh, Missing: f.mesh.Missing, Gatherer: f.registry,
 		LogLevel: logLevel(t), Settings: Settings{"cluster-name": "c1"},
 	}, slog.New(slog.DiscardHandler), options...)
-	must(err)
+	must(t, err)
 	t.Cleanup(f.Close)
 	f.configKey = "key" // for golden files
 	f.now = func() time.Time { return epoch }
@@ -101,10 +95,15 @@ func (f *fixture) Close() {
 func logLevel(t testing.TB) *logging.Level {
 	t.Helper()
 	_, level, err := logging.New(io.Discard, "info", "text")
+	must(t, err)
+	return level
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return level
 }
 
 // get asks the handler.

@@ -29,9 +29,7 @@ func eventuallyServed(t *testing.T, address, path string) {
 	t.Helper()
 	for t.Context().Err() == nil {
 		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		c.Close()
@@ -49,9 +47,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	var open []net.Conn
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", f.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
@@ -164,9 +160,7 @@ func TestLargeHeadersAreRefused(t *testing.T) {
 	t.Parallel()
 	f, _, _ := served(t)
 	c, err := net.Dial("tcp", f.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n", strings.Repeat("0", 2*maxHeader))
 	// What the server has not read may make the connection end before its answer is here.

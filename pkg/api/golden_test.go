@@ -30,6 +30,9 @@ func TestGolden(t *testing.T) {
 		"node":            "/v1/nodes/c2/n1",
 		"services":        "/v1/services",
 		"service":         "/v1/services/default/web",
+		"backends":        "/v1/backends/default/web?zone=a&port=http",
+		"no-backends":     "/v1/backends/default/nope",
+		"bad-backends":    "/v1/backends/default/web?sone=a",
 		"exports":         "/v1/serviceexports?namespace=default",
 		"export":          "/v1/serviceexports/c3/db/own",
 		"unknown-export":  "/v1/serviceexports/c3/db/nope",
@@ -79,9 +82,7 @@ func TestGolden(t *testing.T) {
 				body := f.get(target).Body
 				if name == "openapi" {
 					var indented bytes.Buffer
-					if err := json.Indent(&indented, body.Bytes(), "", "  "); err != nil {
-						t.Fatal(err)
-					}
+					must(t, json.Indent(&indented, body.Bytes(), "", "  "))
 					body = &indented
 				}
 				compareGolden(t, name, body.Bytes())
@@ -94,14 +95,10 @@ func compareGolden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("differs from %s (-want +got):\n%s", path, diff)
 	}

@@ -1,9 +1,7 @@
 package api
 
 import (
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 
@@ -22,7 +20,7 @@ func (s *Server) guard(r *http.Request) error {
 		return nil
 	case from.Over:
 		return busy("there are too many connections to this agent")
-	case !s.isOwnName(r.Host):
+	case !s.tls.Serves(r.Host):
 		return problemf(http.StatusMisdirectedRequest,
 			"this agent is not %q: ask it as localhost, by an IP address, or by a name in the certificate of --tls-cert-file", r.Host)
 	}
@@ -32,23 +30,6 @@ func (s *Server) guard(r *http.Request) error {
 		}
 	}
 	return nil
-}
-
-// isOwnName tells whether a request for this host, which may have a port, is meant
-// for this server. An address cannot be rebound, and no browser leaves the host out.
-func (s *Server) isOwnName(host string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	name = strings.TrimSuffix(name, ".")
-	if name == "" || strings.EqualFold(name, "localhost") {
-		return true
-	}
-	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
-		return true
-	}
-	return s.tls != nil && s.tls.Names(name)
 }
 
 const retryAfter = "5" // seconds

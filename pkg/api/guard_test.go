@@ -21,9 +21,7 @@ import (
 func raw(t *testing.T, network, address, path string, header ...string) (int, http.Header, string) {
 	t.Helper()
 	c, err := net.Dial(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nConnection: close\r\n%s\r\n\r\n", path, strings.Join(header, "\r\n"))
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -32,9 +30,7 @@ func raw(t *testing.T, network, address, path string, header ...string) (int, ht
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp.StatusCode, resp.Header, string(body)
 }
 
@@ -113,13 +109,9 @@ func TestDebug(t *testing.T) {
 func TestAPasswordCannotBeTried(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "c2")
-	if err := os.WriteFile(file, []byte("endpoints: ['https://c2:2379']\nusername: remote\npassword: geheim\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("endpoints: ['https://c2:2379']\nusername: remote\npassword: geheim\n"), 0o600))
 	hash, err := clientfile.Fingerprint(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plain := fmt.Sprintf("%x", hash)
 	shown := make(map[string]bool)
 	for range 2 {

@@ -171,9 +171,7 @@ func TestEveryResourceHasAField(t *testing.T) {
 func TestAnOlderAgentsClustersAreAssessed(t *testing.T) {
 	t.Parallel()
 	var older, newer Cluster
-	if err := json.Unmarshal([]byte(`{"name": "c2", "state": "failed", "code": "MESH-1204"}`), &older); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(`{"name": "c2", "state": "failed", "code": "MESH-1204"}`), &older))
 	if older.Trouble == nil || older.Trouble.Kind != "failed" || older.Remedy == "" || older.Freshness.Worst.State == "" {
 		t.Errorf("%+v", older)
 	}

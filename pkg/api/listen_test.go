@@ -32,9 +32,7 @@ func listening(t *testing.T, address, socket string, optional bool) (*fixture, s
 func deadSocket(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.SetUnlinkOnClose(false)
 	l.Close()
 }
@@ -43,9 +41,7 @@ func TestSocketIsMadeWithItsFolder(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "b", "agent.sock")
 	f, _, err := listening(t, "", path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != fs.ModeSocket {
 		t.Errorf("%v %v", info.Mode(), err)
@@ -93,9 +89,7 @@ func TestLiveSocketIsLeftAlone(t *testing.T) {
 func TestFileThatIsNoSocketIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agent.sock")
-	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("precious"), 0o600))
 	if _, _, err := listening(t, "", path, false); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("listens instead of a file: %v", err)
 	}
@@ -107,9 +101,7 @@ func TestFileThatIsNoSocketIsLeftAlone(t *testing.T) {
 func TestSocketThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	path := filepath.Join(file, "agent.sock") // below a file: not even root can
 	if _, _, err := listening(t, "127.0.0.1:0", path, false); err == nil {
 		t.Error("no error")
@@ -127,9 +119,7 @@ func TestCloseLeavesTheNextAgentsSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agent.sock")
 	first, _, err := listening(t, "", path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := os.Remove(path); err != nil { // as an administrator might
 		t.Fatal(err)
 	}
@@ -146,9 +136,7 @@ func TestCloseLeavesTheNextAgentsSocket(t *testing.T) {
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
 	first, _, err := listening(t, "127.0.0.1:0", "", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join(t.TempDir(), "agent.sock")
 	_, _, err = listening(t, first.Address(), path, true)
 	if !errors.Is(err, transport.ErrAddressInUse) || !strings.Contains(err.Error(), first.Address()) {
@@ -176,9 +164,7 @@ func TestWarningForUnknownClients(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{"127.0.0.1:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true} {
 		_, log, err := listening(t, address, "", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := strings.Contains(log, "level=WARN"); got != want {
 			t.Errorf("%s: %s", address, log)
 		}
@@ -189,9 +175,7 @@ func TestServe(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agent.sock")
 	f, _, err := listening(t, "127.0.0.1:0", path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	started, finish := make(chan struct{}), make(chan struct{})
 	f.mux.HandleFunc("GET /slow", func(w http.ResponseWriter, r *http.Request) {
 		close(started)
@@ -247,9 +231,7 @@ func TestServe(t *testing.T) {
 func TestServeDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	f, _, err := listening(t, "127.0.0.1:0", "", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	started := make(chan struct{})
 	f.mux.HandleFunc("GET /stuck", func(_ http.ResponseWriter, r *http.Request) {
 		close(started)
@@ -282,9 +264,7 @@ func TestServeDoesNotWaitForEver(t *testing.T) {
 func TestServeSaysWhyItCannotGoOn(t *testing.T) {
 	t.Parallel()
 	f, _, err := listening(t, "127.0.0.1:0", "", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.Close() // somebody pulls the rug
 	if err := f.Serve(t.Context()); err == nil {
 		t.Error("no error")

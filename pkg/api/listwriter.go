@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"iter"
 	"net/http"
 
 	"github.com/mesh-agent/mesh-agent/internal/safetext"
@@ -23,9 +24,14 @@ type listWriter struct {
 
 const chunkSize = 64 << 10 // gathered before it goes to the connection
 
-func newListWriter(ctx context.Context, w io.Writer, revision uint64, freshness map[string]Freshness) *listWriter {
+func newItemWriter(ctx context.Context, w io.Writer) *listWriter {
 	l := &listWriter{done: ctx.Done(), out: bufio.NewWriterSize(w, chunkSize)}
 	l.enc = safetext.Encoder(&l.buf)
+	return l
+}
+
+func newListWriter(ctx context.Context, w io.Writer, revision uint64, freshness map[string]Freshness) *listWriter {
+	l := newItemWriter(ctx, w)
 	l.write(`{"revision":`, revision)
 	if freshness != nil {
 		l.write(`,"freshness":`, freshness)
@@ -50,9 +56,27 @@ func (l *listWriter) close(next string) {
 	}
 	l.write(end, next)
 	_, _ = l.out.WriteString("}\n")
+	l.flush()
+}
+
+func (l *listWriter) flush() {
 	if l.out.Flush() != nil || l.fail != nil {
 		panic(http.ErrAbortHandler) // so that nobody takes the list for complete
 	}
+}
+
+// writeArray writes items as an array of JSON, which is never held as a whole.
+func writeArray[T any](ctx context.Context, w io.Writer, items iter.Seq[T]) {
+	out := newItemWriter(ctx, w)
+	_, _ = out.out.WriteString("[")
+	for one := range items {
+		if out.err() != nil {
+			break
+		}
+		out.item(one)
+	}
+	_, _ = out.out.WriteString("]\n")
+	out.flush()
 }
 
 // err tells why nobody reads any more. It is cheap enough for every item.

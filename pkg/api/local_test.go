@@ -21,9 +21,7 @@ func served(t *testing.T, options ...Option) (f *fixture, tcp, unix *http.Client
 
 func serve(t *testing.T, f *fixture) (_ *fixture, tcp, unix *http.Client) {
 	t.Helper()
-	if err := f.Listen("127.0.0.1:0", filepath.Join(t.TempDir(), "a.sock"), false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Listen("127.0.0.1:0", filepath.Join(t.TempDir(), "a.sock"), false))
 	ctx, cancel := context.WithCancel(context.Background())
 	done, taken := make(chan error, 1), make(chan error, 1)
 	go func() { done <- f.Serve(ctx) }()
@@ -47,18 +45,12 @@ func serve(t *testing.T, f *fixture) (_ *fixture, tcp, unix *http.Client) {
 func ask(t *testing.T, c *http.Client, method, path, body string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp, string(text)
 }
 
@@ -169,9 +161,7 @@ func TestWhatIsLocalIsDescribed(t *testing.T) {
 			Responses   map[string]any
 		}
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(w.Body.Bytes(), &doc))
 	put := doc.Paths["/v1/log-level"]["put"]
 	if !strings.Contains(put.Description, "unix socket") || put.Responses["403"] == nil || put.Responses["400"] == nil ||
 		put.RequestBody.Content["text/plain"] == nil || put.RequestBody.Content["application/json"] == nil {

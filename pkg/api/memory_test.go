@@ -55,18 +55,14 @@ func (f *fixture) readSlowly(tb testing.TB, h *heap, pieces int64) (bytes int64)
 		return c, c.(*net.TCPConn).SetReadBuffer(buffers)
 	}
 	resp, err := client.Get(server.URL + "/v1/ips")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	defer resp.Body.Close()
 	for {
 		n, err := io.CopyN(io.Discard, resp.Body, pieces)
 		if bytes += n; err == io.EOF {
 			return bytes
 		}
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, err)
 		h.measure()
 	}
 }
@@ -79,9 +75,7 @@ func (f *fixture) walk(tb testing.TB, h *heap, limit int) (items int) {
 	cursor := ""
 	for n := 0; ; n++ {
 		resp, err := server.Client().Get(fmt.Sprint(server.URL, "/v1/ips?limit=", limit, "&cursor=", cursor))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, err)
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		var page struct{ Next string }

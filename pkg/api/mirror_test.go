@@ -64,9 +64,7 @@ func (m *mirror) connect(t *testing.T) {
 		m.forget()
 	}
 	subs, token, err := m.f.subscriptions(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in, out := io.Pipe()
 	ctx, cancel := context.WithCancel(m.f.stopping)
 	c := &connection{pipe: in, cancel: cancel, allow: make(chan int), ended: make(chan struct{})}
@@ -259,9 +257,7 @@ func unmoved(t testing.TB, resource string, object []byte) []byte {
 	var still any
 	switch resource {
 	case "clusters":
-		if err := json.Unmarshal(object, &c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(object, &c))
 		c.LastEvent, c.HeartbeatAgeSeconds, c.Freshness.Worst = nil, nil, Freshness{State: c.Freshness.Worst.State}
 		for _, f := range c.Freshness.All() {
 			if f.AgeSeconds, f.Read, f.Total, f.Lag = nil, 0, 0, nil; f.State == "synced" {
@@ -273,17 +269,13 @@ func unmoved(t testing.TB, resource string, object []byte) []byte {
 		}
 		still = c
 	case "health":
-		if err := json.Unmarshal(object, &h); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(object, &h))
 		h.LastSuccess = nil
 		still = h
 	default:
 		return object
 	}
 	var text bytes.Buffer
-	if err := safetext.Encoder(&text).Encode(still); err != nil {
-		t.Fatal(err)
-	}
+	must(t, safetext.Encoder(&text).Encode(still))
 	return bytes.TrimSpace(text.Bytes())
 }

@@ -163,6 +163,11 @@ func (res *resource[D, J]) passes(s *Server, v *view.Snapshot, q *query, d D) bo
 	return res.match == nil || res.match(s, v, q, d)
 }
 
+// chosen tells whether an object passes all filters.
+func (res *resource[D, J]) chosen(s *Server, v *view.Snapshot, q *query, d D) bool {
+	return res.fixed(q, d) && res.passes(s, v, q, d)
+}
+
 func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Request) error {
 	q, err := parseQuery(string(res.name), res.filters, r.URL.RawQuery)
 	if err != nil {
@@ -187,7 +192,7 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 		if out.err() != nil {
 			break
 		}
-		if !res.fixed(&q, d) || !res.passes(s, v, &q, d) {
+		if !res.chosen(s, v, &q, d) {
 			continue
 		}
 		if q.limit > 0 && n == q.limit {

@@ -45,23 +45,12 @@ func (s *Server) allRoutes() []route {
 	if s.profiles {
 		all = append(all, profileRoutes()...)
 	}
-	all = append(all, s.configKeyRoute())
+	all = append(all, s.backendsRoute(), s.xdsClientsRoute(), s.configKeyRoute())
+	all = append(all, s.discoveryRoutes()...)
 	all = append(all, s.debugRoutes()...)
 	all = append(all, s.whyRoutes()...)
 	for _, res := range s.resources {
 		all = append(all, res.routes(s)...)
 	}
 	return all
-}
-
-type described interface {
-	watchable
-	routes(s *Server) []route
-}
-
-func allResources() []described {
-	return []described{
-		clusterResource(), nodeResource(), serviceResource(), exportResource(), identityResource(), ipResource(),
-		conflictResource(), eventResource(), healthResource(),
-	}
 }

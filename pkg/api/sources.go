@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -44,6 +45,8 @@ type Sources struct {
 	LogLevel Level    // that of the agent's log
 	Settings Settings // those in force, without secrets
 
+	Asker       backends.Asker                       // for whom backends are chosen when a request does not say it
+	Zone        string                               // of DNS, in which services have names
 	Directory   clustermesh.MeshDirectory            // nil: no mesh directory is read
 	Keys        Keys                                 // nil: nothing is known of single keys
 	Leads       func() bool                          // nil: there is nothing to lead
@@ -51,6 +54,8 @@ type Sources struct {
 	Written     func() []syncstore.Written           // nil: as without a Writer
 	Stopped     func() (why codes.Code, text string) // why nothing is written for want of space, empty when it is; nil: it always is
 	Missing     func() map[string]string             // by cluster, what is not synced of those without which it became ready; nil: nothing
+	Serving     func() []Serving                     // servers of other protocols that read the view; nil: there are none
+	XDSClients  func() []XDSClient                   // who follows xDS; nil, or its answer is: nobody can
 	Described   Described                            // nil: nobody describes the own cluster
 	DescribedBy string                               // who does, in a person's words
 }
@@ -74,6 +79,14 @@ type Described interface {
 	// State says how well it is known, Counts how many objects it has of each kind.
 	State() local.State
 	Counts() map[string]int
+}
+
+// Serving is a server of another protocol that answers from the view.
+type Serving struct {
+	Protocol string `json:"protocol" doc:"Such as DNS."`
+	Address  string `json:"address" doc:"Where it listens."`
+	Requests uint64 `json:"requests" doc:"How many it has answered since the start."`
+	Refused  uint64 `json:"refused" doc:"How many requests and connections it has not taken because there were too many at once."`
 }
 
 // Description is what a source says of the own cluster.

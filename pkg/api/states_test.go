@@ -22,13 +22,9 @@ import (
 func readSlow(t *testing.T, address string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	if err := c.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.(*net.TCPConn).SetReadBuffer(4<<10))
 	fmt.Fprint(c, "GET /v1/watch?resource=ips HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReaderSize(c, 16), nil) //nolint:bodyclose // it ends with the connection
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -55,9 +51,7 @@ func TestSlowReadersOfOnePeerLeaveRoom(t *testing.T) {
 	}
 	// Others have their turn: in all there are more than one peer may have.
 	leave, err := f.states.OfPeer(t.Context(), netip.MustParseAddr("10.0.0.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	leave()
 	// So has whoever needs no state, or comes over the unix socket.
 	resp, err := unix.Get("http://localhost/v1/watch?resource=nodes")
@@ -66,9 +60,7 @@ func TestSlowReadersOfOnePeerLeaveRoom(t *testing.T) {
 	}
 	resp.Body.Close()
 	c, err := net.Dial("tcp", f.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	fmt.Fprintf(c, "GET /v1/watch?since=%s HTTP/1.1\r\nHost: localhost\r\n\r\n", f.View.Token(f.View.Position()))
 	if resp, err = http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != http.StatusOK { //nolint:bodyclose // it ends with the connection

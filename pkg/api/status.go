@@ -77,6 +77,9 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 			answer.State = StateDegraded
 		}
 	}
+	if s.Serving != nil {
+		answer.Serving = s.Serving()
+	}
 	if answer.Description = s.description(); answer.Description != nil && answer.Description.Error != "" {
 		answer.State = StateDegraded
 	}

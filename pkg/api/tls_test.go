@@ -26,9 +26,7 @@ type authority struct {
 func newAuthority(t *testing.T, dir string) authority {
 	t.Helper()
 	ca, err := pki.NewCA("mesh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return authority{ca, dir}
 }
 
@@ -36,17 +34,11 @@ func newAuthority(t *testing.T, dir string) authority {
 func (a authority) serves(t *testing.T, hosts ...string) transport.TLSFiles {
 	t.Helper()
 	pair, err := a.Server(hosts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cert, key, err := pair.Write(a.dir, "server")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ca, err := a.Write(a.dir, "ca")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return transport.TLSFiles{Cert: cert, Key: key, ClientCA: ca}
 }
 
@@ -56,13 +48,9 @@ func (a authority) client(t *testing.T, signer *pki.CA) *http.Client {
 	config := &tls.Config{RootCAs: a.Pool(), MinVersion: tls.VersionTLS12}
 	if signer != nil {
 		pair, err := signer.Client("prometheus")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cert, err := pair.TLS()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		config.Certificates = []tls.Certificate{cert}
 	}
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true, ForceAttemptHTTP2: true}}
@@ -151,9 +139,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		}
 	}
 	want("the first", before, true)
-	if err := os.WriteFile(filepath.Join(dir, "server.key"), []byte("half of"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "server.key"), []byte("half of"), 0o600))
 	want("the first, while its key is replaced", before, true)
 	want("again", before, true)
 	after.serves(t, "127.0.0.1", "new.example")
@@ -188,16 +174,12 @@ func TestAWatchEndsWithTheServerOverTLS(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t, t.TempDir())
 	f := newFixture(t, WithTLS(ours.serves(t, "127.0.0.1")))
-	if err := f.Listen("127.0.0.1:0", "", false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Listen("127.0.0.1:0", "", false))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Serve(ctx) }()
 	resp, err := ours.client(t, ours.CA).Get("https://" + f.Address() + "/v1/watch")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	cancel()
 	if err := waittest.Receive(t, "the end", done); err != nil {

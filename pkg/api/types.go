@@ -60,6 +60,7 @@ type Status struct {
 	Ignored     []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that are no cluster's, and why."`
 	KVStore     *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent only observes."`
 	OwnCluster  *Cluster              `json:"ownCluster" doc:"The own cluster as its kvstore shows it, in the form of the others and with every capability; null where nothing of it is read."`
+	Serving     []Serving             `json:"serving,omitempty" doc:"The servers of other protocols that are on, such as DNS; absent without one."`
 	Description *Description          `json:"description,omitempty" doc:"What manifests or the Kubernetes API say of the own cluster; absent without such a source."`
 }
 

@@ -86,16 +86,12 @@ func serving(t *testing.T, f *fixture) string {
 func openWatch(t testing.TB, base, query, token string) *watcher {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/v1/watch?"+query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if token != "" {
 		req.Header.Set("Last-Event-ID", token)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { resp.Body.Close() })
 	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		t.Fatalf("%s, %s", resp.Status, kind)
@@ -271,9 +267,7 @@ func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
 	signs := 0
 	for signs < 3 {
 		line, err := w.lines.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if id, is := strings.CutPrefix(strings.TrimSpace(line), "id: "); is {
 			_, number, _ := strings.Cut(id, "-")
 			position, err := strconv.ParseUint(number, 10, 64)

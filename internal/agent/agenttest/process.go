@@ -122,6 +122,9 @@ func StartMode(t *testing.T, m config.Mode, env []string, args ...string) *Proce
 	return a
 }
 
+// PID is the number of the process.
+func (a *Process) PID() int { return a.cmd.Process.Pid }
+
 // Stop ends the agent as Kubernetes does, and returns its exit code.
 func (a *Process) Stop() (code int) {
 	a.T.Helper()

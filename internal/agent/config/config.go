@@ -57,6 +57,7 @@ type Config struct {
 	Allocation             AllocationConfig  `mapstructure:",squash"`
 	Mirror                 MirrorConfig      `mapstructure:",squash"`
 	Claims                 ClaimsConfig      `mapstructure:",squash"`
+	Serving                ServingConfig     `mapstructure:",squash"`
 	Listen                 string            `mapstructure:"listen" help:"address of the HTTP API, health and metrics"`
 	Listening              ListenConfig      `mapstructure:",squash"`
 	Socket                 string            `mapstructure:"socket" help:"unix socket of the same"`
@@ -90,6 +91,7 @@ func Default() Config {
 			Writes: mirrored.Rate.Writes, Bytes: quantity(mirrored.Rate.Bytes), Quota: quantity(mirrored.Room.Quota), StopAt: mirrored.Room.StopAt,
 		},
 		Claims:    ClaimsConfig{ClaimPolicy: string(claims.Report)},
+		Serving:   defaultServing(),
 		Listen:    api.DefaultListen,
 		Listening: ListenConfig{Limits: DefaultListenLimits()},
 		Socket:    api.DefaultSocket,
@@ -203,6 +205,7 @@ func (c Config) Validate() error {
 	if _, err := c.NodeAddress(); c.NodeIP != "" {
 		note("node-ip", err)
 	}
+	c.Serving.validate(note, c.Listening)
 	c.Listening.validate(note, c.Listen)
 	note("log-level", logging.CheckLevel(c.LogLevel))
 	note("log-format", logging.CheckFormat(c.LogFormat))

@@ -16,7 +16,7 @@ import (
 // ListenConfig is who may ask over TCP, and how.
 type ListenConfig struct {
 	Insecure    bool   `mapstructure:"listen-insecure" help:"listen in plain text also where other machines reach the address: all of them can read everything"`
-	TLSCert     string `mapstructure:"tls-cert-file" help:"certificate of the HTTP API, which then speaks TLS on TCP; read again when it changes"`
+	TLSCert     string `mapstructure:"tls-cert-file" help:"certificate of the HTTP API, and of xDS, which then speak TLS on TCP; read again when it changes"`
 	TLSKey      string `mapstructure:"tls-key-file" help:"key of that certificate"`
 	TLSClientCA string `mapstructure:"tls-client-ca-file" help:"authorities of those who may ask over TCP: they need a certificate of one of them"`
 

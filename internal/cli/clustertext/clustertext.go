@@ -83,19 +83,10 @@ func WritePage(p *printer.Page, c *api.Cluster, now time.Time) {
 
 func capabilities(c api.Capabilities) []string {
 	var parts []string
-	flag := func(name string, on *bool) {
-		if on != nil {
-			parts = append(parts, name+"="+strconv.FormatBool(*on))
+	for name, value := range c.All() {
+		if value != "" {
+			parts = append(parts, fmt.Sprintf("%s=%v", name, value))
 		}
-	}
-	flag("syncedCanaries", c.SyncedCanaries)
-	flag("cached", c.Cached)
-	if c.MaxConnectedClusters != nil {
-		parts = append(parts, fmt.Sprintf("maxConnectedClusters=%d", *c.MaxConnectedClusters))
-	}
-	flag("serviceExportsEnabled", c.ServiceExportsEnabled)
-	if c.EndpointSlicesExportMode != nil && *c.EndpointSlicesExportMode != "" {
-		parts = append(parts, "endpointSlicesExportMode="+*c.EndpointSlicesExportMode)
 	}
 	return parts
 }

@@ -28,6 +28,7 @@ type description interface {
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
 	var query client.Query
+	var of connections
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
 		Use:   "describe RESOURCE NAME",
@@ -35,11 +36,14 @@ func New(c *command.Env) *cobra.Command {
 		Long: "Show one object with everything that led to it: where it comes from, how fresh that is, what belongs to it and\n" +
 			"what disagrees with it. The parts are asked for one after the other, so they may be some milliseconds apart.\n\n" +
 			"RESOURCE, in the singular or the plural, and the form of NAME:\n" + resource.Help(),
-		Example:           "  mesh-agent describe service default/web\n  mesh-agent describe ip 10.0.1.5 -o yaml",
+		Example:           "  mesh-agent describe service default/web\n  mesh-agent describe service default/web --from eu-west-1a --port http\n  mesh-agent describe ip 10.0.1.5 -o yaml",
 		Args:              command.Arguments(2, 2, "RESOURCE NAME"),
 		ValidArgsFunction: resource.CompleteObject(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, err := findSubject(args[0])
+			subject, err := findSubject(args[0])
+			if err == nil {
+				err = of.check(subject)
+			}
 			if err != nil {
 				return err
 			}
@@ -48,11 +52,13 @@ func New(c *command.Env) *cobra.Command {
 				return err
 			}
 			defer r.Client.Close()
-			return of.describe(cmd.Context(), r)
+			return subject.describe(cmd.Context(), r, of)
 		},
 	}
 	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "the cluster of a node or an export that is given without it")
 	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "the namespace of a service or an export that is given without it")
+	cmd.Flags().StringVar(&of.zone, "from", "", "service: also where connections of a client in this zone go")
+	cmd.Flags().StringVar(&of.port, "port", "", "service: also where connections to this port go, by its name or number")
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
 	return cmd
 }
@@ -61,7 +67,7 @@ func New(c *command.Env) *cobra.Command {
 type subject interface {
 	Is(name string) bool
 	// describe shows one object, which has a name in the request, with what led to it.
-	describe(ctx context.Context, r resource.Request) error
+	describe(ctx context.Context, r resource.Request, of connections) error
 }
 
 type subjectOf[T any] struct {
@@ -102,7 +108,7 @@ func subjectAmong(all []subject, kind resource.Resource, name string) subject {
 // plain is the subject of a kind that has none of its own: all fields of the object.
 type plain struct{ resource.Resource }
 
-func (s plain) describe(ctx context.Context, r resource.Request) error {
+func (s plain) describe(ctx context.Context, r resource.Request, _ connections) error {
 	if !r.Format.Structured() {
 		r.Format = printer.NewFormat(printer.YAML)
 	}
@@ -111,7 +117,7 @@ func (s plain) describe(ctx context.Context, r resource.Request) error {
 
 func (s subjectOf[T]) Is(name string) bool { return s.kind.Is(name) }
 
-func (s subjectOf[T]) describe(ctx context.Context, r resource.Request) error {
+func (s subjectOf[T]) describe(ctx context.Context, r resource.Request, of connections) error {
 	v, err := s.kind.Fetch(ctx, r)
 	if resource.IsNotFound(err) {
 		return s.describeNothing(ctx, r, err)
@@ -119,7 +125,7 @@ func (s subjectOf[T]) describe(ctx context.Context, r resource.Request) error {
 	if err != nil {
 		return err
 	}
-	g := &gatherer{cl: r.Client}
+	g := &gatherer{cl: r.Client, connections: of}
 	d := s.describeOne(ctx, g, v)
 	if g.err != nil {
 		return g.err
@@ -157,8 +163,9 @@ func (n *nothing) page(p *printer.Page, now time.Time) { explain.WriteWhy(p, n.W
 // gatherer asks for the parts of a description one after the other. After an error it
 // asks for no more.
 type gatherer struct {
-	cl  *client.Client
-	err error
+	cl          *client.Client
+	connections connections
+	err         error
 }
 
 func (g *gatherer) why(ctx context.Context, plural string, parts ...string) *reasons.Explanation {

@@ -18,10 +18,16 @@ type serviceDescription struct {
 	Service   *api.Service         `json:"service"`
 	Why       *reasons.Explanation `json:"why"` // with what each cluster of the mesh has of it
 	Conflicts []api.Conflict       `json:"conflicts"`
+	// Connections are where those of a client go; null when it was not asked for.
+	Connections *api.ServiceBackends `json:"connections,omitempty"`
 }
 
 func describeService(ctx context.Context, g *gatherer, s *api.Service) description {
-	return &serviceDescription{Service: s, Why: g.why(ctx, "services", s.Namespace, s.Name), Conflicts: g.conflicts(ctx, s.Namespace+"/"+s.Name)}
+	d := &serviceDescription{Service: s, Why: g.why(ctx, "services", s.Namespace, s.Name), Conflicts: g.conflicts(ctx, s.Namespace+"/"+s.Name)}
+	if of := g.connections; of.asked() && g.err == nil {
+		d.Connections, g.err = g.cl.Backends(ctx, s.Namespace, s.Name, of.port, of.zone)
+	}
+	return d
 }
 
 func (d *serviceDescription) page(p *printer.Page, now time.Time) {
@@ -38,6 +44,9 @@ func (d *serviceDescription) page(p *printer.Page, now time.Time) {
 		p.Section("Backends (%d)", len(s.Backends))
 		printer.Rows(p, backendTable(s.Affinity), s.Backends)
 		p.End()
+	}
+	if d.Connections != nil {
+		pageConnections(p, d.Connections)
 	}
 	pageConflicts(p, d.Conflicts)
 }

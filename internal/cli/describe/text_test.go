@@ -69,10 +69,22 @@ func descriptions() map[string]description {
 		Kind: "service-affinity", Code: "MESH-2152", Subject: "default/web", Rule: "the oldest export counts", Clusters: []string{"c2", "c3"}, Since: samples.Now.Add(-time.Hour),
 		Message: "default/web: the session affinity of its exports is ClientIP for 10800 s in c2, None in c3",
 	}
+	chosen := func(cluster, ip, zone string) api.ChosenBackend {
+		return api.ChosenBackend{Cluster: cluster, IP: ip, Zone: zone, Ports: port}
+	}
+	connected := &api.ServiceBackends{
+		Namespace: "default", Name: "web", Zone: "eu-1a", Port: "http", Affinity: "local", Unconfirmed: []string{"c3"},
+		Groups: []api.BackendGroup{
+			{Use: "full", Side: "local", Near: "zone", Backends: []api.ChosenBackend{chosen("c1", "10.1.1.10", "eu-1a")}, Draining: []api.ChosenBackend{chosen("c1", "10.1.1.11", "eu-1a")}},
+			{Use: "full", Side: "remote", Near: "anywhere", Backends: []api.ChosenBackend{chosen("c2", "10.2.1.10", "eu-1b")}},
+			{Use: "demoted", Side: "remote", Near: "anywhere", Backends: []api.ChosenBackend{chosen("c3", "10.3.1.10", "")}},
+		},
+	}
 	return map[string]description{
 		"cluster":     &clusterDescription{&c3, nil, []api.Health{{Name: "remote-cluster.c3", Cluster: "c3", State: "degraded", Message: "not connected", LastFailure: samples.Before(time.Second), ConsecutiveFailures: 3}}, []api.Conflict{conflict}, events},
 		"node":        &nodeDescription{node, &c2, []ownAddress{{node.Addresses[0], &nodeEntry}, {node.Addresses[1], nil}, {node.Addresses[2], &foreign}}, &addressCount{37, true}, nil},
-		"service":     &serviceDescription{service, x, []api.Conflict{conflict}},
+		"service":     &serviceDescription{service, x, []api.Conflict{conflict}, nil},
+		"connections": &serviceDescription{service, nil, nil, connected},
 		"export":      &exportDescription{&export, []api.ServiceExport{export, rival}, &exporter, []api.Conflict{differ}},
 		"identity":    &identityDescription{identity, []api.Identity{{ID: 131072, Cluster: "c9"}}, &c2, addressCount{1, false}, []api.IP{entry}, nil},
 		"ip":          &ipDescription{&entry, lookup, []api.Conflict{conflict}},

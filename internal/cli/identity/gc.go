@@ -80,7 +80,7 @@ func identityGCCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer i.client.Close()
+			defer i.close()
 			done, err := i.collect(cmd.Context(), s, cmd.ErrOrStderr())
 			if done != nil {
 				if err := c.Answer(cmd, format, done, done.page); err != nil {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,8 @@ type identities struct {
 	client  *etcd.Session
 	cluster identity.Cluster
 	place   identity.Place
-	cached  bool // it is a mirror's copy
+	cached  bool   // it is a mirror's copy
+	close   func() // ends the session
 }
 
 // reading is what a command runs that looks at identities, of any cluster.
@@ -56,7 +58,7 @@ func reading(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args [
 		if err != nil {
 			return err
 		}
-		defer i.client.Close()
+		defer i.close()
 		return f(cmd, args, i)
 	}
 }
@@ -71,7 +73,8 @@ func writing(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args [
 	}
 }
 
-// open connects to a kvstore and finds out whose it is. The caller closes the client.
+// open connects to a kvstore and finds out whose it is. Until the caller closes it, the locks that a
+// command takes are kept, however long it works.
 func open(ctx context.Context, t *target.Target, k *target.Choice) (*identities, error) {
 	own, err := ownCluster(t, k)
 	if err != nil {
@@ -81,15 +84,27 @@ func open(ctx context.Context, t *target.Target, k *target.Choice) (*identities,
 	if err != nil {
 		return nil, err
 	}
-	i := &identities{Target: t, client: client, cluster: own, place: identity.OwnPlace()}
+	i := &identities{Target: t, client: client, cluster: own, place: identity.OwnPlace(), close: keepLeases(ctx, client)}
 	if k.Cluster != "" {
 		err = i.remote(ctx, k.Cluster)
 	}
 	if err != nil {
-		client.Close()
+		i.close()
 		return nil, err
 	}
 	return i, nil
+}
+
+// keepLeases keeps the leases of a session alive, until what it returns closes the session.
+func keepLeases(ctx context.Context, client *etcd.Session) (closeAll func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // an interrupted command gives its locks back first
+	var keeping sync.WaitGroup
+	keeping.Go(func() { _ = client.Keep(ctx) }) // it ends with its context
+	return func() {
+		cancel()
+		keeping.Wait()
+		client.Close()
+	}
 }
 
 func ownCluster(t *target.Target, k *target.Choice) (identity.Cluster, error) {

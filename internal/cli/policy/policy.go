@@ -3,6 +3,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -64,10 +65,7 @@ func writeNew(file string, text []byte, out io.Writer) error {
 		return err
 	}
 	_, err = f.Write(text)
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	return err
+	return errors.Join(err, f.Close())
 }
 
 // seen is what an agent knows of the claims of the clusters.

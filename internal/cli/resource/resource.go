@@ -196,18 +196,12 @@ func Names() []string {
 // Collect reads a list, or as many items of it as the query limits it to; cut tells
 // whether there are more. The result is never nil without an error.
 func Collect[T any](ctx context.Context, cl *client.Client, resource string, q client.Query) (items []T, cut bool, err error) {
-	l, err := client.List[T](ctx, cl, resource, q)
+	items = []T{}
+	next, err := each(ctx, cl, resource, q, func(v T) { items = append(items, v) })
 	if err != nil {
 		return nil, false, err
 	}
-	items = []T{}
-	for v, err := range l.All(ctx) {
-		if err != nil {
-			return nil, false, err
-		}
-		items = append(items, v)
-	}
-	return items, l.Next() != "", nil
+	return items, next != "", nil
 }
 
 // IsNotFound tells whether the agent has no such object.
@@ -218,15 +212,21 @@ func IsNotFound(err error) bool {
 
 // Each asks for all objects of a resource.
 func Each[T any](ctx context.Context, cl *client.Client, resource string, take func(T)) error {
-	list, err := client.List[T](ctx, cl, resource, client.Query{})
+	_, err := each(ctx, cl, resource, client.Query{}, take)
+	return err
+}
+
+// each asks for some objects, and returns the cursor of those that follow.
+func each[T any](ctx context.Context, cl *client.Client, resource string, q client.Query, take func(T)) (next string, err error) {
+	l, err := client.List[T](ctx, cl, resource, q)
 	if err != nil {
-		return err
+		return "", err
 	}
-	for one, err := range list.All(ctx) {
+	for v, err := range l.All(ctx) {
 		if err != nil {
-			return err
+			return "", err
 		}
-		take(one)
+		take(v)
 	}
-	return nil
+	return l.Next(), nil
 }

@@ -88,6 +88,9 @@ func (v *View) writeSummary(p *printer.Page) {
 	if v.KVStore != nil {
 		v.writeKVStore(p)
 	}
+	for _, s := range v.Serving {
+		p.Text("%s on %s: %s, %d refused", s.Protocol, s.Address, printer.Count(int(s.Requests), "request"), s.Refused) //nolint:gosec // no process lives that long
+	}
 }
 
 // writeCounts says how many of everything there are: what an agent shows, what a

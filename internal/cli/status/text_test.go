@@ -222,10 +222,13 @@ func TestStatusTextOfTheModes(t *testing.T) {
 		Source: "/etc/mesh/manifests", Listed: true, AsOf: samples.Before(time.Minute), Error: "the directory of manifests does not exist: /etc/mesh/manifests",
 		Refused: []string{"/etc/mesh/manifests/a.yaml, document 2: it is not valid YAML", "/etc/mesh/manifests/b.yaml: permission denied", "c", "d"},
 	}
+	serves := samples.StatusOf([]api.Cluster{samples.GoodCluster("accra", 2)})
+	serves.Serving = []api.Serving{{Protocol: "DNS", Address: "127.0.0.1:5353", Requests: 12345, Refused: 2}}
 	for name, test := range map[string]struct {
 		status *api.Status
 		style  printer.Style
 	}{
+		"status-serves":          {status: serves},
 		"status-operates":        {status: operates},
 		"status-operates-badly":  {status: refused},
 		"status-mirrors":         {status: mirrors},

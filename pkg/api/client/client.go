@@ -134,6 +134,22 @@ func (c *Client) Lookup(ctx context.Context, address string) (*api.Lookup, error
 	return Get[api.Lookup](ctx, c, "v1", "lookup", address)
 }
 
+// Backends asks where connections to a port of a service go, for a client in a zone. An empty port
+// means all of them; an empty zone means that of the agent.
+func (c *Client) Backends(ctx context.Context, namespace, name, port, zone string) (*api.ServiceBackends, error) {
+	q := url.Values{}
+	for key, value := range map[string]string{"port": port, "zone": zone} {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	body, err := c.send(ctx, request{path: []string{"v1", "backends", namespace, name}, query: q})
+	if err != nil {
+		return nil, err
+	}
+	return decode[api.ServiceBackends](ctx, body)
+}
+
 // ConfigKey asks for the key of the clusters' configHash. The agent gives it over its socket only.
 func (c *Client) ConfigKey(ctx context.Context) (*api.ConfigKey, error) {
 	return Get[api.ConfigKey](ctx, c, "v1", "config-key")

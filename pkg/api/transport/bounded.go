@@ -20,13 +20,19 @@ type boundedListener struct {
 	spare       *semaphore.Weighted
 }
 
+// Bounded returns a listener whose connections are counted by a gate. What comes beyond its limit is
+// closed at once.
+func Bounded(l net.Listener, connections *Gate) net.Listener {
+	return &boundedListener{l, connections, semaphore.NewWeighted(0)}
+}
+
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		peer := addressOf(conn)
+		peer := PeerOf(conn.RemoteAddr())
 		if leave, ok := l.connections.Enter(peer); ok {
 			return &boundedConn{Conn: conn, peer: peer, leave: leave}, nil
 		}
@@ -37,9 +43,9 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// addressOf is the peer at the other end; the zero address when it has none.
-func addressOf(conn net.Conn) netip.Addr {
-	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
+// PeerOf is what is counted as one peer, of an address of a connection; the zero address when it has none.
+func PeerOf(a net.Addr) netip.Addr {
+	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
 		return netip.Addr{}
 	}

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ type Options struct {
 	SocketOptional  bool   // go on without a socket that cannot be created
 	TLS             *TLS   // nil: TCP is plain
 	Connections     *Gate  // those over TCP
+	Flag            string // that gives both, for errors; empty: --listen and --socket
 	Log             *slog.Logger
 }
 
@@ -65,7 +67,7 @@ func Listen(o Options) (*Listeners, error) {
 		l.All, l.Address = append(l.All, tcp), tcp.Addr().String()
 	}
 	if o.Socket != "" {
-		unix, err := listenUnix(o.Socket)
+		unix, err := listenUnix(o.Socket, cmp.Or(o.Flag, "--socket"))
 		switch {
 		case err == nil:
 			l.All, l.Socket = append(l.All, unix), o.Socket
@@ -98,7 +100,7 @@ func (o Options) listenTCP() (net.Listener, error) {
 	l, err := net.Listen("tcp", o.Address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%w: stop it, or choose another address with --listen", ErrAddressInUse)
+		return nil, fmt.Errorf("%w: stop it, or choose another address with %s", ErrAddressInUse, cmp.Or(o.Flag, "--listen"))
 	case err != nil:
 		return nil, cause(err)
 	}
@@ -135,11 +137,11 @@ type unixListener struct {
 
 func (u *unixListener) Close() error { return u.close() }
 
-func listenUnix(path string) (net.Listener, error) {
+func listenUnix(path, flag string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	if err := removeDead(path); err != nil {
+	if err := removeDead(path, flag); err != nil {
 		return nil, err
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -168,7 +170,7 @@ func listenUnix(path string) (net.Listener, error) {
 	})}, nil
 }
 
-func removeDead(path string) error {
+func removeDead(path, flag string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -176,7 +178,7 @@ func removeDead(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return errors.New("the file there is not a socket: remove it, or choose another path with --socket")
+		return fmt.Errorf("the file there is not a socket: remove it, or choose another path with %s", flag)
 	}
 	conn, err := net.DialTimeout("unix", path, probeTimeout)
 	switch {

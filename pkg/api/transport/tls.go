@@ -5,7 +5,10 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
+	"strings"
 	"sync"
 )
 
@@ -19,8 +22,9 @@ type TLSFiles struct {
 
 // TLS is what the files held when all of them could be used last. It is safe for concurrent use.
 type TLS struct {
-	files TLSFiles
-	log   *slog.Logger
+	files     TLSFiles
+	protocols []string
+	log       *slog.Logger
 
 	mu     sync.Mutex
 	texts  [3]string   // what config was made of
@@ -28,8 +32,14 @@ type TLS struct {
 	config *tls.Config // for a connection; not changed once it is there
 }
 
-// NewTLS returns what reads the files when it listens.
-func NewTLS(files TLSFiles, log *slog.Logger) *TLS { return &TLS{files: files, log: log} }
+// NewTLS returns what reads the files when it listens. The protocols are those that are offered to
+// clients, HTTP/1.1 when none is given.
+func NewTLS(files TLSFiles, log *slog.Logger, protocols ...string) *TLS {
+	if len(protocols) == 0 {
+		protocols = []string{"http/1.1"}
+	}
+	return &TLS{files: files, protocols: protocols, log: log}
+}
 
 func (t *TLS) listenConfig() (*tls.Config, error) {
 	t.mu.Lock()
@@ -80,7 +90,7 @@ func (t *TLS) load() error {
 		return t.unusable(err)
 	}
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"},
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: t.protocols,
 		// A session that is resumed would not be checked against other authorities.
 		SessionTicketsDisabled: true,
 	}
@@ -98,8 +108,26 @@ func (t *TLS) unusable(err error) error {
 	return fmt.Errorf("the certificate %s with the key %s: %w", t.files.Cert, t.files.Key, err)
 }
 
-// Names tells whether the certificate has this name.
-func (t *TLS) Names(name string) bool {
+// Serves tells whether a request for this host, which may have a port, is meant for this
+// server. An address cannot be rebound, and no browser leaves the host out. A nil TLS has
+// no name of its own.
+func (t *TLS) Serves(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(name, ".")
+	if name == "" || strings.EqualFold(name, "localhost") {
+		return true
+	}
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return true
+	}
+	return t != nil && t.names(name)
+}
+
+// names tells whether the certificate has this name.
+func (t *TLS) names(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.config == nil {

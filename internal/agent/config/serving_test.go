@@ -1,0 +1,30 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWhereXDSMayListen: as the API, it is not opened to others in plain text by accident.
+func TestWhereXDSMayListen(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--xds=127.0.0.1:9980":                           "",
+		"--xds=unix:/run/x.sock":                         "",
+		"--xds=0.0.0.0:9980 --listen-insecure":           "",
+		"--xds=:9980 --tls-cert-file=c --tls-key-file=k": "",
+		"--xds=0.0.0.0:9980":                             "may be reached by other machines",
+		"--xds=unix:":                                    "the path of a socket",
+		"--xds=9980":                                     "no address with a port",
+		"--xds-max-names=0":                              "--xds-max-names",
+		"--xds-max-streams=0":                            "--xds-max-streams",
+	} {
+		_, err := loadSettings(t, nil, strings.Fields(args)...)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", args, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, not %q", args, err, want)
+		}
+	}
+}

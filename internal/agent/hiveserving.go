@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"log/slog"
+
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/dnsserver"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
+)
+
+// dnsCell answers DNS questions, when a flag says where.
+func dnsCell() cell.Cell {
+	return cell.Module(
+		"dns", "Answers DNS questions about the services of all clusters",
+		cell.Invoke(serveDNS),
+	)
+}
+
+// servers are those of other protocols than that of the API, for its status. They are added before
+// the agent starts, and do not change afterwards.
+type servers struct {
+	all []func() api.Serving
+	xds func() []api.XDSClient // nil: xDS is off
+}
+
+func (s *servers) add(one func() api.Serving) { s.all = append(s.all, one) }
+
+func (s *servers) serving() []api.Serving {
+	var all []api.Serving
+	for _, one := range s.all {
+		all = append(all, one())
+	}
+	return all
+}
+
+// xdsClients are those of the xDS server; nil when that is off.
+func (s *servers) xdsClients() []api.XDSClient {
+	if s.xds == nil {
+		return nil
+	}
+	return s.xds()
+}
+
+func serveDNS(c config.Config, v *view.View, all *servers, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, log *slog.Logger) error {
+	d := c.Serving.DNS
+	if d.Address == "" {
+		return nil
+	}
+	clients, err := d.ClientNetworks()
+	if err != nil {
+		return err
+	}
+	metrics := dnsserver.NewMetrics()
+	s, err := dnsserver.New(dnsserver.Params{
+		View: v, Cluster: c.ClusterName, Asker: c.Asker(), Zones: d.ZoneNames(), MeshZone: d.MeshZone, TTL: &d.TTL, Answers: int(d.Answers),
+		Clients: clients, Queries: int(d.Queries), Metrics: metrics, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error { return s.Listen(d.Address) }})
+	saying(jobs, "serve", "answering on "+d.Address, s.Run)
+	all.add(func() api.Serving {
+		answered, refused := metrics.Totals()
+		return api.Serving{Protocol: "DNS", Address: s.Address(), Requests: answered, Refused: refused}
+	})
+	return reg.Register(metrics)
+}

@@ -1,0 +1,124 @@
+package agent_test
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/xds"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// listening is a gRPC server on an address until it is stopped; port 0 chooses one.
+func listening(t *testing.T, ip string, port int) (at int, stop func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", ip, port))
+	agenttest.Must(t, err)
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	return l.Addr().(*net.TCPAddr).Port, func() { server.Stop(); <-ended }
+}
+
+// publish writes the part of a cluster in the service shop/cart: one backend, which may terminate.
+func publish(t *testing.T, r *sim.Running, ip string, port int, terminating bool) {
+	t.Helper()
+	c := r.Cluster()
+	service := wire.Service{
+		Cluster: c.Name, ClusterID: c.ID, Namespace: "shop", Name: "cart", Shared: true, IncludeExternal: true,
+		Frontends: map[string]wire.Ports{"10.9.9.9": {"grpc": {Protocol: "TCP", Port: 80}}},
+		Backends:  map[string]wire.Ports{ip: {"grpc": {Protocol: "TCP", Port: uint16(port)}}},
+	}
+	agenttest.Must(t, r.Put(t.Context(), wire.Services.Key(c.Name, false, "shop/cart"), service.Encode()))
+	name, protocol, number, ready := "grpc", "TCP", int32(port), !terminating
+	serving := true
+	slice := wire.EndpointSlice{
+		Cluster: c.Name, ClusterID: c.ID, Namespace: "shop", Name: "cart-1", AddressType: wire.AddressTypeIPv4,
+		Labels:    map[string]string{wire.LabelServiceName: "cart"},
+		Ports:     []wire.EndpointPort{{Name: &name, Protocol: &protocol, Port: &number}},
+		Endpoints: []wire.Endpoint{{Addresses: []string{ip}, Conditions: wire.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}}},
+	}
+	agenttest.Must(t, r.Put(t.Context(), slice.Key(), slice.Encode()))
+}
+
+// TestGRPCClientOverThreeClusters: an unmodified gRPC program balances over three simulated clusters with
+// the bootstrap that the program prints. No call fails while a backend drains, and comes back. A cluster
+// that is killed with its etcd is left, and found again (xds.md E 1, 4, 6, 25).
+func TestGRPCClientOverThreeClusters(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Run(t, meshtest.Clusters(3)...)
+	ips, ports, stops := []string{"127.0.7.1", "127.0.7.2", "127.0.7.3"}, make([]int, 3), make([]func(), 3)
+	for i, r := range m.Clusters() {
+		ports[i], stops[i] = listening(t, ips[i], 0)
+		publish(t, r, ips[i], ports[i], false)
+	}
+	a := agenttest.StartAgent(t, m.Dir(), "--xds", "unix:"+filepath.Join(t.TempDir(), "xds.sock"))
+	bootstrap, errs, code := a.Call("xds", "bootstrap", "--node-id", "shopper")
+	if code != exit.OK {
+		t.Fatalf("%s%s", bootstrap, errs)
+	}
+	r, err := xds.NewXDSResolverWithConfigForTesting([]byte(bootstrap))
+	agenttest.Must(t, err)
+	conn, err := grpc.NewClient("xds:///shop/cart:80", grpc.WithResolvers(r), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	agenttest.Must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	calls := func(mayFail bool) (from []string) {
+		t.Helper()
+		for range 60 {
+			var p peer.Peer
+			_, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{}, grpc.Peer(&p), grpc.WaitForReady(mayFail))
+			if err != nil && !mayFail {
+				t.Fatalf("a call failed: %v", err)
+			} else if err == nil {
+				ip, _, _ := net.SplitHostPort(p.Addr.String())
+				from = append(from, ip)
+			}
+		}
+		slices.Sort(from)
+		return slices.Compact(from)
+	}
+	until := func(what string, mayFail bool, wanted ...string) {
+		t.Helper()
+		a.Until(what, func() bool { return slices.Equal(calls(mayFail), wanted) })
+	}
+	until("all three clusters to answer", true, ips...)
+	second := m.Clusters()[1]
+	publish(t, second, ips[1], ports[1], true)
+	until("the backend that drains to be left, without one failed call", false, ips[0], ips[2])
+	publish(t, second, ips[1], ports[1], false)
+	until("it to be back, without one failed call", false, ips...)
+
+	agenttest.Must(t, second.Kill())
+	stops[1]()
+	until("the cluster that was killed to be left", true, ips[0], ips[2])
+	if out, _, _ := a.Call("describe", "service", "shop/cart"); !strings.Contains(out, ips[1]) {
+		t.Errorf("what is known of a cluster that does not answer is gone:\n%s", out)
+	}
+	listening(t, ips[1], ports[1])
+	agenttest.Must(t, second.Start(t.Context()))
+	until("it to be back", true, ips...)
+
+	out, errs, code := a.Execute("xds", "clients")
+	if code != exit.OK || !strings.Contains(out, "shopper") || !strings.Contains(out, "shop/cart:80") {
+		t.Errorf("xds clients: exit %d\n%s%s", code, out, errs)
+	}
+	t.Logf("with\n%sthere is\n%s", bootstrap, out) // as in docs/xds.md
+	if out, _, _ := a.Call("status"); !strings.Contains(out, "xDS on unix:") {
+		t.Errorf("status:\n%s", out)
+	}
+}

@@ -1,0 +1,106 @@
+package describe
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// connections are those of a client of a service: where it is, and to which port.
+type connections struct{ zone, port string }
+
+func (c connections) asked() bool { return c != connections{} }
+
+// check refuses them for anything but a service.
+func (c connections) check(of subject) error {
+	if c.asked() && !of.Is("services") {
+		return exit.Usagef("--from and --port are for services: connections go to nothing else")
+	}
+	return nil
+}
+
+// connectionRow is a backend that connections go to, with its group.
+type connectionRow struct {
+	order    int
+	group    *api.BackendGroup
+	backend  *api.ChosenBackend
+	draining bool
+}
+
+func pageConnections(p *printer.Page, s *api.ServiceBackends) {
+	title := "Connections"
+	if s.Zone != "" {
+		title += " from zone " + s.Zone
+	}
+	if s.Port != "" {
+		title += " to port " + s.Port
+	}
+	var rows []connectionRow
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		for j := range g.Backends {
+			rows = append(rows, connectionRow{i + 1, g, &g.Backends[j], false})
+		}
+		for j := range g.Draining {
+			rows = append(rows, connectionRow{i + 1, g, &g.Draining[j], true})
+		}
+	}
+	p.Section("%s", title)
+	if len(rows) == 0 {
+		p.Line("%s", noConnections(s))
+		p.End()
+		return
+	}
+	printer.Rows(p, connectionTable(), rows)
+	if len(s.Groups) > 1 {
+		p.Line("New connections go to the first group that has a backend which is not draining.")
+	}
+	if len(s.Unconfirmed) > 0 {
+		p.Line("Other backends may be there by now in %s: what is known of them is not confirmed.", strings.Join(s.Unconfirmed, ", "))
+	}
+	p.End()
+}
+
+func noConnections(s *api.ServiceBackends) string {
+	if s.Port != "" {
+		return fmt.Sprintf("None: no backend that is ready or serving has a port %s.", s.Port)
+	}
+	return "None: no backend is ready or serving."
+}
+
+func connectionTable() printer.Table[connectionRow] {
+	return printer.Table[connectionRow]{
+		{Title: "GROUP", Text: func(r connectionRow) string { return fmt.Sprint(r.order) }},
+		{Title: "WHY", Text: func(r connectionRow) string { return groupText(r.group) }},
+		{Title: "CLUSTER", Text: func(r connectionRow) string { return r.backend.Cluster }},
+		{Title: "ADDRESS", Text: func(r connectionRow) string { return r.backend.IP }},
+		{Title: "PORTS", Text: func(r connectionRow) string { return resource.PortTexts(r.backend.Ports) }},
+		{Title: "ZONE", Text: func(r connectionRow) string { return r.backend.Zone }},
+		{Title: "STATE", Text: func(r connectionRow) string {
+			if r.draining {
+				return "draining"
+			}
+			return "takes connections"
+		}},
+	}
+}
+
+// groupText says what makes a group.
+func groupText(g *api.BackendGroup) string {
+	var all []string
+	if g.Use != "full" {
+		all = append(all, g.Use)
+	}
+	if g.Side != "any" {
+		all = append(all, g.Side)
+	}
+	if g.Near != "anywhere" {
+		all = append(all, "same "+g.Near)
+	}
+	return cmp.Or(strings.Join(all, ", "), "all alike")
+}

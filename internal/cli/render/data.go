@@ -1,0 +1,114 @@
+package render
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// data is what templates ask for. It belongs to one goroutine.
+type data struct {
+	ctx    context.Context
+	client *client.Client
+	zone   string
+	used   map[string]bool // resources that a template has asked for
+}
+
+// functions are those of templates, beside the ones of sprig that depend on nothing but their
+// arguments: none reads a file, the environment or the clock.
+func (d *data) functions() template.FuncMap {
+	all := sprig.HermeticTxtFuncMap()
+	all["clusters"] = func() ([]api.Cluster, error) { return list[api.Cluster](d, "clusters", nil) }
+	all["nodes"] = func(filters ...string) ([]api.Node, error) { return list[api.Node](d, "nodes", filters) }
+	all["services"] = func(filters ...string) ([]api.Service, error) { return list[api.Service](d, "services", filters) }
+	all["backends"] = d.backends
+	return all
+}
+
+// list asks for all objects of a resource that pass filters such as "namespace=shop" or "labels=app=web".
+func list[T any](d *data, plural string, filters []string) ([]T, error) {
+	d.used[plural] = true
+	var q client.Query
+	for _, f := range filters {
+		key, value, _ := strings.Cut(f, "=")
+		to := map[string]*string{"cluster": &q.Cluster, "namespace": &q.Namespace, "name": &q.Name, "labels": &q.Labels, "prefix": &q.Prefix}[key]
+		if to == nil {
+			return nil, usagef("%s: %q is no filter: give cluster=, namespace=, name=, labels= or prefix=", plural, f)
+		}
+		*to = value
+	}
+	items, _, err := resource.Collect[T](d.ctx, d.client, plural, q)
+	return items, err
+}
+
+// Backends is where connections to a port of a service go.
+type Backends struct {
+	Known  bool // whether there is such a service
+	Groups []Group
+	// Unconfirmed clusters may have other backends by now.
+	Unconfirmed []string
+}
+
+// Group is backends that are equally good; of a better one than the next.
+type Group struct {
+	Use, Side, Near    string
+	Backends, Draining []Backend
+}
+
+// Backend is one of them.
+type Backend struct {
+	api.ChosenBackend
+	Port    uint16 // the first of its ports that were asked for; 0 for none
+	Address string // with the port, if there is one, as in 10.0.0.1:80 or [fd00::1]:80
+}
+
+// Now are the backends that new connections go to.
+func (b Backends) Now() []Backend {
+	for _, g := range b.Groups {
+		if len(g.Backends) > 0 {
+			return g.Backends
+		}
+	}
+	return nil
+}
+
+// backends asks for those of a service, NAMESPACE/NAME, that have a port.
+func (d *data) backends(service string, port ...string) (Backends, error) {
+	d.used["services"] = true
+	namespace, name, ok := strings.Cut(service, "/")
+	if !ok || len(port) > 1 {
+		return Backends{}, usagef("backends %q: want NAMESPACE/NAME and at the most one port", service)
+	}
+	chosen, err := d.client.Backends(d.ctx, namespace, name, strings.Join(port, ""), d.zone)
+	if resource.IsNotFound(err) {
+		return Backends{}, nil
+	}
+	if err != nil {
+		return Backends{}, err
+	}
+	b := Backends{Known: true, Unconfirmed: chosen.Unconfirmed}
+	for _, g := range chosen.Groups {
+		b.Groups = append(b.Groups, Group{g.Use, g.Side, g.Near, withAddresses(g.Backends), withAddresses(g.Draining)})
+	}
+	return b, nil
+}
+
+func withAddresses(from []api.ChosenBackend) []Backend {
+	all := make([]Backend, len(from))
+	for i, b := range from {
+		all[i] = Backend{ChosenBackend: b, Address: b.IP}
+		if len(b.Ports) > 0 {
+			all[i].Port = b.Ports[0].Port
+			all[i].Address = net.JoinHostPort(b.IP, strconv.Itoa(int(all[i].Port)))
+		}
+	}
+	return all
+}

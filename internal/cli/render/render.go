@@ -1,0 +1,153 @@
+// Package render writes files from templates and what the agent knows, and keeps them up to date.
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// options are the flags.
+type options struct {
+	templates   []string
+	exec, check string
+	zone        string
+	wait        time.Duration
+	timeout     time.Duration
+	once        bool
+	dryRun      bool
+	refuseEmpty bool
+}
+
+// New returns the command.
+func New(c *command.Env) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "render -t TEMPLATE=FILE...",
+		Short: "Write files from templates and what the agent knows, and keep them up to date",
+		Long: "Write files from templates and what the agent knows, and keep them up to date.\n\n" +
+			"Templates are Go templates (docs/render.md) with the functions of sprig and\n\n" +
+			"  backends \"NAMESPACE/NAME\" \"PORT\"   where connections go: .Now, .Groups, .Known, .Unconfirmed\n" +
+			"  services, nodes, clusters           lists, with filters such as \"namespace=shop\"\n\n" +
+			"A file is replaced as a whole, only when it is different, and only after the agent knows every cluster. While the agent\n" +
+			"does not answer, files stay as they are.",
+		Example: "  mesh-agent render -t nginx.tmpl=/etc/nginx/upstreams.conf --check \"nginx -t\" --exec \"nginx -s reload\"\n" +
+			"  mesh-agent render -t hosts.tmpl=/dev/stdout --once --dry-run",
+		Args: command.Arguments(0, 0, "no arguments"),
+		RunE: c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error {
+			r, err := newRenderer(o, cl, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			if o.once || o.dryRun {
+				return r.once(ctx)
+			}
+			if err := r.follow(ctx); ctx.Err() == nil {
+				return err
+			}
+			return nil // it was asked to end
+		}),
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&o.templates, "template", "t", nil, "a template, and the file that it is written to, as TEMPLATE=FILE; repeated")
+	f.StringVar(&o.exec, "exec", "", "command for the shell to run when a file has changed; tried again until it succeeds")
+	f.StringVar(&o.check, "check", "", "command for the shell that judges a file before it is replaced; $FILE is the new one")
+	f.StringVar(&o.zone, "from", "", "choose backends for clients in this zone; default: that of the agent")
+	f.DurationVar(&o.wait, "wait", 250*time.Millisecond, "after a change wait so long for others, and at the most four times as long")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long a command may take")
+	f.BoolVar(&o.once, "once", false, "write the files once, and end")
+	f.BoolVar(&o.dryRun, "dry-run", false, "write to the standard output instead, once, and run no command")
+	f.BoolVar(&o.refuseEmpty, "refuse-empty", false, "keep a file rather than make it empty")
+	return cmd
+}
+
+// target is a template and the file that it is written to.
+type target struct{ template, file string }
+
+// renderer writes the files. It belongs to one goroutine.
+type renderer struct {
+	options
+	targets  []target
+	client   *client.Client
+	out, log io.Writer
+	used     map[string]bool // resources that the templates have asked for
+	pending  bool            // whether the command has yet to run
+}
+
+func newRenderer(o options, cl *client.Client, out, log io.Writer) (*renderer, error) {
+	r := &renderer{options: o, client: cl, out: out, log: log, used: make(map[string]bool)}
+	if len(o.templates) == 0 {
+		return nil, usagef("give at least one template: -t TEMPLATE=FILE")
+	}
+	if o.wait < 0 || o.timeout <= 0 {
+		return nil, usagef("--wait must not be negative, --timeout must be above zero")
+	}
+	files := make(map[string]bool)
+	for _, text := range o.templates {
+		template, file, ok := strings.Cut(text, "=")
+		if !ok || template == "" || file == "" {
+			return nil, usagef("-t %q: want TEMPLATE=FILE", text)
+		}
+		if files[file] {
+			return nil, usagef("-t %q: the file is written from another template, too", text)
+		}
+		files[file] = true
+		r.targets = append(r.targets, target{template, file})
+	}
+	return r, nil
+}
+
+func usagef(format string, args ...any) error { return exit.Usagef(format, args...) }
+
+// say tells what was done, or what was not.
+func (r *renderer) say(format string, args ...any) {
+	fmt.Fprintln(r.log, printer.Clean(fmt.Sprintf(format, args...)))
+}
+
+var errNotReady = errors.New("the agent does not know every cluster yet")
+
+// ready fails while the agent does not know everything that it waits for.
+func (r *renderer) ready(ctx context.Context) error {
+	status, err := r.client.Status(ctx)
+	if err == nil && (!status.Ready || knowsNothing(status)) {
+		err = errNotReady
+	}
+	return err
+}
+
+// knowsNothing tells whether the agent could read no cluster since its start, although there are some: after
+// the sync timeout it is ready nevertheless.
+func knowsNothing(s *api.Status) bool {
+	all := s.Clusters
+	if s.OwnCluster != nil {
+		all = append(slices.Clone(all), *s.OwnCluster)
+	}
+	return len(all) > 0 && !slices.ContainsFunc(all, func(c api.Cluster) bool { return c.Synced.Nodes && c.Synced.Services })
+}
+
+// once writes the files, and runs the command if one has changed.
+func (r *renderer) once(ctx context.Context) error {
+	if err := r.ready(ctx); err != nil {
+		return err
+	}
+	if err := r.write(ctx); err != nil {
+		return err
+	}
+	return r.runPending(ctx)
+}

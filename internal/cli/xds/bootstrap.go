@@ -1,0 +1,92 @@
+package xds
+
+import (
+	"errors"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
+)
+
+// The clients that a bootstrap is for.
+const (
+	forGRPC  = "grpc"
+	forEnvoy = "envoy"
+)
+
+func bootstrapCommand(c *command.Env) *cobra.Command {
+	var (
+		b   xdsserver.Bootstrap
+		who string
+	)
+	cmd := &cobra.Command{
+		Use:   "bootstrap",
+		Short: "Print what a gRPC program or an Envoy reads at its start",
+		Long: "Print the bootstrap of a gRPC program, which finds it in the file that GRPC_XDS_BOOTSTRAP names, or of an Envoy\n" +
+			"(docs/xds.md). Without --address the running agent says where it serves xDS; with it no agent is asked.",
+		Example: "  mesh-agent xds bootstrap > xds.json\n  GRPC_XDS_BOOTSTRAP=xds.json ./program   # which dials xds:///shop/cart:http\n" +
+			"  mesh-agent xds bootstrap --for envoy --address unix:/run/mesh-agent/xds.sock > envoy.json",
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := check(b, who); err != nil {
+				return err
+			}
+			b.TLS = b.TLS || b.CA != "" || b.Cert != ""
+			if b.Address != "" {
+				return writeFor(cmd, b, who)
+			}
+			return c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error {
+				s, err := cl.Status(cmd.Context())
+				if err != nil {
+					return err
+				}
+				for _, one := range s.Serving {
+					if one.Protocol == "xDS" {
+						b.Address = one.Address
+						return writeFor(cmd, b, who)
+					}
+				}
+				return errors.New("this agent does not serve xDS: give it --xds ADDRESS")
+			})(cmd, nil)
+		},
+	}
+	name, _ := os.Hostname() // empty is an ID, too
+	f := cmd.Flags()
+	f.StringVar(&who, "for", forGRPC, "who reads it: "+forGRPC+" or "+forEnvoy)
+	f.StringVar(&b.Address, "address", "", "where the agent serves xDS: HOST:PORT or unix:PATH; default: as the running agent says")
+	f.StringVar(&b.Node, "node-id", name, "the ID that the client gives itself, for xds clients")
+	f.StringVar(&b.Zone, "client-zone", "", "the zone that the client says it is in; the agent chooses by its own")
+	f.BoolVar(&b.TLS, "tls", false, "the agent has a certificate (--tls-cert-file)")
+	f.StringVar(&b.CA, "ca-file", "", "authorities of that certificate; default: those of the system")
+	f.StringVar(&b.Cert, "cert-file", "", "certificate to show to the agent")
+	f.StringVar(&b.Key, "key-file", "", "key of that certificate")
+	_ = cmd.RegisterFlagCompletionFunc("for", command.Complete(func(*cobra.Command, []string) []string { return []string{forEnvoy, forGRPC} })) // the flag is there
+	return cmd
+}
+
+func check(b xdsserver.Bootstrap, who string) error {
+	switch {
+	case !slices.Contains([]string{forGRPC, forEnvoy}, who):
+		return exit.Usagef("--for: %q is neither %s nor %s", who, forGRPC, forEnvoy)
+	case (b.Cert == "") != (b.Key == ""):
+		return exit.Usagef("--cert-file and --key-file are given together")
+	}
+	return nil
+}
+
+func writeFor(cmd *cobra.Command, b xdsserver.Bootstrap, who string) error {
+	text, err := b.GRPC()
+	if who == forEnvoy {
+		text, err = b.Envoy()
+	}
+	if err != nil {
+		return exit.Usagef("--address: %w", err)
+	}
+	_, err = cmd.OutOrStdout().Write(text)
+	return err
+}

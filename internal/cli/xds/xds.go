@@ -1,0 +1,135 @@
+// Package xds helps gRPC programs and Envoys that follow an agent by xDS: what they read at their
+// start, and who follows it now.
+package xds
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// New returns the command.
+func New(c *command.Env) *cobra.Command {
+	return command.Group("xds", "Help gRPC programs and Envoys that follow the agent", bootstrapCommand(c), clientsCommand(c))
+}
+
+func clientsCommand(c *command.Env) *cobra.Command {
+	format := printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML)
+	cmd := &cobra.Command{
+		Use:   "clients",
+		Short: "Show who follows the agent, and what each has confirmed or rejected",
+		Long: "Show who follows the agent by xDS (docs/xds.md): one line for each type of resource that a client has asked for.\n" +
+			"CONFIRMED says whether the client has taken the last version that it was sent. A client that has rejected one goes on\n" +
+			"with what it had.",
+		Example: "  mesh-agent xds clients\n  mesh-agent xds clients -o wide",
+		Args:    command.NoArgs,
+		RunE: c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error {
+			all, err := client.Get[api.XDSClients](cmd.Context(), cl, "v1", "xds", "clients")
+			if err != nil {
+				return err
+			}
+			wide := format.String() == printer.Wide
+			return c.Answer(cmd, format, all, func(p *printer.Page) { write(p, all.Items, wide, c.Now()) })
+		}),
+	}
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// row is one type of resource of a client.
+type row struct {
+	*api.XDSClient
+	follows *api.XDSFollowing // nil: it has asked for nothing yet
+}
+
+func write(p *printer.Page, clients []api.XDSClient, wide bool, now time.Time) {
+	if len(clients) == 0 {
+		p.Line("No client follows this agent.")
+		return
+	}
+	var rows []row
+	for i := range clients {
+		c := &clients[i]
+		for j := range c.Follows {
+			rows = append(rows, row{c, &c.Follows[j]})
+		}
+		if len(c.Follows) == 0 {
+			rows = append(rows, row{c, nil})
+		}
+	}
+	printer.Rows(p, table(wide, now), rows)
+	for _, r := range rows {
+		if r.follows == nil {
+			continue
+		}
+		if len(r.follows.WithoutBackends) > 0 {
+			p.Text("%s: no backends for %s.", r.name(), printer.Some(r.follows.WithoutBackends, 5))
+		}
+		if r.follows.Rejected > 0 {
+			p.Text("%s rejected %s, the last time %s: %s", r.name(), r.follows.Type, printer.Moment(r.follows.RejectedAt, now), r.follows.Reason)
+		}
+	}
+}
+
+func (r row) name() string {
+	if r.Node == "" {
+		return fmt.Sprintf("Client %d", r.Number)
+	}
+	return fmt.Sprintf("Client %d (%s)", r.Number, r.Node)
+}
+
+func table(wide bool, now time.Time) printer.Table[row] {
+	of := func(text func(f *api.XDSFollowing) string) func(row) string {
+		return func(r row) string {
+			if r.follows == nil {
+				return ""
+			}
+			return text(r.follows)
+		}
+	}
+	all := printer.Table[row]{
+		{Title: "CLIENT", Text: func(r row) string { return fmt.Sprint(r.Number) }},
+		{Title: "NODE", Text: func(r row) string { return r.Node }},
+		{Title: "PEER", Text: func(r row) string { return r.Peer }},
+		{Title: "SINCE", Text: func(r row) string { return printer.Moment(&r.Since, now) }},
+		{Title: "TYPE", Text: of(func(f *api.XDSFollowing) string { return f.Type })},
+		{Title: "NAMES", Text: of(func(f *api.XDSFollowing) string {
+			switch {
+			case f.All:
+				return "all"
+			case wide:
+				return strings.Join(f.Names, " ")
+			}
+			return printer.Some(f.Names, 2)
+		})},
+		{Title: "CONFIRMED", Text: of(confirmed)},
+		{Title: "REJECTED", Text: of(func(f *api.XDSFollowing) string { return fmt.Sprint(f.Rejected) })},
+	}
+	if wide {
+		all = append(all, printer.Table[row]{
+			{Title: "PROGRAM", Text: func(r row) string { return r.Program }},
+			{Title: "VARIANT", Text: func(r row) string { return r.Variant }},
+			{Title: "SENT", Text: of(func(f *api.XDSFollowing) string { return f.Sent })},
+		}...)
+	}
+	return all
+}
+
+func confirmed(f *api.XDSFollowing) string {
+	switch {
+	case f.Sent == "":
+		return "nothing sent"
+	case f.Sent == f.Confirmed:
+		return "yes"
+	case f.Confirmed == "":
+		return "no"
+	}
+	return "older"
+}

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+
+	"github.com/mesh-agent/mesh-agent/pkg/backends"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
+)
+
+// ServiceBackends is where connections to a service go.
+type ServiceBackends struct {
+	Namespace string         `json:"namespace"`
+	Name      string         `json:"name"`
+	Port      string         `json:"port" doc:"The port that was asked for, by name or number; empty for all of them."`
+	Zone      string         `json:"zone" doc:"Where who asks is; empty when nobody says."`
+	Node      string         `json:"node" doc:"The node of who asks; empty when its backends are not preferred."`
+	Affinity  string         `json:"affinity" enum:"none,local,remote"`
+	Groups    []BackendGroup `json:"groups" doc:"Best first: connections go to the first one with backends, the others are for when these fail."`
+	// Unconfirmed clusters may have other backends by now.
+	Unconfirmed []string `json:"unconfirmed" doc:"Clusters whose services or endpoint slices are not known as of now."`
+}
+
+// BackendGroup is backends that are equally good.
+type BackendGroup struct {
+	Use      string          `json:"use" enum:"full,demoted,withdrawn" doc:"How the disconnect policy lets the backends of their clusters be used."`
+	Side     string          `json:"side" enum:"any,local,remote" doc:"Whose backends they are, where the affinity prefers one side."`
+	Near     string          `json:"near" enum:"node,zone,anywhere" doc:"How near to who asks."`
+	Backends []ChosenBackend `json:"backends" doc:"They take connections."`
+	Draining []ChosenBackend `json:"draining" doc:"They terminate, and only keep the connections that they have."`
+}
+
+// ChosenBackend is a backend that takes or keeps connections.
+type ChosenBackend struct {
+	IP       string `json:"ip"`
+	Cluster  string `json:"cluster"`
+	Local    bool   `json:"local" doc:"Whether it is of the own cluster."`
+	Ports    []Port `json:"ports" doc:"Those that were asked for."`
+	Hostname string `json:"hostname"`
+	Zone     string `json:"zone"`
+	Node     string `json:"node"`
+}
+
+const (
+	ofPort   = "port"
+	fromZone = "zone"
+	fromNode = "node"
+)
+
+func (s *Server) backendsRoute() route {
+	return route{
+		path: "/v1/backends/{namespace}/{name}", id: "backends", summary: "Where connections to a service go: its backends in groups, best first.",
+		parameters: []string{ofPort, fromZone, fromNode}, answer: reflect.TypeFor[ServiceBackends](),
+		errors: []int{http.StatusBadRequest, http.StatusNotFound}, handle: s.serveBackends,
+	}
+}
+
+// serveBackends answers as the agent's own consumers of the view choose, or for another zone or node.
+func (s *Server) serveBackends(w http.ResponseWriter, r *http.Request) error {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return badRequest("query: %v", err)
+	}
+	for name, given := range values {
+		if !slices.Contains([]string{ofPort, fromZone, fromNode}, name) || len(given) > 1 {
+			return badRequest("%s: the parameters are port, zone and node, each once", name)
+		}
+	}
+	from := s.Asker
+	if values.Has(fromZone) || values.Has(fromNode) {
+		from = backends.Asker{Zone: values.Get(fromZone), Node: values.Get(fromNode)}
+	}
+	v := s.View.DatedSnapshot(r.Context())
+	namespace, name := r.PathValue("namespace"), r.PathValue("name")
+	g, _, found := s.View.Services.Global().Get(v.Txn, services.GlobalByName(namespace, name))
+	if !found {
+		return withDoubt(notFound("no cluster is known to have a service %s/%s", namespace, name), v, view.Families(view.Services))
+	}
+	writeJSON(w, ServiceBackends{
+		Namespace: g.Namespace, Name: g.Name, Port: values.Get(ofPort), Zone: from.Zone, Node: from.Node, Affinity: g.Affinity(),
+		Groups:      converted(backends.Choose(g, backends.ParsePort(values.Get(ofPort)), from).Groups, toBackendGroup),
+		Unconfirmed: v.Unconfirmed(view.Families(view.Services)...),
+	})
+	return nil
+}
+
+func toBackendGroup(g backends.Group) BackendGroup {
+	return BackendGroup{
+		Use: g.Use.String(), Side: g.Side.String(), Near: g.Near.String(),
+		Backends: converted(g.Backends, toChosenBackend), Draining: converted(g.Draining, toChosenBackend),
+	}
+}
+
+func toChosenBackend(b backends.Backend) ChosenBackend {
+	return ChosenBackend{
+		IP: b.IP.String(), Cluster: b.Cluster, Local: b.Local, Ports: toPorts(b.Ports), Hostname: b.Hostname, Zone: b.Zone, Node: b.Node,
+	}
+}

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+type described interface {
+	watchable
+	routes(s *Server) []route
+}
+
+// allResources is everything that is listed and watched.
+func allResources() []described {
+	return []described{
+		clusterResource(), nodeResource(), serviceResource(), exportResource(), identityResource(), ipResource(),
+		conflictResource(), eventResource(), healthResource(),
+	}
+}
+
+// ByResource holds one value for each resource of a cluster, in the order of [wire.Resources].
+type ByResource[T any] struct {
+	Nodes          T `json:"nodes"`
+	Services       T `json:"services"`
+	EndpointSlices T `json:"endpointSlices"`
+	ServiceExports T `json:"serviceExports"`
+	Identities     T `json:"identities"`
+	IPs            T `json:"ips"`
+}
+
+// Of returns where the value of a resource is; nil for an unknown one.
+func (b *ByResource[T]) Of(r wire.Resource) *T {
+	i := slices.Index(wire.Resources(), r)
+	if i < 0 {
+		return nil
+	}
+	return reflect.ValueOf(b).Elem().Field(i).Addr().Interface().(*T)
+}
+
+// All yields every resource with its value, which may be changed in place.
+func (b *ByResource[T]) All() iter.Seq2[wire.Resource, *T] {
+	return func(yield func(wire.Resource, *T) bool) {
+		for _, r := range wire.Resources() {
+			if !yield(r, b.Of(r)) {
+				return
+			}
+		}
+	}
+}
+
+// Capabilities are the abilities that a cluster advertises (wire.md §2.1). A
+// nil field was not advertised.
+type Capabilities struct {
+	SyncedCanaries           *bool   `json:"syncedCanaries,omitempty"`
+	Cached                   *bool   `json:"cached,omitempty"`
+	MaxConnectedClusters     *uint32 `json:"maxConnectedClusters,omitempty"`
+	ServiceExportsEnabled    *bool   `json:"serviceExportsEnabled,omitempty"`
+	EndpointSlicesExportMode *string `json:"endpointSlicesExportMode,omitempty"`
+}
+
+// All yields what was advertised, by name.
+func (c Capabilities) All() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		for field, value := range reflect.ValueOf(c).Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if !value.IsNil() && !yield(name, value.Elem().Interface()) {
+				return
+			}
+		}
+	}
+}
+
+func toCapabilities(from *wire.Capabilities) Capabilities {
+	if from == nil {
+		return Capabilities{}
+	}
+	return Capabilities{
+		SyncedCanaries:           &from.SyncedCanaries,
+		Cached:                   &from.Cached,
+		MaxConnectedClusters:     &from.MaxConnectedClusters,
+		ServiceExportsEnabled:    from.ServiceExportsEnabled,
+		EndpointSlicesExportMode: &from.EndpointSlicesExportMode,
+	}
+}
+
+// wire is what decides about resources, in the form of the configuration.
+func (c Capabilities) wire() wire.Capabilities {
+	caps := wire.Capabilities{ServiceExportsEnabled: c.ServiceExportsEnabled}
+	if c.EndpointSlicesExportMode != nil {
+		caps.EndpointSlicesExportMode = *c.EndpointSlicesExportMode
+	}
+	return caps
+}

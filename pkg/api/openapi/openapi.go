@@ -1,0 +1,149 @@
+// Package openapi describes HTTP routes as an OpenAPI 3.1 document. The schemas come from the types
+// that the handlers encode. Everything is a pure function of its arguments.
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Info is what the routes of a document have in common.
+type Info struct {
+	Title, Version, Description string
+	Problem                     reflect.Type // of the body of an error
+	ProblemMedia                string       // its content type
+	Parameters                  map[string]Parameter
+	Nullable                    []string // fields with an object or null, as TYPE.FIELD
+}
+
+// Parameter is one of a query. A name without one takes exactly that value of the objects.
+type Parameter struct {
+	Type        string // of JSON; empty: string
+	Repeated    bool
+	Description string
+}
+
+// Route is one operation.
+type Route struct {
+	Method     string
+	Path       string // as in a pattern of [http.ServeMux]
+	ID         string // unique
+	Summary    string
+	Local      bool         // answered on the unix socket only
+	Parameters []string     // of the query
+	Body       reflect.Type // of the request as JSON; nil: none
+	Answer     reflect.Type // nil: not JSON
+	Media      string       // when it is not JSON
+	Errors     []int
+}
+
+// Describe returns the document as JSON.
+func Describe(info Info, routes []Route) ([]byte, error) {
+	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	doc := &huma.OpenAPI{
+		OpenAPI:    "3.1.0",
+		Info:       &huma.Info{Title: info.Title, Version: info.Version, Description: info.Description},
+		Components: &huma.Components{Schemas: schemas},
+	}
+	for _, rt := range routes {
+		doc.AddOperation(info.operation(schemas, rt))
+	}
+	for name, s := range schemas.Map() {
+		info.relax(name, s)
+	}
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("describing the API: %w", err)
+	}
+	return text, nil
+}
+
+func (info Info) operation(schemas huma.Registry, rt Route) *huma.Operation {
+	content := map[string]*huma.MediaType{rt.Media: {Schema: &huma.Schema{Type: huma.TypeString}}}
+	if rt.Answer != nil {
+		content = map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(rt.Answer, true, "")}}
+	}
+	op := &huma.Operation{
+		OperationID: rt.ID, Method: rt.Method, Path: strings.TrimSuffix(rt.Path, "{$}"), Summary: rt.Summary,
+		Parameters: append(pathParameters(rt.Path), info.queryParameters(rt.Parameters)...),
+		Responses:  map[string]*huma.Response{"200": {Description: http.StatusText(http.StatusOK), Content: content}},
+	}
+	if rt.Body != nil {
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"application/json": {Schema: schemas.Schema(rt.Body, true, "")},
+			"text/plain":       {Schema: &huma.Schema{Type: huma.TypeString}},
+		}}
+	}
+	errors := rt.Errors
+	if rt.Local {
+		op.Description = "Answered on the unix socket only."
+		errors = append([]int{http.StatusForbidden}, errors...)
+	}
+	for _, status := range errors {
+		answer := info.Problem
+		if status == http.StatusServiceUnavailable {
+			answer = rt.Answer // a problem document with the reasons
+		}
+		op.Responses[strconv.Itoa(status)] = &huma.Response{
+			Description: http.StatusText(status),
+			Content:     map[string]*huma.MediaType{info.ProblemMedia: {Schema: schemas.Schema(answer, true, "")}},
+		}
+	}
+	return op
+}
+
+func pathParameters(path string) []*huma.Param {
+	var params []*huma.Param
+	for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(path, -1) {
+		params = append(params, &huma.Param{
+			Name: m[1], In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
+		})
+	}
+	return params
+}
+
+func (info Info) queryParameters(names []string) []*huma.Param {
+	var params []*huma.Param
+	for _, name := range names {
+		known, is := info.Parameters[name]
+		if !is {
+			known.Description = "Exactly this " + name + "."
+		}
+		schema := &huma.Schema{Type: huma.TypeString}
+		if known.Type != "" {
+			schema.Type = known.Type
+		}
+		if known.Repeated {
+			schema = &huma.Schema{Type: huma.TypeArray, Items: schema}
+		}
+		params = append(params, &huma.Param{Name: name, In: "query", Schema: schema, Description: known.Description})
+	}
+	return params
+}
+
+// relax makes a schema say what is so: lists are never null, pointers to
+// objects may be, and a later version may have more fields.
+func (info Info) relax(schema string, s *huma.Schema) {
+	if s.AdditionalProperties == false {
+		s.AdditionalProperties = nil
+	}
+	for name, p := range s.Properties {
+		if p.Type == huma.TypeArray {
+			p.Nullable = false
+		}
+		if p.Ref != "" && slices.Contains(info.Nullable, schema+"."+name) {
+			s.Properties[name] = &huma.Schema{
+				Description: p.Description,
+				AnyOf:       []*huma.Schema{{Ref: p.Ref}, {Extensions: map[string]any{"type": "null"}}},
+			}
+		}
+	}
+}
