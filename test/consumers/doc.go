@@ -1,0 +1,8 @@
+// Package consumers proves with the clients that people have that the view carries traffic: dig and Go's
+// resolver, CoreDNS, HAProxy, nginx and Prometheus, each as it is released and configured with the very
+// text of the documents, beside an agent in a process of its own and three simulated clusters. The
+// backends are real servers on loopback addresses.
+//
+// `make consumers` installs and builds what is needed. Without it, tests of a program that is missing
+// skip themselves.
+package consumers

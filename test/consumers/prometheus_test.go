@@ -1,0 +1,166 @@
+package consumers
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+)
+
+// prometheus is a running one.
+type prometheus struct {
+	w       *world
+	address string
+}
+
+// prometheus starts one with the configuration of docs/prometheus-discovery.md, but that it looks each
+// second.
+func (w *world) prometheus() *prometheus {
+	w.t.Helper()
+	dir, p := w.t.TempDir(), &prometheus{w, reserve(w.t)}
+	config := write(w.t, dir, "prometheus.yml", "global: {scrape_interval: 1s}\n"+document(w.t, "prometheus-discovery.md", "scrape_configs:",
+		"127.0.0.1:9979", w.api, "port=9100", "port="+strconv.Itoa(int(w.port)), "- url:", "- refresh_interval: 1s\n    url:"))
+	launch(w.t, exec.Command(findProgram(w.t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+p.address), syscall.SIGTERM)
+	return p
+}
+
+// get asks for something of its API.
+func (p *prometheus) get(path string, data any) error {
+	resp, err := http.Get("http://" + p.address + "/api/v1/" + path)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return json.NewDecoder(resp.Body).Decode(&struct {
+		Data any `json:"data"`
+	}{data})
+}
+
+// series are the values of an expression, by the values of some labels.
+func (p *prometheus) series(expression string, labels ...string) (map[string]float64, error) {
+	var answer struct {
+		Result []struct {
+			Metric map[string]string
+			Value  [2]any
+		}
+	}
+	if err := p.get("query?query="+url.QueryEscape(expression), &answer); err != nil {
+		return nil, err
+	}
+	all := make(map[string]float64)
+	for _, r := range answer.Result {
+		var name []string
+		for _, l := range labels {
+			name = append(name, r.Metric[l])
+		}
+		all[strings.Join(name, " ")], _ = strconv.ParseFloat(fmt.Sprint(r.Value[1]), 64)
+	}
+	return all, nil
+}
+
+// targets are those that it scrapes, with their health, sorted.
+func (p *prometheus) targets() (all []string, err error) {
+	var answer struct {
+		ActiveTargets []struct {
+			Labels map[string]string
+			Health string
+		}
+	}
+	err = p.get("targets?state=active", &answer)
+	for _, t := range answer.ActiveTargets {
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", t.Labels["job"], t.Health, t.Labels["cluster"], t.Labels["service"], strings.TrimSuffix(t.Labels["instance"], fmt.Sprint(":", p.w.port)))))
+	}
+	slices.Sort(all)
+	return all, err
+}
+
+// await waits for exactly these targets.
+func (p *prometheus) await(what string, want ...string) {
+	p.w.t.Helper()
+	slices.Sort(want)
+	waittest.Try(p.w.t, what, func() error {
+		got, err := p.targets()
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("%q, want %q", got, want)
+		}
+		return err
+	})
+}
+
+// failing waits until both lists could not be had for several times.
+func (p *prometheus) failing(what string) {
+	p.w.t.Helper()
+	failures := func() float64 {
+		var text string
+		waittest.Try(p.w.t, "metrics of Prometheus", func() error {
+			resp, err := http.Get("http://" + p.address + "/metrics")
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			all, err := io.ReadAll(resp.Body)
+			text = string(all)
+			return err
+		})
+		_, after, _ := strings.Cut(text, "\nprometheus_sd_http_failures_total ")
+		value, _, _ := strings.Cut(after, "\n")
+		n, _ := strconv.ParseFloat(value, 64)
+		return n
+	}
+	before := failures()
+	waittest.Until(p.w.t, what, func() bool { return failures() >= before+6 })
+}
+
+// TestPrometheus: it scrapes the backends and nodes of all clusters, follows what changes, and keeps
+// what it had while the agent is not there, or does not know everything yet.
+func TestPrometheus(t *testing.T) {
+	t.Parallel()
+	findProgram(t, "prometheus")
+	w := newWorld(t, "--clustermesh-sync-timeout", "1h")
+	var want []string
+	for i, name := range names() {
+		node, backend := address(i+1, 1, 1), address(i+1, 0, 1)
+		w.serve(node)
+		w.serve(backend)
+		w.node(name, "n1", node)
+		w.publish(name, "cart", backend)
+		want = append(want, "mesh-nodes up   "+node, "mesh-endpoints up "+name+" shop/cart "+backend)
+	}
+	w.start()
+	p := w.prometheus()
+	p.await("all targets", want...)
+	waittest.Try(t, "the metrics of each", func() error {
+		got, err := p.series(`backend_requests{job="mesh-endpoints"} > 0`, "cluster", "service")
+		if err == nil && len(got) != 3 {
+			err = fmt.Errorf("%v", got)
+		}
+		return err
+	})
+
+	later := address(2, 0, 2)
+	w.serve(later)
+	w.publish("west", "cart", address(2, 0, 1), later)
+	p.await("another backend", append(slices.Clone(want), "mesh-endpoints up west shop/cart "+later)...)
+	w.publish("west", "cart", address(2, 0, 1))
+	p.await("the backend to be gone", want...)
+
+	w.kill()
+	p.failing("an agent that is not there")
+	p.await("the targets, without an agent", want...)
+	w.killClusters()
+	w.startUnready()
+	p.failing("an agent that knows nothing")
+	p.await("the targets, while the agent knows nothing", want...)
+	w.startClusters()
+	w.publish("east", "cart", address(1, 0, 1), later)
+	p.await("what has changed meanwhile", append(want, "mesh-endpoints up east shop/cart "+later)...)
+}
