@@ -11,8 +11,8 @@ import (
 )
 
 // Test copies a module, whose go.mod replaces ours by CHECKOUT or by ../.., and runs its
-// tests. It needs no module but those that are here already, and leaves the checkout as
-// it is. Files may end in .txt.
+// tests. It needs no module but those that ours needs; of these it may be the first to ask for
+// a go.mod. It leaves the checkout as it is. Files may end in .txt.
 func Test(t *testing.T, from, checkout string) {
 	t.Helper()
 	checkout, err := filepath.Abs(checkout)
@@ -37,7 +37,7 @@ func Test(t *testing.T, from, checkout string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-timeout=3m", ".")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "GONOSUMDB=*")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
