@@ -21,7 +21,7 @@ REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
 
 .PHONY: run run-mesh build test test-all race fuzz bench lint golden kubernetes consumers interop notices sbom image image-base
 
-run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir} --dns 127.0.0.1:5300
+run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir} --dns 127.0.0.1:5300 --xds unix:{tmp}/xds.sock
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
 build: ; CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
 # What takes long (many seeds, many steps, whole meshes of processes) skips itself with

@@ -134,22 +134,35 @@ func (v *View) WaitReady(ctx context.Context) error {
 // MayDeny tells whether something that is not found may be said to be absent, to clients that act on
 // that, and if not, why: the view is ready, and it knows at least one cluster, if there are any. After the
 // sync timeout it is ready even when no cluster could be read since the start.
-func (v *View) MayDeny() (bool, map[string]string) {
-	if ready, reasons := v.Ready(); !ready {
-		return false, reasons
+func (v *View) MayDeny() (ok bool, reasons map[string]string) {
+	if ready, missing := v.Ready(); !ready {
+		return false, missing
 	}
-	all := v.Clusters()
+	if all, unread := v.unread(); all > 0 && len(unread) == all {
+		return false, unread
+	}
+	return true, nil
+}
+
+// Unread says of the clusters that could not be read since the start, why. What is not found may be
+// theirs.
+func (v *View) Unread() map[string]string {
+	_, unread := v.unread()
+	return unread
+}
+
+func (v *View) unread() (all int, reasons map[string]string) {
+	clusters := v.Clusters()
 	if own, has := v.OwnCluster(); has {
-		all = append(all, own)
+		clusters = append(clusters, own)
 	}
-	reasons := make(map[string]string, len(all))
-	for _, c := range all {
-		if len(clustermesh.Unsynced(c)) == 0 {
-			return true, nil
+	reasons = make(map[string]string)
+	for _, c := range clusters {
+		if len(clustermesh.Unsynced(c)) > 0 {
+			reasons[c.Name] = "was not read since the start: " + c.Message
 		}
-		reasons[c.Name] = "was not read since the start: " + c.Message
 	}
-	return len(all) == 0, reasons
+	return len(clusters), reasons
 }
 
 // OneLine puts reasons by cluster on one line, in the order of the clusters.

@@ -28,19 +28,20 @@ func (b Bootstrap) GRPC() ([]byte, error) {
 	if b.TLS {
 		credentials = object{"type": "tls", "config": nonEmpty("ca_certificate_file", b.CA, "certificate_file", b.Cert, "private_key_file", b.Key)}
 	}
-	uri := b.Address
-	if path, found := strings.CutPrefix(b.Address, unixPrefix); found {
-		uri = unixPrefix + "//" + path
-		if !strings.HasPrefix(path, "/") {
-			uri = unixPrefix + path
-		}
-	}
 	return pretty(object{
 		"xds_servers": []any{object{
-			"server_uri": uri, "channel_creds": []any{credentials}, "server_features": []string{"xds_v3", "ignore_resource_deletion"},
+			"server_uri": b.Target(), "channel_creds": []any{credentials}, "server_features": []string{"xds_v3", "ignore_resource_deletion"},
 		}},
 		"node": b.node(),
 	})
+}
+
+// Target is the address as gRPC dials it.
+func (b Bootstrap) Target() string {
+	if path, found := strings.CutPrefix(b.Address, unixPrefix); found && strings.HasPrefix(path, "/") {
+		return unixPrefix + "//" + path
+	}
+	return b.Address
 }
 
 // Envoy is the bootstrap of an Envoy that takes clusters and endpoints. Listeners with routes to the

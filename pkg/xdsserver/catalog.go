@@ -42,18 +42,19 @@ type catalog struct {
 	endpoints map[serviceName]map[string]*followed // assignments, by name
 	followAll int                                  // clients of all
 	clusters  map[serviceName][]string             // in all
+	held      map[serviceName]struct{}             // those that have an assignment which is held back
 }
 
 // followed is an assignment that somebody follows.
 type followed struct {
 	target
-	now *endpointv3.ClusterLoadAssignment
+	now *endpointv3.ClusterLoadAssignment // nil: held back
 }
 
 // newCatalog returns an empty one. The prefix is of the versions of this process: a client that has a
 // version of another one knows nothing (xds.md A6).
 func newCatalog(v *view.View, asker backends.Asker, n naming, prefix string, log *slog.Logger) *catalog {
-	c := &catalog{view: v, asker: asker, naming: n, prefix: prefix, log: log, endpoints: make(map[serviceName]map[string]*followed), clusters: make(map[serviceName][]string)}
+	c := &catalog{view: v, asker: asker, naming: n, prefix: prefix, log: log, endpoints: make(map[serviceName]map[string]*followed), clusters: make(map[serviceName][]string), held: make(map[serviceName]struct{})}
 	linear := func(k kind) *cache.LinearCache { return cache.NewLinearCache(k.url(), cache.WithVersionPrefix(prefix)) }
 	for k := range kinds {
 		c.named[k], c.none[k], c.followers[k] = linear(k), linear(k), make(map[string]int)
@@ -92,7 +93,8 @@ func (c *catalog) follow(k kind, names []string) error {
 	return c.named[k].UpdateResources(added, nil)
 }
 
-// make makes a resource that nobody has followed; nil when the name means nothing. c.mu is held.
+// make makes a resource that nobody has followed; nil when the name means nothing, or what it stands for
+// is held back. c.mu is held.
 func (c *catalog) make(txn statedb.ReadTxn, k kind, name string) (types.Resource, error) {
 	if k == listenerKind {
 		return c.naming.listener(name)
@@ -107,11 +109,17 @@ func (c *catalog) make(txn statedb.ReadTxn, k kind, name string) (types.Resource
 		return cluster(name), nil
 	}
 	f := &followed{target: t}
-	f.now = c.choose(txn, name, t)
+	if now := c.choose(txn, name, t); !c.hold(now) {
+		f.now = now
+	}
 	if c.endpoints[t.service] == nil {
 		c.endpoints[t.service] = make(map[string]*followed)
 	}
 	c.endpoints[t.service][name] = f
+	if f.now == nil {
+		c.held[t.service] = struct{}{}
+		return nil, nil
+	}
 	return f.now, nil
 }
 
@@ -135,6 +143,7 @@ func (c *catalog) unfollow(k kind, names []string) error {
 			delete(c.endpoints[t.service], name)
 			if len(c.endpoints[t.service]) == 0 {
 				delete(c.endpoints, t.service)
+				delete(c.held, t.service)
 			}
 		}
 	}
@@ -235,8 +244,14 @@ func (c *catalog) update(changed map[serviceName]struct{}) error {
 	endpoints, clusters := make(map[string]types.Resource), make(map[string]types.Resource)
 	var gone []string
 	look := func(s serviceName) {
+		delete(c.held, s)
 		for name, f := range c.endpoints[s] {
-			if now := c.choose(txn, name, f.target); !proto.Equal(now, f.now) {
+			now := c.choose(txn, name, f.target)
+			switch {
+			case proto.Equal(now, f.now):
+			case f.now == nil && c.hold(now):
+				c.held[s] = struct{}{}
+			default:
 				c.report(name, f.now, now)
 				f.now, endpoints[name] = now, now
 			}

@@ -2,11 +2,16 @@ package xdsserver_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
 )
 
 // TestFailover: the preferred cluster drains, is gone, and comes back, without one failed call
@@ -100,6 +105,7 @@ func TestServiceThatIsNotThere(t *testing.T) {
 // stream; what is gone meanwhile is gone (E 16, 17, 18).
 func TestRestart(t *testing.T) {
 	t.Parallel()
+	impatient := func(p *xdsserver.Params) { p.Wait = time.Millisecond }
 	w := newWorld(t)
 	port, _, _ := backend(t, "127.0.0.2:0")
 	other, _, _ := backend(t, "127.0.0.3:0")
@@ -111,14 +117,14 @@ func TestRestart(t *testing.T) {
 		c.must()
 	}
 	w.Play(t, "no-service own shop/cart\nnot-ready east is being listed")
-	w.start()
+	w.start(impatient)
 	refused := func() uint64 { _, n := w.server.Totals(); return n }
 	waittest.Until(t, "a stream to be refused", func() bool { c.must(); return refused() > 0 })
 	w.Play(t, "cluster east unread\nready") // the sync timeout has passed
 	before := refused()
 	waittest.Until(t, "a stream to be refused while no cluster was read", func() bool { c.must(); return refused() > before+1 })
-	if len(w.server.Clients()) > 0 {
-		t.Error("a stream was taken while not everything was known")
+	if sent, _ := w.server.Totals(); sent > 0 {
+		t.Error("something was sent while not everything was known")
 	}
 	w.Play(t, fmt.Sprintf("service east shop/cart 127.0.0.3,ports=http:%s\ncluster east", other))
 	c.until("what is there now to answer, without one failed call", "127.0.0.3")
@@ -126,6 +132,24 @@ func TestRestart(t *testing.T) {
 	w.Play(t, "no-service east shop/cart")
 	w.start()
 	c.fails("no targets to pick from")
+}
+
+// TestAProgramThatStartsWithItsAgent: a stream that comes a little too early waits, and no call fails.
+func TestAProgramThatStartsWithItsAgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(p *xdsserver.Params) { p.Wait = time.Hour })
+	port, _, _ := backend(t, "127.0.0.2:0")
+	w.Play(t, fmt.Sprintf("service own shop/cart 127.0.0.2,ports=http:%s\nnot-ready east is being listed", port))
+	c, called := w.dial("xds:///shop/cart:http"), make(chan error, 1)
+	go func() {
+		_, err := c.call()
+		called <- err
+	}()
+	waittest.Until(t, "its stream to wait", func() bool { return len(w.server.Clients()) > 0 })
+	w.Play(t, "ready")
+	if err := <-called; err != nil {
+		t.Error(err)
+	}
 }
 
 // rejected is how often clients rejected what they were sent.
@@ -136,4 +160,49 @@ func (w *world) rejected() (n uint64) {
 		}
 	}
 	return n
+}
+
+// TestNothingIsSaidOfAClusterThatWasNotRead: an agent that starts while a cluster is away says nothing of a
+// service that it finds no backends of, since they may be there. A client that knows them goes on.
+func TestNothingIsSaidOfAClusterThatWasNotRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Play(t, "cluster east unread\ncluster west synced\nservice west shop/b 10.0.0.2")
+	s := w.sotw()
+	s.ask(resource.EndpointType, nil, "", "shop/a:http", "shop/b:http")
+	first := s.next()
+	want(t, texts(t, first), "shop/b:http p0 west/*1 10.0.0.2:8080")
+	s.ask(resource.EndpointType, first, "", "shop/a:http", "shop/b:http")
+	// What is known of it is said, and what is gone, too.
+	w.Play(t, "service west shop/a 10.0.0.3")
+	second := s.next()
+	want(t, texts(t, second), "shop/a:http p0 west/*1 10.0.0.3:8080")
+	s.ask(resource.EndpointType, second, "", "shop/a:http", "shop/b:http")
+	w.Play(t, "no-service west shop/a")
+	third := s.next()
+	want(t, texts(t, third), "shop/a:http")
+	s.ask(resource.EndpointType, third, "", "shop/b:http", "shop/c:http")
+	// Now the cluster was read: it has none of c.
+	w.Play(t, "cluster east synced")
+	want(t, texts(t, s.next()), "shop/c:http")
+}
+
+// TestAServiceTooLargeForAMessage: a cluster that says it has very many backends takes no room from others.
+func TestAServiceTooLargeForAMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var many strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintf(&many, " 10.1.%d.%d", i/250, i%250)
+	}
+	w.Play(t, "service a shop/a"+many.String()+"\nservice b shop/a 10.2.0.1 10.2.0.2,state=terminating")
+	s := w.sotw()
+	s.ask(resource.EndpointType, nil, "", "shop/a:http")
+	text := texts(t, s.next())[0]
+	if n := strings.Count(text, "10.1."); n != 10_000 {
+		t.Errorf("%d backends of the large cluster", n)
+	}
+	if !strings.HasSuffix(text, "p0 b/*1 10.2.0.1:8080 -10.2.0.2:8080") {
+		t.Errorf("the small one has not all of its own: %s", text[len(text)-100:])
+	}
 }

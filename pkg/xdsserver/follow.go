@@ -3,10 +3,15 @@ package xdsserver
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
+
+// retryInterval is how often what is held back is looked at: nothing of the services changes when a
+// cluster that has none of them was read.
+const retryInterval = time.Second
 
 // follower takes the changes of services into a catalog. It belongs to one goroutine.
 type follower struct {
@@ -51,11 +56,19 @@ func (f *follower) Idle(ctx context.Context, _ view.Event, more <-chan struct{})
 	if err := f.flush(); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-more:
-		return nil
+	again := time.NewTicker(retryInterval)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-more:
+			return nil
+		case <-again.C:
+			if err := f.retry(); err != nil {
+				return err
+			}
+		}
 	}
 }
 

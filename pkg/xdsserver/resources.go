@@ -89,6 +89,41 @@ func cluster(name string) *clusterv3.Cluster {
 	}
 }
 
+// maxEndpoints is how many an assignment has at the most. Each takes about 60 bytes, and a message of
+// more than 4 MiB ends everything that a client follows: one cluster must not be able to do that.
+const maxEndpoints = 20_000
+
+// bounded leaves so many backends of each cluster in a choice, best first, that all have room.
+func bounded(c backends.Choice) backends.Choice {
+	all := 0
+	for _, g := range c.Groups {
+		all += len(g.Backends) + len(g.Draining)
+	}
+	if all <= maxEndpoints {
+		return c
+	}
+	clusters := make(map[string]int)
+	for _, g := range c.Groups {
+		for _, b := range slices.Concat(g.Backends, g.Draining) {
+			clusters[b.Cluster] = 0
+		}
+	}
+	share := maxEndpoints / len(clusters)
+	take := func(from []backends.Backend) (some []backends.Backend) {
+		for _, b := range from {
+			if clusters[b.Cluster]++; clusters[b.Cluster] <= share {
+				some = append(some, b)
+			}
+		}
+		return some
+	}
+	groups := slices.Clone(c.Groups)
+	for i := range groups {
+		groups[i].Backends, groups[i].Draining = take(groups[i].Backends), take(groups[i].Draining)
+	}
+	return backends.Choice{Groups: groups}
+}
+
 // assignment carries a choice out: its groups are the priorities, numbered without gaps, clusters are
 // regions, and each locality weighs as much as it has backends. The choice has each address once.
 func assignment(name string, t target, c backends.Choice) *endpointv3.ClusterLoadAssignment {
@@ -97,6 +132,7 @@ func assignment(name string, t target, c backends.Choice) *endpointv3.ClusterLoa
 		Policy:      &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(wholeWhileAny)},
 	}
 	var priority uint32
+	c = bounded(c)
 	for i := range c.Groups {
 		if all := localities(&c.Groups[i], t.port == "", priority); len(all) > 0 {
 			a.Endpoints = append(a.Endpoints, all...)

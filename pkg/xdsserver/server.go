@@ -53,6 +53,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/mesh-agent/mesh-agent/internal/guard"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
@@ -63,6 +64,7 @@ const (
 	DefaultStreams        = 2000
 	DefaultStreamsPerPeer = 100
 	DefaultNames          = 1000
+	DefaultWait           = 5 * time.Second
 )
 
 // Bounds of a connection.
@@ -71,9 +73,10 @@ const (
 	maxHeaders           = 16 << 10
 	streamsPerConnection = 16
 	handshakeTimeout     = 10 * time.Second
-	pingInterval         = time.Minute      // of the server, so that dead clients are found
-	pingTimeout          = 20 * time.Second // for the answer
-	clientPings          = 10 * time.Second // the least interval that a client may have
+	pingInterval         = time.Minute           // of the server, so that dead clients are found
+	pingTimeout          = 20 * time.Second      // for the answer
+	clientPings          = 10 * time.Second      // the least interval that a client may have
+	readyInterval        = 50 * time.Millisecond // of looks whether the view is ready
 )
 
 // unixPrefix begins an address that is the path of a unix socket.
@@ -88,6 +91,7 @@ type Params struct {
 	TLS     *transport.TLSFiles // nil: TCP is plain
 	Streams transport.Limit     // at once, over TCP and the unix socket; zero: 2,000, and 100 of one address
 	Names   int                 // that a stream may follow of one type; 0: DefaultNames
+	Wait    time.Duration       // how long a stream waits until the view may deny, before it is refused; 0: DefaultWait
 	Metrics *Metrics            // nil: nobody looks at them
 	Log     *slog.Logger        // nil: silence
 }
@@ -100,6 +104,7 @@ type Server struct {
 	gate    *transport.Gate // of streams
 	conns   *transport.Gate // of connections over TCP
 	names   int
+	wait    time.Duration
 	metrics *Metrics
 	log     *slog.Logger
 	saying  *rate.Limiter // of what clients reject
@@ -131,7 +136,7 @@ func New(p Params) (*Server, error) {
 	s := &Server{
 		view: p.View, catalog: newCatalog(p.View, p.Asker, newNaming(p.Zones), hex.EncodeToString(random)+".", p.Log),
 		gate: transport.NewGate(p.Streams, p.Metrics.refusals(tooManyStreams)), conns: transport.NewGate(p.Streams, p.Metrics.refusals(tooManyConnections)),
-		names: cmp.Or(p.Names, DefaultNames), metrics: p.Metrics, log: p.Log, saying: rate.NewLimiter(1, 10), now: time.Now,
+		names: cmp.Or(p.Names, DefaultNames), wait: cmp.Or(p.Wait, DefaultWait), metrics: p.Metrics, log: p.Log, saying: rate.NewLimiter(1, 10), now: time.Now,
 		listeners: new(transport.Listeners), clients: make(map[uint64]*client),
 	}
 	if p.TLS != nil {
@@ -238,10 +243,6 @@ func (a ads) DeltaAggregatedResources(to discovery.AggregatedDiscoveryService_De
 
 // serve serves a stream, when there may be one more.
 func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream) error) error {
-	if !s.isReady() {
-		s.metrics.refused.WithLabelValues(tooEarly).Inc()
-		return status.Error(codes.Unavailable, "not everything is known yet: the clusters are being read")
-	}
 	from, _ := peer.FromContext(ctx)
 	address := transport.PeerOf(from.Addr)
 	leave, ok := s.gate.Enter(address)
@@ -254,6 +255,10 @@ func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream
 		c.Peer = from.Addr.String()
 	}
 	defer s.enter(c.client)()
+	if !s.waitReady(ctx) {
+		s.metrics.refused.WithLabelValues(tooEarly).Inc()
+		return status.Error(codes.Unavailable, "not everything is known yet: the clusters are being read")
+	}
 	defer c.leave()
 	open := s.metrics.streams.WithLabelValues(v.String())
 	open.Inc()
@@ -281,13 +286,18 @@ func (s *Server) enter(c *client) (leave func()) {
 	}
 }
 
-func (s *Server) isReady() bool {
-	if s.ready.Load() {
-		return true
+// waitReady waits a little until everything is known, so that a program that starts together with its
+// agent does not see its first calls fail. Longer would keep clients from a second server.
+func (s *Server) waitReady(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
+	for !s.ready.Load() {
+		if ready, _ := s.view.MayDeny(); ready {
+			s.ready.Store(true)
+		} else if waiting.Sleep(ctx, readyInterval) != nil {
+			return false
+		}
 	}
-	ready, _ := s.view.MayDeny()
-	if ready {
-		s.ready.Store(true)
-	}
-	return ready
+	return true
 }

@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"errors"
 	"os"
 	"slices"
 
@@ -9,7 +8,6 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
 )
 
@@ -33,49 +31,38 @@ func bootstrapCommand(c *command.Env) *cobra.Command {
 			"  mesh-agent xds bootstrap --for envoy --address unix:/run/mesh-agent/xds.sock > envoy.json",
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := check(b, who); err != nil {
-				return err
+			if !slices.Contains([]string{forGRPC, forEnvoy}, who) {
+				return exit.Usagef("--for: %q is neither %s nor %s", who, forGRPC, forEnvoy)
 			}
-			b.TLS = b.TLS || b.CA != "" || b.Cert != ""
-			if b.Address != "" {
-				return writeFor(cmd, b, who)
-			}
-			return c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error {
-				s, err := cl.Status(cmd.Context())
-				if err != nil {
-					return err
-				}
-				for _, one := range s.Serving {
-					if one.Protocol == "xDS" {
-						b.Address = one.Address
-						return writeFor(cmd, b, who)
-					}
-				}
-				return errors.New("this agent does not serve xDS: give it --xds ADDRESS")
-			})(cmd, nil)
+			return served(c, cmd, &b, func() error { return writeFor(cmd, b, who) })
 		},
 	}
-	name, _ := os.Hostname() // empty is an ID, too
 	f := cmd.Flags()
 	f.StringVar(&who, "for", forGRPC, "who reads it: "+forGRPC+" or "+forEnvoy)
-	f.StringVar(&b.Address, "address", "", "where the agent serves xDS: HOST:PORT or unix:PATH; default: as the running agent says")
-	f.StringVar(&b.Node, "node-id", name, "the ID that the client gives itself, for xds clients")
 	f.StringVar(&b.Zone, "client-zone", "", "the zone that the client says it is in; the agent chooses by its own")
-	f.BoolVar(&b.TLS, "tls", false, "the agent has a certificate (--tls-cert-file)")
-	f.StringVar(&b.CA, "ca-file", "", "authorities of that certificate; default: those of the system")
-	f.StringVar(&b.Cert, "cert-file", "", "certificate to show to the agent")
-	f.StringVar(&b.Key, "key-file", "", "key of that certificate")
+	serverFlags(cmd, &b)
 	_ = cmd.RegisterFlagCompletionFunc("for", command.Complete(func(*cobra.Command, []string) []string { return []string{forEnvoy, forGRPC} })) // the flag is there
 	return cmd
 }
 
-func check(b xdsserver.Bootstrap, who string) error {
-	switch {
-	case !slices.Contains([]string{forGRPC, forEnvoy}, who):
-		return exit.Usagef("--for: %q is neither %s nor %s", who, forGRPC, forEnvoy)
-	case (b.Cert == "") != (b.Key == ""):
+// serverFlags are those that say where a server is, and who the client is.
+func serverFlags(cmd *cobra.Command, b *xdsserver.Bootstrap) {
+	name, _ := os.Hostname() // empty is an ID, too
+	f := cmd.Flags()
+	f.StringVar(&b.Address, "address", "", "where the agent serves xDS: HOST:PORT or unix:PATH; default: as the running agent says")
+	f.StringVar(&b.Node, "node-id", name, "the ID that the client gives itself, for xds clients")
+	f.BoolVar(&b.TLS, "tls", false, "the agent has a certificate (--tls-cert-file)")
+	f.StringVar(&b.CA, "ca-file", "", "authorities of that certificate; default: those of the system")
+	f.StringVar(&b.Cert, "cert-file", "", "certificate to show to the agent")
+	f.StringVar(&b.Key, "key-file", "", "key of that certificate")
+}
+
+// check completes what was given, which may contradict itself.
+func check(b *xdsserver.Bootstrap) error {
+	if (b.Cert == "") != (b.Key == "") {
 		return exit.Usagef("--cert-file and --key-file are given together")
 	}
+	b.TLS = b.TLS || b.CA != "" || b.Cert != ""
 	return nil
 }
 

@@ -1,5 +1,5 @@
 // Package xds helps gRPC programs and Envoys that follow an agent by xDS: what they read at their
-// start, and who follows it now.
+// start, what they are sent, and who follows it now.
 package xds
 
 import (
@@ -17,7 +17,7 @@ import (
 
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
-	return command.Group("xds", "Help gRPC programs and Envoys that follow the agent", bootstrapCommand(c), clientsCommand(c))
+	return command.Group("xds", "Help gRPC programs and Envoys that follow the agent", bootstrapCommand(c), clientsCommand(c), resolveCommand(c))
 }
 
 func clientsCommand(c *command.Env) *cobra.Command {

@@ -47,7 +47,7 @@ func run(args ...string) (string, error) {
 	cmd := New(c)
 	var out bytes.Buffer
 	cmd.SetOut(&out)
-	cmd.SetArgs(append([]string{"bootstrap"}, args...))
+	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err := cmd.Execute()
 	return out.String(), err
@@ -55,7 +55,7 @@ func run(args ...string) (string, error) {
 
 func TestBootstrap(t *testing.T) {
 	t.Parallel()
-	text, err := run("--address", "agent.example:9980", "--node-id", "me", "--client-zone", "z", "--ca-file", "/ca")
+	text, err := run("bootstrap", "--address", "agent.example:9980", "--node-id", "me", "--client-zone", "z", "--ca-file", "/ca")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,20 +74,25 @@ func TestBootstrap(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if text, err = run("--for", "envoy", "--address", "unix:/x"); err != nil || !strings.Contains(text, `"path": "/x"`) {
+	if text, err = run("bootstrap", "--for", "envoy", "--address", "unix:/x"); err != nil || !strings.Contains(text, `"path": "/x"`) {
 		t.Errorf("%v %s", err, text)
 	}
 	for args, want := range map[string]string{
-		"--for nginx":                     `"nginx" is neither grpc nor envoy`,
-		"--address a:1 --cert-file c":     "given together",
-		"--for envoy --address a":         "--address",
-		"--node-id me --address a:1 more": "unexpected argument",
+		"bootstrap --for nginx":                     `"nginx" is neither grpc nor envoy`,
+		"bootstrap --address a:1 --cert-file c":     "given together",
+		"bootstrap --for envoy --address a":         "--address",
+		"bootstrap --node-id me --address a:1 more": "unexpected argument",
+		"resolve --address a:1":                     "NAME",
+		"resolve shop/cart --key-file k":            "given together",
 	} {
 		if text, err := run(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, new(exit.UsageError)) {
 			t.Errorf("%s: %v %s", args, err, text)
 		}
 	}
-	if _, err := run(); err == nil {
+	if _, err := run("bootstrap"); err == nil {
 		t.Error("no agent was asked")
+	}
+	if _, err := run("resolve", "shop/cart", "--address", "unix:/nonexistent"); err == nil || !strings.Contains(err.Error(), "xDS at unix:/nonexistent") {
+		t.Errorf("nobody answered: %v", err)
 	}
 }

@@ -78,6 +78,9 @@ func (m mesh) hints(command []string) string {
 			name := name + "." + namespace + ".svc.clusterset.local"
 			lines = append(lines, [2]string{"dig @" + host + " -p " + port + " " + name, "the backends of " + sample.Service + " in all clusters"})
 		}
+		if flagValue(command, "--xds") != "" {
+			lines = append(lines, [2]string{agent + "xds resolve " + sample.Service + ":http" + flags, "the same, as a gRPC program gets it"})
+		}
 	}
 	lines = append(lines, [][2]string{
 		{agent + "lookup 192.0.2.1" + flags, "nobody's address"},

@@ -24,6 +24,11 @@ func (f TLSFiles) config(base string) (*tls.Config, error) {
 		}
 		return nil, nil
 	}
+	return f.Config()
+}
+
+// Config is what a client needs for a server that speaks TLS. The files are read now.
+func (f TLSFiles) Config() (*tls.Config, error) {
 	if (f.Cert == "") != (f.Key == "") {
 		return nil, errors.New("a client certificate and its key are given together")
 	}

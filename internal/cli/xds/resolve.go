@@ -1,0 +1,218 @@
+package xds
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
+)
+
+// answerTime is how long an agent may take for all answers.
+const answerTime = 15 * time.Second
+
+// resolved is where the calls of a client go that dials a target.
+type resolved struct {
+	Target    string     `json:"target"`
+	Cluster   string     `json:"cluster"`
+	Endpoints []endpoint `json:"endpoints"`
+}
+
+// endpoint is a backend of it. Calls go to those of the first priority that has one that is healthy.
+type endpoint struct {
+	Priority uint32 `json:"priority"`
+	Cluster  string `json:"cluster"`
+	Zone     string `json:"zone"`
+	Address  string `json:"address"`
+	State    string `json:"state"` // "healthy" or "draining"
+}
+
+func resolveCommand(c *command.Env) *cobra.Command {
+	var b xdsserver.Bootstrap
+	format := printer.NewFormat(printer.Plain, printer.JSON, printer.YAML)
+	cmd := &cobra.Command{
+		Use:   "resolve NAME",
+		Short: "Ask as a gRPC program does, and show where its calls go",
+		Long: "Ask an agent for a name by xDS, as a gRPC program does that dials xds:///NAME (docs/xds.md), and show where its calls go\n" +
+			"now: to the backends of the lowest priority that are healthy, to each as much as to any other.",
+		Example: "  mesh-agent xds resolve shop/cart:80\n  mesh-agent xds resolve cart.shop.svc.clusterset.local:http --address unix:/run/mesh-agent/xds.sock",
+		Args:    command.Arguments(1, 1, "NAME, such as shop/cart:80"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return served(c, cmd, &b, func() error {
+				ctx, cancel := context.WithTimeout(cmd.Context(), answerTime)
+				defer cancel()
+				found, err := resolve(ctx, b, strings.TrimPrefix(args[0], "xds:///"))
+				if err != nil {
+					return fmt.Errorf("xDS at %s: %w", b.Address, err)
+				}
+				return c.Answer(cmd, format, found, func(p *printer.Page) { writeResolved(p, found) })
+			})
+		},
+	}
+	serverFlags(cmd, &b)
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// served calls next when b has the address of the server: that of the running agent, if none was given.
+func served(c *command.Env, cmd *cobra.Command, b *xdsserver.Bootstrap, next func() error) error {
+	if err := check(b); err != nil {
+		return err
+	}
+	if b.Address != "" {
+		return next()
+	}
+	return c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error {
+		s, err := cl.Status(cmd.Context())
+		if err != nil {
+			return err
+		}
+		for _, one := range s.Serving {
+			if one.Protocol == "xDS" {
+				b.Address = one.Address
+				return next()
+			}
+		}
+		return errors.New("this agent does not serve xDS: give it --xds ADDRESS")
+	})(cmd, nil)
+}
+
+// resolve asks for what a gRPC client needs: the listener with its routes, the cluster, the endpoints.
+func resolve(ctx context.Context, b xdsserver.Bootstrap, name string) (resolved, error) {
+	conn, err := dial(b)
+	if err != nil {
+		return resolved{}, err
+	}
+	defer conn.Close()
+	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx, grpc.WaitForReady(false))
+	if err != nil {
+		return resolved{}, err
+	}
+	q := questions{stream: stream, node: &corev3.Node{Id: b.Node, UserAgentName: "mesh-agent xds resolve"}}
+	var (
+		listener   listenerv3.Listener
+		manager    hcmv3.HttpConnectionManager
+		cluster    clusterv3.Cluster
+		assignment endpointv3.ClusterLoadAssignment
+	)
+	if err := q.ask(resource.ListenerType, name, &listener); err != nil {
+		return resolved{}, err
+	}
+	if err := listener.GetApiListener().GetApiListener().UnmarshalTo(&manager); err != nil {
+		return resolved{}, fmt.Errorf("the listener %q: %w", name, err)
+	}
+	to := routed(&manager)
+	if to == "" {
+		return resolved{}, fmt.Errorf("no service can have the name %q: give NAMESPACE/SERVICE:PORT, or that of DNS with :PORT", name)
+	}
+	if err := q.ask(resource.ClusterType, to, &cluster); err != nil {
+		return resolved{}, err
+	}
+	if err := q.ask(resource.EndpointType, cmp.Or(cluster.GetEdsClusterConfig().GetServiceName(), to), &assignment); err != nil {
+		return resolved{}, err
+	}
+	return resolved{Target: "xds:///" + name, Cluster: to, Endpoints: endpoints(&assignment)}, nil
+}
+
+func dial(b xdsserver.Bootstrap) (*grpc.ClientConn, error) {
+	creds := insecure.NewCredentials()
+	if b.TLS {
+		config, err := client.TLSFiles{CA: b.CA, Cert: b.Cert, Key: b.Key}.Config()
+		if err != nil {
+			return nil, err
+		}
+		creds = credentials.NewTLS(config)
+	}
+	return grpc.NewClient(b.Target(), grpc.WithTransportCredentials(creds))
+}
+
+// questions are those of one stream.
+type questions struct {
+	stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesClient
+	node   *corev3.Node // in the first alone
+}
+
+// ask asks for one resource.
+func (q *questions) ask(url, name string, into proto.Message) error {
+	err := q.stream.Send(&discovery.DiscoveryRequest{Node: q.node, TypeUrl: url, ResourceNames: []string{name}})
+	q.node = nil
+	for err == nil {
+		var answer *discovery.DiscoveryResponse
+		if answer, err = q.stream.Recv(); err != nil || answer.GetTypeUrl() != url {
+			continue // an update of what was asked before
+		}
+		return only(answer.GetResources(), into)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || q.stream.Context().Err() != nil {
+		return fmt.Errorf("no answer for %q within %s: a cluster that may have it could not be read yet; mesh-agent status says which", name, answerTime)
+	}
+	return err
+}
+
+func only(all []*anypb.Any, into proto.Message) error {
+	if len(all) != 1 {
+		return fmt.Errorf("%d resources were sent for one name", len(all))
+	}
+	return all[0].UnmarshalTo(into)
+}
+
+// routed is the cluster that the only route leads to; empty without one.
+func routed(m *hcmv3.HttpConnectionManager) string {
+	for _, host := range m.GetRouteConfig().GetVirtualHosts() {
+		for _, r := range host.GetRoutes() {
+			return r.GetRoute().GetCluster()
+		}
+	}
+	return ""
+}
+
+func endpoints(a *endpointv3.ClusterLoadAssignment) []endpoint {
+	all := []endpoint{}
+	for _, l := range a.GetEndpoints() {
+		for _, e := range l.GetLbEndpoints() {
+			at := e.GetEndpoint().GetAddress().GetSocketAddress()
+			all = append(all, endpoint{
+				Priority: l.GetPriority(), Cluster: l.GetLocality().GetRegion(), Zone: l.GetLocality().GetZone(),
+				Address: net.JoinHostPort(at.GetAddress(), strconv.FormatUint(uint64(at.GetPortValue()), 10)), State: strings.ToLower(e.GetHealthStatus().String()),
+			})
+		}
+	}
+	return all
+}
+
+func writeResolved(p *printer.Page, r resolved) {
+	if len(r.Endpoints) == 0 {
+		p.Line("%s has no backends: calls fail at once.", r.Target)
+		return
+	}
+	printer.Rows(p, printer.Table[endpoint]{
+		{Title: "PRIORITY", Text: func(e endpoint) string { return fmt.Sprint(e.Priority) }},
+		{Title: "CLUSTER", Text: func(e endpoint) string { return e.Cluster }},
+		{Title: "ZONE", Text: func(e endpoint) string { return e.Zone }},
+		{Title: "ADDRESS", Text: func(e endpoint) string { return e.Address }},
+		{Title: "STATE", Text: func(e endpoint) string { return e.State }},
+	}, r.Endpoints)
+}
