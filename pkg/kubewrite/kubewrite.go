@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -203,4 +204,13 @@ func IsTerminating(err error) bool {
 }
 
 // IsOther tells whether the object with the UID that was given is not there any more.
-func IsOther(err error) bool { return apierrors.IsConflict(err) }
+func IsOther(err error) bool {
+	if apierrors.IsConflict(err) { // as a deletion says it
+		return true
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }) // as applying does
+}

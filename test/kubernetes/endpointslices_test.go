@@ -159,7 +159,7 @@ endpoints: []
 apiVersion: v1
 kind: Service
 metadata: {namespace: default, name: db, annotations: {service.cilium.io/global: "true"}}
-spec: {clusterIP: None, ports: [{name: http, port: 80, protocol: TCP}]}
+spec: {clusterIP: None, selector: {app: db}, ports: [{name: http, port: 80, protocol: TCP}]}
 `
 	s.Apply(t, syncedService("web", ""), service("plain", 80), headless, slice("web-1", "web", "10.1.0.1"), foreign)
 	s.share(t, "web", "10.2.0.1", "10.2.0.2")
