@@ -45,7 +45,7 @@ sbom: build ; $(GO) run ./internal/sbom -version $(VERSION) bin/mesh-agent > bin
 # The image, and the base that its compiler is in: image-base asks the registry for the digest of the tag, writes it into the Dockerfile, and says so.
 image: ; docker build --build-arg VERSION=$(VERSION) -t mesh-agent:$(VERSION) .
 image-base: ; deploy/image-base
-kubernetes: $(KUBE_APISERVER) ; KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -race -timeout 8m ./test/kubernetes
+kubernetes: $(KUBE_APISERVER) ; KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -race -timeout 15m ./test/kubernetes
 $(KUBE_APISERVER): ; cd test/kubernetes/apiserver && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o $@ .
 # dig, HAProxy, nginx and Prometheus of Debian, and CoreDNS, beside an agent: installed, as root, where they are missing.
 consumers: $(COREDNS) ; test/consumers/install && COREDNS=$(COREDNS) CONSUMERS_REQUIRED=1 $(RACE) -timeout 12m ./test/consumers
