@@ -198,7 +198,9 @@ func (w *Writer) remedy(r schema.GroupVersionResource, name string, err error) s
 
 // IsTerminating tells whether an object was refused because its namespace is about to go: there is
 // nothing to be done any more (mcs.md B).
-func IsTerminating(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }
+func IsTerminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
 
 // IsOther tells whether the object with the UID that was given is not there any more.
 func IsOther(err error) bool { return apierrors.IsConflict(err) }

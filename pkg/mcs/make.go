@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -34,7 +35,7 @@ type Facts struct {
 	// Export is the own ServiceExport; nil for none.
 	Export *OwnExport
 	// Import and Derived are as they are; nil for none.
-	Import  *ServiceImport
+	Import  *local.ServiceImport
 	Derived *corev1.Service
 	// Foreign says why the derived Service cannot be written, because another one of that name is
 	// there; empty when it can.
@@ -51,7 +52,7 @@ type OwnExport struct {
 // Wanted is how the objects of the own cluster should be.
 type Wanted struct {
 	// Import is the ServiceImport with its status; nil: there should be none.
-	Import *ServiceImport
+	Import *local.ServiceImport
 	// Derived is the Service that has the addresses of the import; nil: there should be none. It
 	// is owned by the import, which only who writes it knows.
 	Derived *corev1.Service
@@ -103,8 +104,8 @@ func supportedFamilies(m *Merged, f *Facts) []corev1.IPFamily {
 }
 
 // newImport is the import as it should be.
-func newImport(m *Merged, f *Facts, supported []corev1.IPFamily) *ServiceImport {
-	im := &ServiceImport{
+func newImport(m *Merged, f *Facts, supported []corev1.IPFamily) *local.ServiceImport {
+	im := &local.ServiceImport{
 		TypeMeta:   metav1.TypeMeta{APIVersion: Group + "/" + Version, Kind: KindServiceImport},
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, Labels: with(m.Labels, LabelWritten, Written)},
 		Spec:       m.Spec,
@@ -119,7 +120,7 @@ func newImport(m *Merged, f *Facts, supported []corev1.IPFamily) *ServiceImport 
 		im.Status.EndpointSliceObjects = SlicesPresent
 	}
 	for _, cluster := range m.Clusters {
-		im.Status.Clusters = append(im.Status.Clusters, ClusterStatus{cluster})
+		im.Status.Clusters = append(im.Status.Clusters, local.ClusterStatus{Cluster: cluster})
 	}
 	im.Status.Conditions = importConditions(m, f, supported, im.Spec.IPs)
 	return im
@@ -162,7 +163,7 @@ func addresses(m *Merged, derived *corev1.Service, supported []corev1.IPFamily) 
 
 // newDerived is the Service that has the addresses of the import (mcs.md B, derived Service). Its
 // labels and annotations are those of the import.
-func newDerived(m *Merged, supported []corev1.IPFamily, im *ServiceImport) *corev1.Service {
+func newDerived(m *Merged, supported []corev1.IPFamily, im *local.ServiceImport) *corev1.Service {
 	policy := corev1.IPFamilyPolicyPreferDualStack
 	traffic := corev1.ServiceInternalTrafficPolicyCluster
 	if m.Spec.InternalTrafficPolicy != nil {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -58,7 +59,7 @@ func TestTheOwnExport(t *testing.T) {
 	}
 }
 
-func clustersOf(im *ServiceImport) string {
+func clustersOf(im *local.ServiceImport) string {
 	if im == nil {
 		return ""
 	}

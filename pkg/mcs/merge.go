@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -16,7 +17,7 @@ import (
 type Merged struct {
 	Namespace, Name string
 	// Spec is that of the import, without addresses.
-	Spec ServiceImportSpec
+	Spec local.ServiceImportSpec
 	// Labels and Annotations are those of the oldest export.
 	Labels, Annotations map[string]string
 	Clusters            []string   // that export it, by name
@@ -36,7 +37,7 @@ func Merge(exports []*services.Export) *Merged {
 	m := &Merged{
 		Namespace: oldest.Namespace, Name: oldest.Name,
 		Labels: exportedLabels(oldest.Details.Labels), Annotations: exportedAnnotations(oldest.Details.Annotations),
-		Spec: ServiceImportSpec{
+		Spec: local.ServiceImportSpec{
 			Type: oldest.Type, Ports: union(exports), SessionAffinity: corev1.ServiceAffinity(oldest.Affinity),
 			SessionAffinityConfig: affinityConfig(oldest), IPFamilies: commonFamilies(exports).families,
 		},

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
@@ -19,8 +20,8 @@ const MaxPorts = 100
 // union are the ports of all exports. Ports are the same by name first, the empty one included, and
 // then by protocol and number; on a clash the oldest definition stays (mcs.md B, ports), so names are
 // unique, and so is a number of a protocol. The exports are sorted.
-func union(exports []*services.Export) []ServicePort {
-	ports := []ServicePort{}
+func union(exports []*services.Export) []local.ServicePort {
+	ports := []local.ServicePort{}
 	names, numbers := make(map[string]bool), make(map[portNumber]bool)
 	for _, e := range exports {
 		for _, p := range e.Ports {
@@ -29,7 +30,7 @@ func union(exports []*services.Export) []ServicePort {
 				continue
 			}
 			names[p.Name], numbers[number] = true, true
-			ports = append(ports, ServicePort{
+			ports = append(ports, local.ServicePort{
 				Name: p.Name, Protocol: corev1.Protocol(p.Protocol), AppProtocol: appProtocol(e.Details.AppProtocols[p]), Port: int32(p.Port),
 			})
 		}
@@ -67,7 +68,7 @@ func samePorts(a, b *services.Export) bool {
 
 // derivedPorts are the ports of the derived Service, in the order of the import's. One without a name
 // among several gets one, as Kubernetes demands, and is left out when another one has that name.
-func derivedPorts(ports []ServicePort) []corev1.ServicePort {
+func derivedPorts(ports []local.ServicePort) []corev1.ServicePort {
 	var out []corev1.ServicePort
 	for _, p := range ports {
 		name, fits := derivedName(p, ports)
@@ -80,10 +81,10 @@ func derivedPorts(ports []ServicePort) []corev1.ServicePort {
 }
 
 // derivedName is the name that a port has in the derived Service; it does not fit when there is none.
-func derivedName(p ServicePort, among []ServicePort) (name string, fits bool) {
+func derivedName(p local.ServicePort, among []local.ServicePort) (name string, fits bool) {
 	if p.Name != "" || len(among) == 1 {
 		return p.Name, true
 	}
 	name = fmt.Sprintf("unnamed-%s-%d", strings.ToLower(string(p.Protocol)), p.Port)
-	return name, !slices.ContainsFunc(among, func(o ServicePort) bool { return o.Name == name })
+	return name, !slices.ContainsFunc(among, func(o local.ServicePort) bool { return o.Name == name })
 }

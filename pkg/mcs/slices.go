@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -88,7 +89,7 @@ func sliceLabels(cluster string, w Wanted, slice string) map[string]string {
 
 // copiedPorts are the ports of a slice that the derived Service has as the Service has them, with their
 // names there.
-func copiedPorts(imported []ServicePort, svc *corev1.Service, of []discoveryv1.EndpointPort) []discoveryv1.EndpointPort {
+func copiedPorts(imported []local.ServicePort, svc *corev1.Service, of []discoveryv1.EndpointPort) []discoveryv1.EndpointPort {
 	var out []discoveryv1.EndpointPort
 	for _, p := range of {
 		name := ""
@@ -96,7 +97,7 @@ func copiedPorts(imported []ServicePort, svc *corev1.Service, of []discoveryv1.E
 			name = *p.Name
 		}
 		own := slices.IndexFunc(svc.Spec.Ports, func(o corev1.ServicePort) bool { return o.Name == name })
-		agreed := slices.IndexFunc(imported, func(o ServicePort) bool { return o.Name == name })
+		agreed := slices.IndexFunc(imported, func(o local.ServicePort) bool { return o.Name == name })
 		if own < 0 || agreed < 0 || svc.Spec.Ports[own].Port != imported[agreed].Port ||
 			cmp.Or(svc.Spec.Ports[own].Protocol, corev1.ProtocolTCP) != imported[agreed].Protocol {
 			continue
