@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +49,33 @@ func TestTheRightsToKeepIdentities(t *testing.T) {
 	want(t, "who", []rbacv1.Subject{first, second}, ofLeases.Subjects)
 	want(t, "roles", agent.Name+" "+operate.Name+" "+leases.Name, ofAgent.RoleRef.Name+" "+ofOperate.RoleRef.Name+" "+ofLeases.RoleRef.Name)
 	want(t, "namespaces", first.Namespace+" "+first.Namespace, leases.Namespace+" "+ofLeases.Namespace)
+}
+
+// TestTheRightToWriteSlices: of operators alone, and of slices alone.
+func TestTheRightToWriteSlices(t *testing.T) {
+	t.Parallel()
+	var role rbacv1.ClusterRole
+	var binding rbacv1.ClusterRoleBinding
+	readStrictly(t, "endpointslices.yaml", rbacv1.AddToScheme, &role, &binding)
+	want(t, "rules", []rbacv1.PolicyRule{{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"create", "patch", "delete"}}}, role.Rules)
+	want(t, "role", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name}, binding.RoleRef)
+	account := readDeployments(t)["operate"].account
+	want(t, "who", []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}, binding.Subjects)
+}
+
+// TestOperatorsThatWriteSlicesReadTheMeshDirectory: the one that the agents have.
+func TestOperatorsThatWriteSlicesReadTheMeshDirectory(t *testing.T) {
+	t.Parallel()
+	var patch appsv1.Deployment
+	readStrictly(t, "operate-endpointslices.yaml", appsv1.AddToScheme, &patch)
+	operate, agent := readDeployments(t)["operate"], readManifest(t)
+	want(t, "what is changed", operate.Namespace+"/"+operate.Name, patch.Namespace+"/"+patch.Name)
+	w := workload{&patch.Spec.Template}
+	want(t, "container", operate.container().Name, w.container().Name)
+	want(t, "variables", []corev1.EnvVar{{Name: "MESH_AGENT_ENDPOINT_SLICES", Value: "true"}}, w.container().Env)
+	want(t, "volume", agent.volume("clustermesh"), w.volume("clustermesh"))
+	want(t, "mounts", []corev1.VolumeMount{{Name: "clustermesh", MountPath: "/var/lib/cilium/clustermesh", ReadOnly: true}}, w.container().VolumeMounts)
+	want(t, "path of the agents", agent.flag(t, "clustermesh-config"), w.container().VolumeMounts[0].MountPath+"/")
 }
 
 // checkRole wants an account to be allowed to read these resources and nothing else.

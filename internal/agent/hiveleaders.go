@@ -34,13 +34,14 @@ import (
 func operateCell() cell.Cell {
 	return cell.Module(
 		"operate", "What only one process per cluster may do",
-		cell.Provide(newOperator, func(o *operate.Operator) (meshReaders, leader) { return meshReaders{Readiness: o}, o }),
+		cell.Provide(newOperator),
+		slicesCell(),
 		cell.Invoke(func(jobs job.Group, o *operate.Operator) { runs(jobs, "lead", o.Run) }),
 	)
 }
 
 func newOperator(
-	c config.Config, from *local.Cluster, w *kvstore.Durable, writing *syncstore.Metrics, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
+	c config.Config, from *local.Cluster, w *kvstore.Durable, writing *syncstore.Metrics, slices *remoteSlices, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*operate.Operator, error) {
 	layout, err := wire.NewLayout(c.MaxConnectedClusters)
 	if err != nil {
@@ -60,6 +61,9 @@ func newOperator(
 	}
 	if c.Local.Given() {
 		p.Source = from
+	}
+	if slices != nil {
+		p.While = slices.controller.Run
 	}
 	if c.Operate.EnsureUsers {
 		p.Provision = func(ctx context.Context) error { return ensureUsers(c, ctx, w) }

@@ -63,10 +63,24 @@ func saying(jobs job.Group, name, message string, run func(context.Context) erro
 	}, job.WithShutdown()))
 }
 
-func newMesh(
-	c config.Config, v *clustermesh.View, granted *claims.Current, from *local.Cluster, size clusterSize, of *etcd.Metrics, sources *store.Metrics,
-	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
-) (*clustermesh.Mesh, error) {
+// meshParams is what the clusters of the mesh directory are made of.
+type meshParams struct {
+	cell.In
+
+	Config  config.Config
+	View    *clustermesh.View
+	Granted *claims.Current
+	From    *local.Cluster
+	Size    clusterSize
+	Etcd    *etcd.Metrics
+	Sources *store.Metrics
+	Metrics prometheus.Registerer
+	Health  cell.Health
+	Log     *slog.Logger
+}
+
+func newMesh(p meshParams) (*clustermesh.Mesh, error) {
+	c, v, log := p.Config, p.View, p.Log
 	opts, err := c.KVStoreOptions()
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
@@ -80,16 +94,16 @@ func newMesh(
 		return nil, fmt.Errorf("--%s: %w", config.RemoteBudget, err)
 	}
 	warnOfBudgets(budgets, c.ClustermeshConfig, log)
-	opts.Metrics, opts.ClusterSize, opts.Log = of, size, log
+	opts.Metrics, opts.ClusterSize, opts.Log = p.Etcd, p.Size, log
 	if c.Local.Given() {
-		v.Described = describedBy(from)
+		v.Described = describedBy(p.From)
 	}
 	m := mesh.Config{
 		Directory: c.ClustermeshConfig, ClusterName: c.ClusterName, ClusterID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters,
 		SyncTimeout: c.ClustermeshSyncTimeout, CacheTTL: c.ClustermeshCacheTTL, Policy: &policy, Budgets: &budgets, Memory: budget.NewMemory(c.RemoteMemoryLimit()),
-		Granted: granted, StateDir: c.Claims.StateDir, KVStore: &opts, Report: reportDirectory(h, c.ClustermeshConfig), Log: log,
-	}.Clusters(v, sources)
-	return m, reg.Register(clustermesh.NewCollector(m))
+		Granted: p.Granted, StateDir: c.Claims.StateDir, KVStore: &opts, Report: reportDirectory(p.Health, c.ClustermeshConfig), Log: log,
+	}.Clusters(v, p.Sources)
+	return m, p.Metrics.Register(clustermesh.NewCollector(m))
 }
 
 // reportDirectory shows in the health whether the mesh directory can be read.

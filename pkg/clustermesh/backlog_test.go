@@ -70,7 +70,7 @@ func newBacklog(tb testing.TB, addresses int) *backlog {
 // newSource is the source of addresses as a cluster has it.
 func (b *backlog) newSource(tb testing.TB) remotecluster.Source {
 	_, view := newView(tb, b.ips)
-	for _, source := range view.sources(nil, store.NewMetrics(), slog.New(slog.DiscardHandler)) {
+	for _, source := range view.sources(Target{}, store.NewMetrics(), slog.New(slog.DiscardHandler)) {
 		if source.Resource() == wire.IPs {
 			return source
 		}

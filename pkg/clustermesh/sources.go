@@ -22,7 +22,7 @@ func (v *View) Consumer(m *store.Metrics) func(Target) remotecluster.Consumer {
 		if t.Own {
 			return v.ownReader(t, m, log)
 		}
-		return &reader{view: v, cluster: t.Name, sources: v.sources(t.Changed, m, log)}
+		return &reader{view: v, cluster: t.Name, sources: v.sources(t, m, log)}
 	}
 }
 
@@ -53,7 +53,7 @@ func (r *reader) Withhold(yes bool) { r.view.Services.Withhold(r.cluster, yes) }
 // ownReader is a reader with what is otherwise with our own cluster.
 func (v *View) ownReader(t Target, m *store.Metrics, log *slog.Logger) *reader {
 	own := v.ownNodes(t.Changed, m, log)
-	r := &reader{view: v, cluster: t.Name, sources: v.sources(t.Changed, m, log), nodes: &own}
+	r := &reader{view: v, cluster: t.Name, sources: v.sources(t, m, log), nodes: &own}
 	for i, s := range r.sources {
 		switch of := s.Resource(); {
 		case of == wire.Nodes:
@@ -65,10 +65,12 @@ func (v *View) ownReader(t Target, m *store.Metrics, log *slog.Logger) *reader {
 	return r
 }
 
-func (v *View) sources(refused func(), m *store.Metrics, log *slog.Logger) []remotecluster.Source {
+func (v *View) sources(t Target, m *store.Metrics, log *slog.Logger) []remotecluster.Source {
 	var all []remotecluster.Source
 	for _, f := range v.feeds() {
-		all = append(all, f.source(refused, m, log))
+		if v.Reads == nil || v.Reads(t.Own, f.resource) {
+			all = append(all, f.source(t.Changed, m, log))
+		}
 	}
 	return all
 }

@@ -24,6 +24,9 @@ type View struct {
 	// NodeDelay is when a node that has vanished from the own cluster's kvstore is
 	// taken out of the view: [NodeDelay], until it is set, before the view is used.
 	NodeDelay time.Duration
+	// Reads says which resources are read of a cluster, the own one or a remote; nil: all. It is
+	// set before the view is used.
+	Reads func(own bool, r wire.Resource) bool
 	// Granted is what remote clusters may claim; nil is everything. It is set before
 	// the view is used.
 	Granted *claims.Current

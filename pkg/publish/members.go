@@ -51,10 +51,11 @@ type members struct {
 
 func newMembers(cluster *local.Cluster) *members { return &members{cluster, newGroups()} }
 
-// serviceOf is the service that a slice belongs to; empty when it has none.
+// serviceOf is the service that a slice belongs to; empty when it has none. A slice of remote backends
+// belongs to none: they are the other clusters' to publish, and would go round between clusters (mcs.md C).
 func serviceOf(slice *discoveryv1.EndpointSlice) string {
 	service := slice.Labels[wire.LabelServiceName]
-	if service == "" {
+	if service == "" || slice.Labels[wire.LabelSliceManagedBy] == wire.MeshSliceManager {
 		return ""
 	}
 	return slice.Namespace + "/" + service

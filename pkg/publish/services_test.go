@@ -158,3 +158,31 @@ func naive(w *world) (services, slices, exports map[string]string) {
 	}
 	return services, slices, exports
 }
+
+// TestSlicesOfRemoteBackendsAreNotPublished: nor are they backends of ours in the view. They would go round
+// between clusters (mcs.md C).
+func TestSlicesOfRemoteBackendsAreNotPublished(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ofMesh := func(name, address, managedBy string) string {
+		return fmt.Sprintf("{metadata: {namespace: prod, name: %s, labels: {kubernetes.io/service-name: a, endpointslice.kubernetes.io/managed-by: %s}}, addressType: IPv4, endpoints: [{addresses: [%s]}]}", name, managedBy, address)
+	}
+	set(t, w.cluster.Services, globalService("a"))
+	set(t, w.cluster.EndpointSlices, slice("a-1", "a", "10.1.0.1"))
+	set(t, w.cluster.EndpointSlices, ofMesh("a-west-1", "10.2.0.1", "endpointslice-mesh-controller.cilium.io"))
+	services, slices, _ := servicesAt(w)
+	w.listed()
+	services.until(t, "the own backend alone", func(all map[string]string) bool {
+		return strings.Contains(all["prod/a"], "10.1.0.1") && !strings.Contains(all["prod/a"], "10.2.0.1")
+	})
+	slices.until(t, "completeness", func(map[string]string) bool { return slices.isComplete() })
+	if all := slices.get(); len(all) != 1 || all["prod/a-1"] == "" {
+		t.Errorf("published: %v", slices.get())
+	}
+	// It is somebody else's now, and then not any more.
+	set(t, w.cluster.EndpointSlices, ofMesh("a-west-1", "10.2.0.1", "somebody"))
+	slices.until(t, "both", func(all map[string]string) bool { return len(all) == 2 })
+	set(t, w.cluster.EndpointSlices, ofMesh("a-west-1", "10.2.0.1", "endpointslice-mesh-controller.cilium.io"))
+	slices.until(t, "the own one alone", func(all map[string]string) bool { return len(all) == 1 })
+	services.until(t, "the own backend alone again", func(all map[string]string) bool { return !strings.Contains(all["prod/a"], "10.2.0.1") })
+}

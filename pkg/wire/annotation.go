@@ -22,6 +22,10 @@ const (
 const (
 	LabelHeadless    = "service.kubernetes.io/headless"
 	LabelServiceName = "kubernetes.io/service-name"
+	// LabelSliceManagedBy says who writes an endpoint slice; MeshSliceManager writes those whose
+	// endpoints are remote backends (mcs.md C).
+	LabelSliceManagedBy = "endpointslice.kubernetes.io/managed-by"
+	MeshSliceManager    = "endpointslice-mesh-controller.cilium.io"
 )
 
 // Affinity says which backends of a global service are preferred.

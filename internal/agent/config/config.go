@@ -198,7 +198,7 @@ func (c Config) Validate() error {
 	note("kvstore-opt", err)
 	c.KVStore.validate(note)
 	c.Local.validate(note)
-	c.Operate.validate(note, c.ClusterName, c.Local.Given())
+	c.Operate.validate(note, c.ClusterName, c.Local)
 	c.ValidateAllocation(note)
 	c.Mirror.validate(note)
 	c.Claims.validate(note)

@@ -16,6 +16,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+// EndpointSlices is the flag for EndpointSlices of remote backends.
+const EndpointSlices = "endpoint-slices"
+
 // OperateConfig are the settings of `operate`.
 type OperateConfig struct {
 	GCInterval     time.Duration `mapstructure:"identity-gc-interval" help:"operate: time between two rounds that delete identities which nobody uses in both; 0 never does"`
@@ -23,12 +26,16 @@ type OperateConfig struct {
 	ServiceExports bool          `mapstructure:"clustermesh-enable-mcs-api" help:"operate: publish the ServiceExports of the own cluster"`
 	// NodesAndAddresses is for a cluster whose agents do not write to its kvstore.
 	NodesAndAddresses bool   `mapstructure:"publish-nodes-and-addresses" help:"operate: publish the nodes and addresses of the own cluster too, from its CiliumNodes and CiliumEndpoints, where Cilium does not write to its kvstore (CRD mode)"`
+	EndpointSlices    bool   `mapstructure:"endpoint-slices" help:"operate: write EndpointSlices of remote backends for the global Services that ask for them, so that kube-proxy reaches them (docs/endpointslices.md); the remote clusters are those of the mesh directory"`
 	EnsureUsers       bool   `mapstructure:"kvstore-ensure-users" help:"operate: give the own etcd the users and roles of a mesh, and turn authentication on"`
 	UsersFile         string `mapstructure:"kvstore-users-file" help:"operate, users: YAML file with further users of the own etcd: users: [{name: remote-east, role: remote}]"`
 }
 
-func (c OperateConfig) validate(note func(flag string, err error), cluster string, described bool) {
-	if c.NodesAndAddresses && !described {
+func (c OperateConfig) validate(note func(flag string, err error), cluster string, from LocalConfig) {
+	if c.EndpointSlices && !from.FromKubernetes() {
+		note(EndpointSlices, errors.New("they are written to the Kubernetes API: say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE"))
+	}
+	if c.NodesAndAddresses && !from.Given() {
 		note("publish-nodes-and-addresses", errors.New("there is no description of the own cluster: give --kubernetes, --kubeconfig or --local-manifests"))
 	}
 	note("identity-gc-interval", notNegative(c.GCInterval))

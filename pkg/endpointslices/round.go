@@ -1,0 +1,171 @@
+package endpointslices
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cilium/statedb"
+	"golang.org/x/sync/errgroup"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kubewrite"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+)
+
+// work is what a round does for one Service.
+type work struct {
+	service string
+	changes []Change
+}
+
+// round plans and carries out what is to be done for some of the Services. All plans follow from one
+// snapshot; those of different Services are carried out at once.
+func (t *term) round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
+	names := make([]string, 0, min(len(t.dirty), roundSize))
+	for name := range t.dirty {
+		if names = append(names, name); len(names) == roundSize {
+			break
+		}
+	}
+	slices.Sort(names)
+	created := make(map[string]int)
+	var todo []work
+	for _, name := range names {
+		delete(t.dirty, name)
+		if one := t.plan(txn, now, name, created); len(one.changes) > 0 {
+			todo = append(todo, one)
+		} else {
+			delete(t.failed, name)
+		}
+	}
+	t.carryOut(ctx, todo, now)
+}
+
+// plan is what is to be done for a Service, without what the floor holds back. What the view does not
+// say yet of the own cluster's Service is waited for.
+func (t *term) plan(txn statedb.ReadTxn, now time.Time, name string, created map[string]int) work {
+	delete(t.heldBack, name)
+	delete(t.leftOut, name)
+	svc, found := t.Cluster.Services.Get(txn, name)
+	if !found {
+		return work{} // the slices go with their owner
+	}
+	namespace, short, _ := strings.Cut(name, "/")
+	g, _, _ := t.Services.Global().Get(txn, services.GlobalByName(namespace, short))
+	if Eligible(svc) && !seesGlobal(g) {
+		return work{}
+	}
+	s := Situation{
+		Service: svc, Global: g, Keep: t.keeps,
+		Taken: func(slice string) bool {
+			_, exists := t.Cluster.EndpointSlices.Get(txn, namespace+"/"+slice)
+			return exists
+		},
+		Grant: func(cluster string) bool {
+			if t.count[cluster]+created[cluster] >= t.MaxSlices || len(t.services)+created[""] >= t.MaxAllSlices {
+				return false
+			}
+			created[cluster]++
+			created[""]++ // no cluster's name
+			return true
+		},
+	}
+	for _, slice := range t.held[name] {
+		s.Held = append(s.Held, slice)
+	}
+	planned := Plan(s)
+	if planned.LeftOut > 0 {
+		t.leftOut[name] = planned.LeftOut
+	}
+	return work{name, slices.DeleteFunc(planned.All, func(c Change) bool { return t.holdsBack(name, now, c) })}
+}
+
+// seesGlobal tells whether the view has the own cluster's Service as a global one.
+func seesGlobal(g *services.Global) bool {
+	return g != nil && g.Local() != nil && g.Local().UsesRemotes()
+}
+
+// holdsBack tells whether the floor keeps a slice.
+func (t *term) holdsBack(service string, now time.Time, c Change) bool {
+	if !c.Remote || !c.Removes() {
+		return false
+	}
+	if !t.floor.allow(now, t.filled, t.known()) {
+		t.heldBack[service]++
+		return true
+	}
+	return false
+}
+
+// carryOut writes, and notes what has failed.
+func (t *term) carryOut(ctx context.Context, todo []work, now time.Time) {
+	var g errgroup.Group
+	g.SetLimit(t.Writer.AtOnce())
+	var mu sync.Mutex
+	errs := make(map[string]error)
+	for _, one := range todo {
+		g.Go(func() error {
+			err := t.write(ctx, one.changes)
+			mu.Lock()
+			defer mu.Unlock()
+			errs[one.service] = err
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in errs
+	if ctx.Err() != nil {
+		return
+	}
+	failed := false
+	for service, err := range errs {
+		delete(t.failed, service)
+		if err != nil {
+			t.failed[service] = err
+			failed = true
+		}
+	}
+	switch {
+	case failed:
+		if t.pause == 0 {
+			t.Log.Warn("EndpointSlices of remote backends could not be written, trying again", "error", t.trouble())
+		}
+		t.pause = min(max(2*t.pause, firstPause), longestPause)
+		t.tryAt = now.Add(t.pause)
+	case len(t.failed) == 0:
+		t.pause = 0
+	}
+}
+
+// write carries out what was planned for one Service, up to the first error.
+func (t *term) write(ctx context.Context, changes []Change) error {
+	for _, c := range changes {
+		if err := t.writeOne(ctx, c.Was, c.To); err != nil {
+			if ctx.Err() == nil {
+				t.Metrics.failed.Inc()
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *term) writeOne(ctx context.Context, was, to *discoveryv1.EndpointSlice) error {
+	if to == nil {
+		_, err := t.Writer.Delete(ctx, Resource(), was.Namespace, was.Name, was.UID)
+		if err == nil {
+			t.Metrics.deleted.Inc()
+		}
+		return err
+	}
+	_, err := t.Writer.Apply(ctx, Resource(), object(to))
+	switch {
+	case err == nil:
+		t.Metrics.written.Inc()
+	case kubewrite.IsTerminating(err):
+		return nil // the namespace goes, and the Service with it
+	}
+	return err
+}
