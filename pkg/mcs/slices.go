@@ -19,9 +19,6 @@ import (
 // maxSuffix is how much of the name of a slice is in that of its copy (mcs.md B, local backends).
 const maxSuffix = 40
 
-// managedByMesh is who writes slices with the backends of other clusters (mcs.md C).
-const managedByMesh = "endpointslice-mesh-controller.cilium.io"
-
 // LocalSlices are copies of the slices of a Service that the own cluster exports, for the derived
 // Service: through them it has the own backends, and other clusters read them from it (mcs.md B, local
 // backends). A port of which the clusters have agreed on another number, so that the derived Service
@@ -34,7 +31,7 @@ func LocalSlices(cluster string, w Wanted, svc *corev1.Service, of []*discoveryv
 	var copies []*discoveryv1.EndpointSlice
 	taken := make(map[string]bool)
 	for _, s := range of {
-		if s.Labels[discoveryv1.LabelManagedBy] == managedByMesh || !slices.Contains(families, string(s.AddressType)) {
+		if s.Labels[discoveryv1.LabelManagedBy] == wire.MeshSliceManager || !slices.Contains(families, string(s.AddressType)) {
 			continue
 		}
 		ports := copiedPorts(w.Import.Spec.Ports, svc, s.Ports)

@@ -32,7 +32,7 @@ func TestLocalSlices(t *testing.T) {
 	t.Parallel()
 	derived := wire.DerivedServiceName("shop", "cart")
 	mesh := sliceOf("cart-c2-abc", discoveryv1.AddressTypeIPv4, slicePort("http", 8080))
-	mesh.Labels[discoveryv1.LabelManagedBy] = managedByMesh
+	mesh.Labels[discoveryv1.LabelManagedBy] = wire.MeshSliceManager
 	both := service()
 	both.Spec.Ports = append(both.Spec.Ports, corev1.ServicePort{Name: "more", Port: 81}) // its protocol is not said
 	unnamed := service()
