@@ -127,7 +127,7 @@ func (t *term) gather(txn statedb.ReadTxn) *statedb.WatchSet {
 // takeSlice notes to which Service a slice belongs, and touches what follows from it.
 func (t *term) takeSlice(slice *discoveryv1.EndpointSlice, deleted bool, touch func(string)) {
 	name := local.Name(slice)
-	if before, had := t.bySlice[name]; had {
+	if before, known := t.bySlice[name]; known {
 		t.byOwner[before] = slices.DeleteFunc(t.byOwner[before], func(s string) bool { return s == name })
 		if len(t.byOwner[before]) == 0 {
 			delete(t.byOwner, before)

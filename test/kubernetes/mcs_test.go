@@ -52,8 +52,10 @@ func (i imported) objects(t *testing.T) (lines []string, versions map[string]str
 	t.Helper()
 	versions = make(map[string]string)
 	for _, r := range []schema.GroupVersionResource{
-		{Group: mcs.Group, Version: "v1alpha1", Resource: "serviceimports"}, {Group: mcs.Group, Version: mcs.Version, Resource: "serviceexports"},
-		{Version: "v1", Resource: "services"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
+		{Group: mcs.Group, Version: "v1alpha1", Resource: "serviceimports"},
+		{Group: mcs.Group, Version: mcs.Version, Resource: "serviceexports"},
+		{Version: "v1", Resource: "services"},
+		{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 	} {
 		list, err := i.Client(t).Resource(r).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
