@@ -79,7 +79,7 @@ func (t *term) gather(txn statedb.ReadTxn) *statedb.WatchSet {
 	t.globals.DrainTo(txn, func(g *services.Global, _ bool) { touch(g.FullName()) })
 	t.slices.DrainTo(txn, func(slice *discoveryv1.EndpointSlice, deleted bool) {
 		name := local.Name(slice)
-		if before, had := t.services[name]; had {
+		if before, known := t.services[name]; known {
 			t.forget(before, name)
 			touch(before)
 		}
