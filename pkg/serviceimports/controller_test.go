@@ -67,6 +67,24 @@ func TestFromExportsToObjects(t *testing.T) {
 	}
 }
 
+// 13: of a service that only remote clusters have nothing is left out when its namespace comes, or is made
+// global, after everything was looked at.
+func TestANamespaceThatComesLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "c2")
+	w.namespace("other")
+	w.remote("c2", 0)
+	w.remote("c2", 0, func(e *wire.ServiceExport) { e.Namespace = "other" })
+	w.run()
+	other := "service " + wire.DerivedServiceName("other", "cart") + " of cart"
+	w.until("the other one", "import other/cart ClusterSetIP [c2] "+usable+" 10.96.0.2", other)
+	w.namespace("shop", wire.AnnotationGlobalNamespace, "false")
+	w.until("without addresses", "import other/cart ClusterSetIP [c2] "+usable+" 10.96.0.2", other, "import shop/cart ClusterSetIP [c2] Ready=False/NamespaceNotGlobal")
+	w.namespace("shop")
+	w.until("both", "import other/cart ClusterSetIP [c2] "+usable+" 10.96.0.2", other,
+		"import shop/cart ClusterSetIP [c2] "+usable+" 10.96.0.4", "service "+derived()+" of cart")
+}
+
 // What a cluster exports that was not read since the start stays in force; the own backends are followed.
 func TestWhatWasNotReadIsKept(t *testing.T) {
 	t.Parallel()

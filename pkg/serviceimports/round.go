@@ -36,6 +36,8 @@ type work struct {
 	is     objects
 	wanted mcs.Wanted
 	copies []*discoveryv1.EndpointSlice
+	// exported: a cluster exports the service, whether or not it can be imported.
+	exported bool
 	// foreign: somebody else made the import, so that nothing but the own export's status is written.
 	foreign bool
 }
@@ -47,8 +49,10 @@ func (t *term) round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
 	for name := range t.dirty {
 		delete(t.dirty, name)
 		if w := t.plan(txn, name, now, &created); w.isEmpty() {
-			delete(t.names, name)
 			delete(t.failed, name)
+			if !w.exported { // else it is imported when its namespace is there
+				delete(t.names, name)
+			}
 		} else {
 			todo = append(todo, w)
 		}
@@ -110,6 +114,7 @@ func (t *term) plan(txn statedb.ReadTxn, name string, now time.Time, created *in
 	w := work{name: name, is: t.find(txn, name)}
 	facts := t.facts(&w.is, now)
 	exports := t.exportsOf(txn, name, &w.is, facts)
+	w.exported = len(exports) > 0
 	namespace, short, _ := strings.Cut(name, "/")
 	w.wanted = mcs.Make(namespace, short, exports, facts)
 	t.bound(&w, created)

@@ -17,12 +17,19 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// imported is a cluster whose operators serve the MCS API, and a remote cluster, west.
-type imported struct{ *sliced }
+// imported is a cluster whose operators serve the MCS API with the rights of the manifests and no other, and
+// a remote cluster, west.
+type imported struct {
+	*sliced
+	token string
+}
 
 func newImported(t *testing.T) imported {
 	t.Helper()
-	i := imported{newSliced(t)}
+	i := imported{sliced: newSliced(t)}
+	i.Apply(t, manifest(t, "operate.yaml")[:3]...) // account, role and binding
+	i.Apply(t, slices.Concat(manifest(t, "mcs.yaml"), manifest(t, "endpointslices.yaml"))...)
+	i.token = i.Token(t, "kube-system", "mesh-agent-operate")
 	exports := true
 	i.west.Put(t, wire.ClusterConfigPrefix+"/west", string(wire.ClusterConfig{ID: 7, Capabilities: wire.Capabilities{MaxConnectedClusters: 255, ServiceExportsEnabled: &exports}}.Encode()))
 	return i
@@ -30,7 +37,7 @@ func newImported(t *testing.T) imported {
 
 func (i imported) serve(t *testing.T, name string, flags ...string) (stop func()) {
 	t.Helper()
-	return i.operator(t, name, append([]string{"--mcs-api", "--install-crds"}, flags...)...)
+	return i.operator(t, name, append([]string{"--mcs-api", "--install-crds", "--kubeconfig", i.Kubeconfig(t, i.gate.Addr(), i.token)}, flags...)...)
 }
 
 // export lets west export a service, since this year.
@@ -143,6 +150,7 @@ func TestTheMCSAPI(t *testing.T) {
 		e.Labels, e.Annotations = map[string]string{"team": "a"}, map[string]string{"note": "n"}
 		e.SessionAffinity, e.TrafficDistribution = wire.SessionAffinityClientIP, new(string(wire.PreferClose))
 	})
+	i.export(t, "cart", 2000, func(e *wire.ServiceExport) { e.Namespace = "shop" })
 	stop := i.serve(t, "first")
 	i.Apply(t, plainService("web", ""), slice("web-1", "web", "10.1.0.1"), exportOf("web", "exportedLabels: {team: a}"), exportOf("none", ""))
 	derived := wire.DerivedServiceName("default", "web")
@@ -153,6 +161,21 @@ func TestTheMCSAPI(t *testing.T) {
 	i.until(t, "the own backend is one of the derived Service", func() bool {
 		return strings.Contains(i.contents(t)["cilium/state/services/v1/east/default/"+derived], "10.1.0.1")
 	})
+
+	// What somebody else made under the name stays, in a namespace that comes later.
+	foreign := `
+apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceImport
+metadata: {namespace: shop, name: cart}
+spec: {type: Headless, ports: []}
+`
+	i.Apply(t, namespace("shop"))
+	cart := []string{"ServiceImport cart ClusterSetIP west with an address: Ready=True/Ready", "Service " + wire.DerivedServiceName("shop", "cart")}
+	i.await(t, "an import in another namespace", append([]string{"ServiceImport web ClusterSetIP east west with an address: Ready=True/Ready", service, copied, conflicts, none}, cart...)...)
+	stop()
+	i.Delete(t, foreign, strings.Replace(plainService(wire.DerivedServiceName("shop", "cart"), ""), "namespace: default", "namespace: shop", 1))
+	i.Apply(t, foreign)
+	stop = i.serve(t, "beside somebody else")
 
 	// Another process writes what is new, and nothing else.
 	stop()
