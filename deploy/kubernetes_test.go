@@ -63,19 +63,43 @@ func TestTheRightToWriteSlices(t *testing.T) {
 	want(t, "who", []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}, binding.Subjects)
 }
 
-// TestOperatorsThatWriteSlicesReadTheMeshDirectory: the one that the agents have.
-func TestOperatorsThatWriteSlicesReadTheMeshDirectory(t *testing.T) {
+// TestTheRightToWriteImports: of operators alone, and of definitions those two alone.
+func TestTheRightToWriteImports(t *testing.T) {
 	t.Parallel()
-	var patch appsv1.Deployment
-	readStrictly(t, "operate-endpointslices.yaml", appsv1.AddToScheme, &patch)
-	operate, agent := readDeployments(t)["operate"], readManifest(t)
-	want(t, "what is changed", operate.Namespace+"/"+operate.Name, patch.Namespace+"/"+patch.Name)
-	w := workload{&patch.Spec.Template}
-	want(t, "container", operate.container().Name, w.container().Name)
-	want(t, "variables", []corev1.EnvVar{{Name: "MESH_AGENT_ENDPOINT_SLICES", Value: "true"}}, w.container().Env)
-	want(t, "volume", agent.volume("clustermesh"), w.volume("clustermesh"))
-	want(t, "mounts", []corev1.VolumeMount{{Name: "clustermesh", MountPath: "/var/lib/cilium/clustermesh", ReadOnly: true}}, w.container().VolumeMounts)
-	want(t, "path of the agents", agent.flag(t, "clustermesh-config"), w.container().VolumeMounts[0].MountPath+"/")
+	var role rbacv1.ClusterRole
+	var binding rbacv1.ClusterRoleBinding
+	readStrictly(t, "mcs.yaml", rbacv1.AddToScheme, &role, &binding)
+	var verbs []string
+	for _, rule := range role.Rules {
+		for _, resource := range rule.Resources {
+			verbs = append(verbs, resource+": "+strings.Join(rule.Verbs, " ")+strings.Join(append([]string{""}, rule.ResourceNames...), " of "))
+		}
+	}
+	want(t, "rules", []string{
+		"serviceimports: get list watch create patch delete", "serviceimports/status: patch", "serviceexports/status: patch",
+		"services: create patch delete", "endpointslices: create patch delete", "customresourcedefinitions: create",
+		"customresourcedefinitions: get patch of serviceexports.multicluster.x-k8s.io of serviceimports.multicluster.x-k8s.io",
+	}, verbs)
+	want(t, "role", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name}, binding.RoleRef)
+	account := readDeployments(t)["operate"].account
+	want(t, "who", []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}, binding.Subjects)
+}
+
+// TestOperatorsThatWriteReadTheMeshDirectory: the one that the agents have.
+func TestOperatorsThatWriteReadTheMeshDirectory(t *testing.T) {
+	t.Parallel()
+	for file, variable := range map[string]string{"operate-endpointslices.yaml": "MESH_AGENT_ENDPOINT_SLICES", "operate-mcs.yaml": "MESH_AGENT_MCS_API"} {
+		var patch appsv1.Deployment
+		readStrictly(t, file, appsv1.AddToScheme, &patch)
+		operate, agent := readDeployments(t)["operate"], readManifest(t)
+		want(t, "what is changed", operate.Namespace+"/"+operate.Name, patch.Namespace+"/"+patch.Name)
+		w := workload{&patch.Spec.Template}
+		want(t, "container", operate.container().Name, w.container().Name)
+		want(t, "variables", []corev1.EnvVar{{Name: variable, Value: "true"}}, w.container().Env)
+		want(t, "volume", agent.volume("clustermesh"), w.volume("clustermesh"))
+		want(t, "mounts", []corev1.VolumeMount{{Name: "clustermesh", MountPath: "/var/lib/cilium/clustermesh", ReadOnly: true}}, w.container().VolumeMounts)
+		want(t, "path of the agents", agent.flag(t, "clustermesh-config"), w.container().VolumeMounts[0].MountPath+"/")
+	}
 }
 
 // checkRole wants an account to be allowed to read these resources and nothing else.

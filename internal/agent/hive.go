@@ -46,7 +46,7 @@ func cells(m config.Mode) cell.Cell {
 
 // meshDirectory is where a mode looks for client files; empty for one that does not.
 func meshDirectory(m config.Mode, c config.Config) string {
-	if m == config.ModeOperate && !c.Operate.EndpointSlices {
+	if m == config.ModeOperate && !c.Operate.ReadsRemotes() {
 		return ""
 	}
 	return c.ClustermeshConfig

@@ -35,13 +35,13 @@ func operateCell() cell.Cell {
 	return cell.Module(
 		"operate", "What only one process per cluster may do",
 		cell.Provide(newOperator),
-		slicesCell(),
+		remotesCell(),
 		cell.Invoke(func(jobs job.Group, o *operate.Operator) { runs(jobs, "lead", o.Run) }),
 	)
 }
 
 func newOperator(
-	c config.Config, from *local.Cluster, w *kvstore.Durable, writing *syncstore.Metrics, slices *remoteSlices, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
+	c config.Config, from *local.Cluster, w *kvstore.Durable, writing *syncstore.Metrics, remotes *remoteObjects, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*operate.Operator, error) {
 	layout, err := wire.NewLayout(c.MaxConnectedClusters)
 	if err != nil {
@@ -53,7 +53,7 @@ func newOperator(
 	}
 	p := operate.Params{
 		Allocation: allocation,
-		Own:        c.Own(), Writer: w, GlobalNamespaces: c.Local.GlobalNamespaces, ServiceExports: c.Operate.ServiceExports,
+		Own:        c.Own(), Writer: w, GlobalNamespaces: c.Local.GlobalNamespaces, ServiceExports: c.Operate.PublishesExports(),
 		NodesAndAddresses: c.Operate.NodesAndAddresses,
 		Identities:        identity.Cluster{Name: c.ClusterName, ID: c.ClusterID, Layout: layout},
 		GCInterval:        c.Operate.GCInterval, GCPerMinute: c.Operate.GCPerMinute, LocksGCInterval: operate.DefaultLocksGCInterval,
@@ -62,8 +62,8 @@ func newOperator(
 	if c.Local.Given() {
 		p.Source = from
 	}
-	if slices != nil {
-		p.While = slices.controller.Run
+	if remotes != nil {
+		p.While = remotes.run
 	}
 	if c.Operate.EnsureUsers {
 		p.Provision = func(ctx context.Context) error { return ensureUsers(c, ctx, w) }

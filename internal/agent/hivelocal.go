@@ -62,7 +62,8 @@ func newSource(c config.Config, m config.Mode, into *local.Cluster, h cell.Healt
 		kubernetes.LogThrough(log)
 		s, err := kubernetes.New(kubernetes.Options{
 			Kubeconfig: c.Local.Kubeconfig, NodeName: c.NodeName,
-			OwnPodsOnly: m == config.ModeRun, ServicesOnly: m == config.ModeOperate, Without: withoutIdentities(c, m), CiliumToo: c.Operate.NodesAndAddresses, Report: report,
+			OwnPodsOnly: m == config.ModeRun, ServicesOnly: m == config.ModeOperate, Without: withoutIdentities(c, m), CiliumToo: c.Operate.NodesAndAddresses,
+			Imports: m == config.ModeOperate && c.Operate.MCSAPI, Report: report,
 		}, into, log)
 		if err != nil {
 			return nil, exit.UsageError{Err: err}

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
@@ -20,59 +22,108 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// slicesRole has the rights that an operator needs for what slicesCell writes.
+// slicesRole has the rights that an operator needs for EndpointSlices of remote backends.
 const slicesRole = "deploy/endpointslices.yaml"
 
-// slicesCell writes EndpointSlices of remote backends while the operator leads, when a flag says so. Only
-// then does an operator read remote clusters.
-func slicesCell() cell.Cell {
+// remotesCell writes objects that follow from remote clusters while the operator leads, when a flag says
+// so: EndpointSlices of their backends, imports of what they export. Only then does an operator read them.
+func remotesCell() cell.Cell {
 	return cell.Group(
-		cell.Provide(newRemoteSlices, func(o *operate.Operator, s *remoteSlices) (meshReaders, leader) {
-			if s == nil {
+		cell.Provide(newRemoteObjects, func(o *operate.Operator, r *remoteObjects) (meshReaders, leader) {
+			if r == nil {
 				return meshReaders{Readiness: o}, o
 			}
-			m := s.mesh
+			m := r.mesh
 			return meshReaders{Remotes: m, Own: m, Directory: m, Readiness: o, Keys: m, Missing: m.Missing}, o
 		}),
 		cell.Invoke(readRemotes),
 	)
 }
 
-// remoteSlices are the clusters that an operator reads, and what follows from them. Nil without the flag.
-type remoteSlices struct {
-	mesh       *clustermesh.Mesh
-	controller *endpointslices.Controller
+// remoteObjects are the clusters that an operator reads, and what writes what follows from them. Nil
+// without a flag for it.
+type remoteObjects struct {
+	mesh        *clustermesh.Mesh
+	controllers []func(context.Context) error
 }
 
-func newRemoteSlices(p meshParams, all *services.Services, lc cell.Lifecycle) (*remoteSlices, error) {
-	if !p.Config.Operate.EndpointSlices {
+// run runs what writes during a term.
+func (r *remoteObjects) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, run := range r.controllers {
+		g.Go(func() error { return run(ctx) })
+	}
+	return g.Wait()
+}
+
+func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (*remoteObjects, error) {
+	if !p.Config.Operate.ReadsRemotes() {
 		return nil, nil
 	}
-	access, err := kubernetes.Configuration(p.Config.Local.Kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", config.EndpointSlices, err)
-	}
-	w, err := kubewrite.New(access, kubewrite.Options{Role: slicesRole})
-	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", config.EndpointSlices, err)
-	}
-	lc.Append(cell.Hook{OnStop: func(cell.HookContext) error { w.Close(); return nil }})
-	p.View.Reads = slicesNeed
+	p.View.Reads = remotesNeed(p.Config.Operate)
 	m, err := newMesh(p)
 	if err != nil {
 		return nil, err
 	}
-	metrics := endpointslices.NewMetrics()
-	return &remoteSlices{mesh: m, controller: endpointslices.New(endpointslices.Params{
-		DB: p.View.DB, Cluster: p.From, Services: all, Ready: func() bool { ready, _ := m.Ready(); return ready }, Remotes: func() []endpointslices.Remote { return remotes(m) },
-		Writer: w, Report: reportTasks(p.Health), Metrics: metrics, Log: p.Log,
-	})}, p.Metrics.Register(metrics)
+	o := &remoteObjects{mesh: m}
+	report := reportTasks(p.Health)
+	if p.Config.Operate.EndpointSlices {
+		w, err := newKubeWriter(p.Config, config.EndpointSlices, slicesRole, lc)
+		if err != nil {
+			return nil, err
+		}
+		metrics := endpointslices.NewMetrics()
+		if err := p.Metrics.Register(metrics); err != nil {
+			return nil, err
+		}
+		o.controllers = append(o.controllers, endpointslices.New(endpointslices.Params{
+			DB: p.View.DB, Cluster: p.From, Services: all, Ready: isReady(m), Remotes: func() []endpointslices.Remote { return remotes(m) },
+			Writer: w, Report: report, Metrics: metrics, Log: p.Log,
+		}).Run)
+	}
+	if p.Config.Operate.MCSAPI {
+		w, err := newKubeWriter(p.Config, config.MCSAPI, importsRole, lc)
+		if err != nil {
+			return nil, err
+		}
+		o.controllers = append(o.controllers, newServiceImports(p, all, m, w, report).Run)
+	}
+	return o, nil
 }
 
-// slicesNeed says what is read for slices: services of remote clusters in both formats, and nodes of the own
-// one, whose networks no remote can have backends in (docs/claims.md).
-func slicesNeed(own bool, r wire.Resource) bool {
-	return r == wire.Services || r == wire.EndpointSlices || own && r == wire.Nodes
+// newKubeWriter returns what writes for a flag.
+func newKubeWriter(c config.Config, flag, role string, lc cell.Lifecycle) (*kubewrite.Writer, error) {
+	access, err := kubernetes.Configuration(c.Local.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	w, err := kubewrite.New(access, kubewrite.Options{Role: role})
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	lc.Append(cell.Hook{OnStop: func(cell.HookContext) error { w.Close(); return nil }})
+	return w, nil
+}
+
+func isReady(m *clustermesh.Mesh) func() bool {
+	return func() bool { ready, _ := m.Ready(); return ready }
+}
+
+// remotesNeed says what is read of the clusters: for slices, services of remote clusters in both formats, and
+// nodes of the own one, whose networks no remote can have backends in (docs/claims.md); for imports what
+// remote clusters export.
+func remotesNeed(c config.OperateConfig) func(own bool, r wire.Resource) bool {
+	return func(own bool, r wire.Resource) bool {
+		switch r {
+		case wire.Services, wire.EndpointSlices:
+			return c.EndpointSlices
+		case wire.Nodes:
+			return own && c.EndpointSlices
+		case wire.ServiceExports:
+			return !own && c.MCSAPI
+		}
+		return false
+	}
 }
 
 // remotes are the clusters of the mesh directory. What one says that is being removed counts at once.
@@ -84,12 +135,12 @@ func remotes(m *clustermesh.Mesh) (all []endpointslices.Remote) {
 }
 
 // readRemotes runs what an operator without the flag has not.
-func readRemotes(s *remoteSlices, c config.Config, current *claims.Current, from *local.Cluster, v *clustermesh.View, h cell.Health, jobs job.Group, log *slog.Logger) error {
-	if s == nil {
+func readRemotes(r *remoteObjects, c config.Config, current *claims.Current, from *local.Cluster, v *clustermesh.View, h cell.Health, jobs job.Group, log *slog.Logger) error {
+	if r == nil {
 		return nil
 	}
 	showLocal(c, from, v, jobs, log)
-	runs(jobs, "mesh", s.mesh.Run)
+	runs(jobs, "mesh", r.mesh.Run)
 	if err := tellUnknownNetworks(c, log); err != nil {
 		return err
 	}

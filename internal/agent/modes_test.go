@@ -78,6 +78,8 @@ func TestBadInputEndsTheModes(t *testing.T) {
 			"no file of users":             {Args: whole("--kvstore-ensure-users", "--kvstore-users-file", none), Want: "no such file"},
 			"nodes of nothing":             {Args: whole("--publish-nodes-and-addresses"), Want: "no description of the own cluster"},
 			"slices in no Kubernetes":      {Args: whole("--endpoint-slices", "--local-manifests", dir), Want: "say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE"},
+			"imports in no Kubernetes":     {Args: whole("--mcs-api", "--local-manifests", dir), Want: "say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE"},
+			"definitions of nothing":       {Args: whole("--install-crds"), Want: "it is only for --mcs-api"},
 			"an argument":                  {Args: whole("please"), Want: "unexpected argument"},
 			"a mode that is none":          {Args: whole("--identity-allocation-mode", "etcd"), Want: "\"etcd\" is none of kvstore, doublewrite-readkvstore, doublewrite-readcrd, crd"},
 			"no Kubernetes for its mode":   {Args: whole("--identity-allocation-mode", "crd"), Want: "say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE"},

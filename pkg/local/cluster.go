@@ -18,6 +18,7 @@ type Cluster struct {
 	Pods             *Objects[corev1.Pod, *corev1.Pod]
 	Namespaces       *Objects[corev1.Namespace, *corev1.Namespace]
 	ServiceExports   *Objects[ServiceExport, *ServiceExport]
+	ServiceImports   *Objects[ServiceImport, *ServiceImport]
 	CiliumNodes      *Objects[CiliumNode, *CiliumNode]
 	CiliumEndpoints  *Objects[CiliumEndpoint, *CiliumEndpoint]
 	CiliumIdentities *Objects[CiliumIdentity, *CiliumIdentity]
@@ -29,7 +30,7 @@ type Cluster struct {
 // New returns an empty description. It fails when the database has its tables already.
 func New(db *statedb.DB) (*Cluster, error) {
 	c := &Cluster{db: db, all: make(map[string]kind)}
-	var errs [9]error
+	var errs [10]error
 	c.Services, errs[0] = add[corev1.Service](c, "services")
 	c.EndpointSlices, errs[1] = add[discoveryv1.EndpointSlice](c, "endpointslices")
 	c.Nodes, errs[2] = add[corev1.Node](c, "nodes")
@@ -39,6 +40,7 @@ func New(db *statedb.DB) (*Cluster, error) {
 	c.CiliumNodes, errs[6] = add[CiliumNode](c, "ciliumnodes")
 	c.CiliumEndpoints, errs[7] = add[CiliumEndpoint](c, "ciliumendpoints")
 	c.CiliumIdentities, errs[8] = add[CiliumIdentity](c, "ciliumidentities")
+	c.ServiceImports, errs[9] = add[ServiceImport](c, "serviceimports")
 	return c, errors.Join(errs[:]...)
 }
 

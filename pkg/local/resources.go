@@ -5,16 +5,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // What follows are the custom resources that are read, with no more of their
 // fields than that. The names are those of their definitions.
 
-// ServiceExport marks the Service of its name as exported (multicluster.x-k8s.io).
-type ServiceExport struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              struct {
-		ExportedLabels      map[string]string `json:"exportedLabels"`
-		ExportedAnnotations map[string]string `json:"exportedAnnotations"`
-	} `json:"spec"`
-}
-
 // CiliumNode is what a node's Cilium agent says of the node (cilium.io/v2).
 type CiliumNode struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -22,10 +22,7 @@ func (s *Service) Cost() int {
 			last = b.Ports
 		}
 	}
-	for key, value := range s.Labels {
-		cost += costLabel + len(key) + len(value)
-	}
-	return cost
+	return cost + costTexts(s.Labels)
 }
 
 // Cost is how many bytes a slice takes in memory, with what follows from it in the tables, about.
@@ -40,7 +37,22 @@ func (s *Slice) Cost() int {
 }
 
 // Cost is how many bytes an export takes in memory, with what follows from it in the tables, about.
-func (e *Export) Cost() int { return costService + costPorts(e.Ports) }
+func (e *Export) Cost() int {
+	d := &e.Details
+	cost := costService + costPorts(e.Ports) + costTexts(d.Labels) + costTexts(d.Annotations) + costPort*len(d.AppProtocols)
+	for _, text := range d.AppProtocols {
+		cost += len(text)
+	}
+	return cost
+}
+
+// costTexts is what a map takes whose texts are kept for it alone.
+func costTexts(texts map[string]string) (cost int) {
+	for key, value := range texts {
+		cost += costLabel + len(key) + len(value)
+	}
+	return cost
+}
 
 func costPorts(ports []Port) int {
 	cost := costPort * len(ports)

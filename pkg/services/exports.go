@@ -3,6 +3,7 @@ package services
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ const DefaultAffinityTimeout = 10800 * time.Second
 
 // Export is what one cluster says of a service that it exports through the MCS API (wire.md §1.5),
 // as far as clusters may disagree on it. It has no part in merging: backends come from services and
-// slices. It is immutable. Cluster, Namespace and Name identify it.
+// slices. It is immutable, with its maps. Cluster, Namespace and Name identify it.
 type Export struct {
 	Cluster         string
 	Namespace, Name string
@@ -26,14 +27,55 @@ type Export struct {
 	Timeout         time.Duration // of an affinity by client address; otherwise 0
 	Ports           []Port        // of the service, not of its backends; sorted, no duplicates
 	Created         time.Time     // in seconds; of exports that disagree the oldest counts
+	Details         ExportDetails
 }
+
+// ExportDetails is what of an export only those read who import the service (mcs.md B). Nothing in it
+// was checked but its size: a remote may write what no object of Kubernetes can have.
+type ExportDetails struct {
+	AppProtocols        map[Port]string   // of ports that say one
+	Families            []string          // IPv4, IPv6, in the order of the cluster; no duplicates; empty when not said
+	InternalTraffic     string            // wire.InternalTrafficCluster or Local; empty when not said
+	TrafficDistribution string            // wire.PreferClose and others; empty when not said
+	Labels, Annotations map[string]string // that the export says, not those of its objects
+}
+
+// equal tells whether both say the same.
+func (d *ExportDetails) equal(o *ExportDetails) bool {
+	return d.InternalTraffic == o.InternalTraffic && d.TrafficDistribution == o.TrafficDistribution &&
+		slices.Equal(d.Families, o.Families) && maps.Equal(d.AppProtocols, o.AppProtocols) &&
+		maps.Equal(d.Labels, o.Labels) && maps.Equal(d.Annotations, o.Annotations)
+}
+
+// detailsFromWire are the details of a decoded export without those of its ports.
+func detailsFromWire(w *wire.ServiceExport) ExportDetails {
+	d := ExportDetails{Labels: w.Labels, Annotations: w.Annotations}
+	for _, family := range w.IPFamilies {
+		if (family == IPv4 || family == IPv6) && !slices.Contains(d.Families, family) {
+			d.Families = append(d.Families, family)
+		}
+	}
+	if w.InternalTrafficPolicy != nil {
+		d.InternalTraffic = *w.InternalTrafficPolicy
+	}
+	if w.TrafficDistribution != nil {
+		d.TrafficDistribution = *w.TrafficDistribution
+	}
+	return d
+}
+
+// The families of addresses that an export may name.
+const (
+	IPv4 = "IPv4"
+	IPv6 = "IPv6"
+)
 
 // ExportFromWire converts a decoded export. Ports without a valid number are left
 // out, and a protocol that is not said is TCP.
 func ExportFromWire(w *wire.ServiceExport) *Export {
 	e := &Export{
 		Cluster: w.Cluster, Namespace: w.Namespace, Name: w.Name,
-		Type: w.Type, Affinity: w.SessionAffinity, Created: w.ExportCreationTimestamp.UTC(),
+		Type: w.Type, Affinity: w.SessionAffinity, Created: w.ExportCreationTimestamp.UTC(), Details: detailsFromWire(w),
 	}
 	if e.Affinity == wire.SessionAffinityClientIP {
 		e.Timeout = DefaultAffinityTimeout
@@ -45,8 +87,16 @@ func ExportFromWire(w *wire.ServiceExport) *Export {
 		e.Ports = make([]Port, 0, len(w.Ports))
 	}
 	for _, p := range w.Ports {
-		if p.Port > 0 && p.Port <= math.MaxUint16 {
-			e.Ports = append(e.Ports, Port{Name: p.Name, Protocol: protocol(cmp.Or(p.Protocol, "TCP")), Port: uint16(p.Port)})
+		if p.Port <= 0 || p.Port > math.MaxUint16 {
+			continue
+		}
+		port := Port{Name: p.Name, Protocol: protocol(cmp.Or(p.Protocol, "TCP")), Port: uint16(p.Port)}
+		e.Ports = append(e.Ports, port)
+		if p.AppProtocol != nil && *p.AppProtocol != "" {
+			if e.Details.AppProtocols == nil {
+				e.Details.AppProtocols = make(map[Port]string, 1)
+			}
+			e.Details.AppProtocols[port] = *p.AppProtocol
 		}
 	}
 	e.Ports = slices.Clip(slices.Compact(sortPorts(e.Ports)))
@@ -62,7 +112,7 @@ func (e *Export) FullName() string { return fullName(e.Namespace, e.Name) }
 // Equal tells whether both say the same.
 func (e *Export) Equal(o *Export) bool {
 	return e.Key() == o.Key() && e.Type == o.Type && e.Affinity == o.Affinity && e.Timeout == o.Timeout &&
-		e.Created.Equal(o.Created) && slices.Equal(e.Ports, o.Ports)
+		e.Created.Equal(o.Created) && slices.Equal(e.Ports, o.Ports) && e.Details.equal(&o.Details)
 }
 
 // SessionAffinity is the affinity in words, with its timeout: who says the same has the same.

@@ -179,3 +179,42 @@ func TestApplyExports(t *testing.T) {
 		t.Errorf("exports made %d global services", n)
 	}
 }
+
+// What of an export only those read who import the service (wire.md §1.5, mcs.md B).
+func TestExportDetails(t *testing.T) {
+	t.Parallel()
+	full := func(w *wire.ServiceExport) {
+		w.Ports = []wire.ServiceExportPort{{Name: "a", Port: 1, AppProtocol: ptr("http")}, {Name: "b", Port: 2, AppProtocol: ptr("")}, {Name: "c", AppProtocol: ptr("x")}}
+		w.IPFamilies = []string{"IPv6", "IPv5", "IPv4", "IPv6"}
+		w.InternalTrafficPolicy, w.TrafficDistribution = ptr(wire.InternalTrafficLocal), ptr(wire.PreferClose)
+		w.Labels, w.Annotations = map[string]string{"l": "1"}, map[string]string{"a": "2"}
+	}
+	want := ExportDetails{
+		AppProtocols: map[Port]string{{Name: "a", Protocol: "TCP", Port: 1}: "http"}, Families: []string{IPv6, IPv4},
+		InternalTraffic: wire.InternalTrafficLocal, TrafficDistribution: wire.PreferClose,
+		Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "2"},
+	}
+	one := ExportFromWire(export("c2", "web", full))
+	if d := cmp.Diff(want, one.Details); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(ExportDetails{}, ExportFromWire(export("c2", "web")).Details); d != "" {
+		t.Error(d)
+	}
+	for name, change := range map[string]func(*wire.ServiceExport){
+		"families":     func(w *wire.ServiceExport) { w.IPFamilies = nil },
+		"appProtocol":  func(w *wire.ServiceExport) { w.Ports[0].AppProtocol = nil },
+		"internal":     func(w *wire.ServiceExport) { w.InternalTrafficPolicy = nil },
+		"distribution": func(w *wire.ServiceExport) { w.TrafficDistribution = nil },
+		"labels":       func(w *wire.ServiceExport) { w.Labels = map[string]string{"l": "2"} },
+		"annotations":  func(w *wire.ServiceExport) { w.Annotations = nil },
+	} {
+		other := ExportFromWire(export("c2", "web", full, change))
+		if one.Equal(other) {
+			t.Errorf("another %s is the same", name)
+		}
+	}
+	if more, less := one.Cost(), ExportFromWire(export("c2", "web")).Cost(); more <= less {
+		t.Errorf("with details it costs %d, without %d", more, less)
+	}
+}

@@ -19,21 +19,37 @@ import (
 // EndpointSlices is the flag for EndpointSlices of remote backends.
 const EndpointSlices = "endpoint-slices"
 
+// MCSAPI is the flag for the objects of the MCS API, InstallCRDs that for the definitions of their kinds.
+const (
+	MCSAPI      = "mcs-api"
+	InstallCRDs = "install-crds"
+)
+
 // OperateConfig are the settings of `operate`.
 type OperateConfig struct {
 	GCInterval     time.Duration `mapstructure:"identity-gc-interval" help:"operate: time between two rounds that delete identities which nobody uses in both; 0 never does"`
 	GCPerMinute    int           `mapstructure:"identity-gc-rate-limit" help:"operate: how many identities are deleted in a minute at most; 0 is no limit"`
 	ServiceExports bool          `mapstructure:"clustermesh-enable-mcs-api" help:"operate: publish the ServiceExports of the own cluster"`
 	// NodesAndAddresses is for a cluster whose agents do not write to its kvstore.
-	NodesAndAddresses bool   `mapstructure:"publish-nodes-and-addresses" help:"operate: publish the nodes and addresses of the own cluster too, from its CiliumNodes and CiliumEndpoints, where Cilium does not write to its kvstore (CRD mode)"`
-	EndpointSlices    bool   `mapstructure:"endpoint-slices" help:"operate: write EndpointSlices of remote backends for the global Services that ask for them, so that kube-proxy reaches them (docs/endpointslices.md); the remote clusters are those of the mesh directory"`
-	EnsureUsers       bool   `mapstructure:"kvstore-ensure-users" help:"operate: give the own etcd the users and roles of a mesh, and turn authentication on"`
-	UsersFile         string `mapstructure:"kvstore-users-file" help:"operate, users: YAML file with further users of the own etcd: users: [{name: remote-east, role: remote}]"`
+	NodesAndAddresses bool `mapstructure:"publish-nodes-and-addresses" help:"operate: publish the nodes and addresses of the own cluster too, from its CiliumNodes and CiliumEndpoints, where Cilium does not write to its kvstore (CRD mode)"`
+	EndpointSlices    bool `mapstructure:"endpoint-slices" help:"operate: write EndpointSlices of remote backends for the global Services that ask for them, so that kube-proxy reaches them (docs/endpointslices.md); the remote clusters are those of the mesh directory"`
+	// MCSAPI is apart from ServiceExports, as Cilium names that: publishing needs no right to write, and
+	// where Cilium's operator writes the imports nobody else may.
+	MCSAPI      bool   `mapstructure:"mcs-api" help:"operate: publish the ServiceExports of the own cluster, and import what clusters export: write ServiceImports, their derived Services and conditions (docs/mcs.md); the remote clusters are those of the mesh directory"`
+	InstallCRDs bool   `mapstructure:"install-crds" help:"operate: with --mcs-api, define ServiceExport and ServiceImport in the Kubernetes API where they are not, or in an older release"`
+	EnsureUsers bool   `mapstructure:"kvstore-ensure-users" help:"operate: give the own etcd the users and roles of a mesh, and turn authentication on"`
+	UsersFile   string `mapstructure:"kvstore-users-file" help:"operate, users: YAML file with further users of the own etcd: users: [{name: remote-east, role: remote}]"`
 }
 
 func (c OperateConfig) validate(note func(flag string, err error), cluster string, from LocalConfig) {
 	if c.EndpointSlices && !from.FromKubernetes() {
 		note(EndpointSlices, errors.New("they are written to the Kubernetes API: say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE"))
+	}
+	if c.MCSAPI && !from.FromKubernetes() {
+		note(MCSAPI, errors.New("imports are written to the Kubernetes API: say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE"))
+	}
+	if c.InstallCRDs && !c.MCSAPI {
+		note(InstallCRDs, errors.New("it is only for --mcs-api"))
 	}
 	if c.NodesAndAddresses && !from.Given() {
 		note("publish-nodes-and-addresses", errors.New("there is no description of the own cluster: give --kubernetes, --kubeconfig or --local-manifests"))
@@ -49,6 +65,12 @@ func (c OperateConfig) validate(note func(flag string, err error), cluster strin
 	_, err := operate.ReadUsers(c.UsersFile, cluster)
 	note("kvstore-users-file", err)
 }
+
+// PublishesExports tells whether other clusters read the ServiceExports of the own one.
+func (c OperateConfig) PublishesExports() bool { return c.ServiceExports || c.MCSAPI }
+
+// ReadsRemotes tells whether an operator reads the clusters of the mesh directory.
+func (c OperateConfig) ReadsRemotes() bool { return c.EndpointSlices || c.MCSAPI }
 
 // Users are those that the own cluster's etcd is to have. The file is read each time.
 func (c Config) Users() ([]operate.User, error) {

@@ -26,10 +26,12 @@ func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Lo
 		pods = fields.OneTermEqualSelector("spec.nodeName", o.NodeName)
 	}
 	var (
-		all    = fields.Everything()
-		mcs    = schema.GroupVersion{Group: "multicluster.x-k8s.io", Version: "v1alpha1"}
-		cilium = schema.GroupVersion{Group: "cilium.io", Version: "v2"}
-		with   = common{health: h, lookAgain: o.LookAgain, log: log}
+		all = fields.Everything()
+		mcs = schema.GroupVersion{Group: "multicluster.x-k8s.io", Version: "v1alpha1"}
+		// What is written in this version is read in it: the older one has the same schema where it is served at all.
+		mcsBeta = schema.GroupVersion{Group: mcs.Group, Version: "v1beta1"}
+		cilium  = schema.GroupVersion{Group: "cilium.io", Version: "v2"}
+		with    = common{health: h, lookAgain: o.LookAgain, log: log}
 	)
 	list := []*follower{
 		newFollower(with, into.Services, typed(stripService), typedRequests(clients.coreV1, "services", all)),
@@ -37,6 +39,9 @@ func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Lo
 		newFollower(with, into.Namespaces, typed(stripNamespace), typedRequests(clients.coreV1, "namespaces", all)),
 		newFollower(with, into.ServiceExports, custom[local.ServiceExport], clients.custom(mcs, "serviceexports", "")),
 		newFollower(with, into.CiliumIdentities, custom[local.CiliumIdentity], clients.custom(cilium, "ciliumidentities", without(o.Without))),
+	}
+	if o.Imports {
+		list = append(list, newFollower(with, into.ServiceImports, custom[local.ServiceImport], clients.custom(mcsBeta, "serviceimports", "")))
 	}
 	if !o.ServicesOnly || o.CiliumToo {
 		list = append(

@@ -35,6 +35,8 @@ type Options struct {
 	// CiliumToo, with ServicesOnly, takes in Cilium's nodes and endpoints again: who
 	// publishes the nodes and addresses of the whole cluster needs them.
 	CiliumToo bool
+	// Imports takes in ServiceImports too: who writes them needs to know what is there.
+	Imports bool
 	// LookAgain is how often a kind without a definition is looked for, a minute
 	// when 0. Every agent of a cluster does it, so it should not be much shorter.
 	LookAgain time.Duration

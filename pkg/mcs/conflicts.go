@@ -1,0 +1,119 @@
+package mcs
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// The reasons of the condition Conflict (mcs.md B).
+const (
+	PortConflict                  = "PortConflict"
+	IPFamilyConflict              = "IPFamilyConflict"
+	TypeConflict                  = "TypeConflict"
+	SessionAffinityConflict       = "SessionAffinityConflict"
+	SessionAffinityConfigConflict = "SessionAffinityConfigConflict"
+	AnnotationsConflict           = "AnnotationsConflict"
+	LabelsConflict                = "LabelsConflict"
+	InternalTrafficPolicyConflict = "InternalTrafficPolicyConflict"
+	TrafficDistributionConflict   = "TrafficDistributionConflict"
+)
+
+// Conflict is a field on which exports disagree.
+type Conflict struct {
+	Reason string
+	Field  string
+	Winner string // the cluster whose export counts
+	Since  time.Time
+	// Tied: the first cluster that disagrees has an equally old export.
+	Tied bool
+	// Dissenters are how many clusters disagree with the winner, of all exporters.
+	Dissenters, Total int
+}
+
+// String says it as a condition does: the field, the winner and why, how many disagree. No cluster
+// but the winner is named, so the text is bounded.
+func (c Conflict) String() string {
+	why := "its export is the oldest, since " + c.Since.UTC().Format(time.RFC3339)
+	if c.Tied {
+		why = "of the oldest exports, of " + c.Since.UTC().Format(time.RFC3339) + ", its name is the first"
+	}
+	counts := "counts"
+	if c.Reason == PortConflict {
+		counts = "comes first in the union" // ports of the others are there where they fit
+	}
+	return fmt.Sprintf("%s: what cluster %s exports %s, because %s; %d of %d clusters differ", c.Field, c.Winner, counts, why, c.Dissenters, c.Total)
+}
+
+// field is one that all exports should have in common.
+type field struct {
+	reason, name string
+	same         func(a, b *services.Export) bool
+}
+
+// fields are those of which the oldest export counts as a whole, in the order of their reasons, the
+// families of addresses apart, which have no order by age alone.
+func fields() []field {
+	return []field{
+		{PortConflict, "ports", samePorts},
+		{TypeConflict, "type", func(a, b *services.Export) bool { return a.Type == b.Type }},
+		{SessionAffinityConflict, "sessionAffinity", func(a, b *services.Export) bool { return a.Affinity == b.Affinity }},
+		{SessionAffinityConfigConflict, "sessionAffinityConfig", func(a, b *services.Export) bool { return a.Affinity != b.Affinity || a.Timeout == b.Timeout }},
+		{AnnotationsConflict, "exportedAnnotations", func(a, b *services.Export) bool { return maps.Equal(a.Details.Annotations, b.Details.Annotations) }},
+		{LabelsConflict, "exportedLabels", func(a, b *services.Export) bool { return maps.Equal(a.Details.Labels, b.Details.Labels) }},
+		{InternalTrafficPolicyConflict, "internalTrafficPolicy", func(a, b *services.Export) bool { return internalTraffic(a) == internalTraffic(b) }},
+		{TrafficDistributionConflict, "trafficDistribution", func(a, b *services.Export) bool {
+			return a.Details.TrafficDistribution == b.Details.TrafficDistribution
+		}},
+	}
+}
+
+// internalTraffic is the policy in force: nothing said means all backends of the cluster.
+func internalTraffic(e *services.Export) string {
+	if e.Details.InternalTraffic == "" {
+		return wire.InternalTrafficCluster
+	}
+	return e.Details.InternalTraffic
+}
+
+// conflicts are all fields on which the exports disagree. They are sorted.
+func conflicts(exports []*services.Export) []Conflict {
+	var out []Conflict
+	add := func(reason, name string, winner *services.Export, dissenters []*services.Export) {
+		if len(dissenters) == 0 {
+			return
+		}
+		out = append(out, Conflict{
+			Reason: reason, Field: name, Winner: winner.Cluster, Since: winner.Created, Tied: dissenters[0].Created.Equal(winner.Created),
+			Dissenters: len(dissenters), Total: len(exports),
+		})
+	}
+	for _, f := range fields() {
+		var dissenters []*services.Export
+		for _, e := range exports[1:] {
+			if !f.same(exports[0], e) {
+				dissenters = append(dissenters, e)
+			}
+		}
+		add(f.reason, f.name, exports[0], dissenters)
+		if f.reason == PortConflict { // which the families follow
+			agreed := commonFamilies(exports)
+			add(IPFamilyConflict, "ipFamilies", agreed.decided, agreed.dissenters)
+		}
+	}
+	return out
+}
+
+// reasons are those of all conflicts, with commas between them, and what there is to say of each.
+func reasons(all []Conflict) (reason, message string) {
+	var names, texts []string
+	for _, c := range all {
+		names = append(names, c.Reason)
+		texts = append(texts, c.String())
+	}
+	return strings.Join(names, ","), strings.Join(texts, ". ")
+}

@@ -1,0 +1,23 @@
+// Package mcs is the MCS API of Kubernetes (KEP-1645) as a pure core: from what all clusters export of one
+// service, and from what the own cluster has of it, it says how the own cluster's objects should be.
+//
+//	exports of all clusters ──[Merge]──► what they are together: the same in each cluster
+//	                                        │ with [Facts] of the own cluster
+//	                                        ▼ [Make]
+//	ServiceImport · derived Service · conditions of the own ServiceExport
+//	                                        │ with the own Service and its slices
+//	                                        ▼ [LocalSlices]
+//	slices of the derived Service with the own backends
+//
+// The rules are those of docs/spec/mcs.md B. Where it says "Quirk", this does otherwise: ports are compared
+// as sets, all reasons of a conflict are given, a timeout is a number, and a local export that is not
+// valid does not keep the exports of others from being imported. Two gaps are filled: the session
+// affinity is on the derived Service too, and ports without a name get one there, where Kubernetes
+// demands it of a Service with several.
+//
+// Exports come from outside. What no object of Kubernetes can have (names, labels, numbers) is left out
+// here, and what could be without end is bounded, so that no cluster can keep another one's objects
+// from being written. Of everything that is left out the same is left out in each cluster.
+//
+// Concurrency: functions of their arguments, which they do not change. Results share maps with them.
+package mcs

@@ -1,0 +1,266 @@
+package mcs
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// The conditions of the own export, and what an export that is not valid keeps from happening
+// (mcs.md B, ServiceExport conditions; behaviours 11, 12).
+func TestTheOwnExport(t *testing.T) {
+	t.Parallel()
+	external := service()
+	external.Spec.Type = corev1.ServiceTypeExternalName
+	for name, test := range map[string]struct {
+		service                *corev1.Service
+		namespace              Namespace
+		remote                 []*services.Export
+		valid, ready, conflict string
+		clusters               string // of the import; empty for none
+	}{
+		"valid":                         {service(), NamespaceGlobal, nil, "True Valid", "True Ready", "False NoConflicts", "c1"},
+		"11: no Service":                {nil, NamespaceGlobal, nil, "False NoService", "False Pending", "", ""},
+		"11: no Service, a remote":      {nil, NamespaceGlobal, []*services.Export{export("c2", 0)}, "False NoService", "False Pending", "", "c2"},
+		"12: ExternalName":              {external, NamespaceGlobal, nil, "False InvalidServiceType", "False Pending", "", ""},
+		"12: ExternalName, a remote":    {external, NamespaceGlobal, []*services.Export{export("c2", 0)}, "False InvalidServiceType", "False Pending", "", "c2"},
+		"namespace not global":          {service(), NamespaceNotGlobal, nil, "False NamespaceNotGlobal", "False Pending", "", ""},
+		"namespace not global, remote":  {service(), NamespaceNotGlobal, []*services.Export{export("c2", 0)}, "False NamespaceNotGlobal", "False Pending", "", "c2"},
+		"16: a conflict, own is older":  {service(), NamespaceGlobal, []*services.Export{export("c2", 9, headlessExport)}, "True Valid", "True Ready", "True TypeConflict", "c1 c2"},
+		"16: a conflict, own is newer":  {service(), NamespaceGlobal, []*services.Export{export("c2", -9, headlessExport)}, "True Valid", "True Ready", "True TypeConflict", "c1 c2"},
+		"a conflict of others than own": {service(), NamespaceGlobal, []*services.Export{export("c2", 1), export("c3", 2, headlessExport)}, "True Valid", "True Ready", "True TypeConflict", "c1 c2 c3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := facts()
+			f.Namespace, f.Export = test.namespace, &OwnExport{Service: test.service}
+			w := Make("shop", "cart", append([]*services.Export{export("c1", 0)}, test.remote...), f)
+			for kind, want := range map[string]string{ConditionValid: test.valid, ConditionReady: test.ready, ConditionConflict: test.conflict} {
+				if got := conditionOf(w.Conditions, kind); got != want {
+					t.Errorf("%s: %q, want %q", kind, got, want)
+				}
+			}
+			if got := clustersOf(w.Import); got != test.clusters {
+				t.Errorf("imported of %q, want %q", got, test.clusters)
+			}
+			if want := strings.Contains(test.clusters, "c1"); w.Local != want {
+				t.Errorf("own backends: %v", w.Local)
+			}
+		})
+	}
+}
+
+func clustersOf(im *local.ServiceImport) string {
+	if im == nil {
+		return ""
+	}
+	var names []string
+	for _, c := range im.Status.Clusters {
+		names = append(names, c.Cluster)
+	}
+	return strings.Join(names, " ")
+}
+
+// The import and its derived Service (mcs.md B; behaviours 13, 14, 18, 21, 22), in stories of one cluster.
+func TestTheImport(t *testing.T) {
+	t.Parallel()
+	remote := []*services.Export{export("c2", 0)}
+	t.Run("13: only where the namespace is", func(t *testing.T) {
+		t.Parallel()
+		f := facts()
+		f.Namespace = NamespaceAbsent
+		if w := Make("shop", "cart", remote, f); w.Import != nil || w.Derived != nil {
+			t.Errorf("%+v", w)
+		}
+	})
+	t.Run("14: the last unexport removes all, one before it does not", func(t *testing.T) {
+		t.Parallel()
+		two := Make("shop", "cart", append(remote, export("c3", 1, headlessExport)), facts())
+		one := Make("shop", "cart", []*services.Export{export("c3", 1, headlessExport)}, facts())
+		if none := Make("shop", "cart", nil, facts()); none.Import != nil || none.Derived != nil || none.Conditions != nil {
+			t.Errorf("without exports there is %+v", none)
+		}
+		if clustersOf(two.Import) != "c2 c3" || clustersOf(one.Import) != "c3" || two.Import.Spec.Type == one.Import.Spec.Type {
+			t.Errorf("of both %+v, of the one %+v", two.Import, one.Import)
+		}
+	})
+	t.Run("18: what switches its type is made again", func(t *testing.T) {
+		t.Parallel()
+		f := facts()
+		f.Derived = serve(Make("shop", "cart", remote, f).Derived, "10.0.0.1")
+		if w := Make("shop", "cart", remote, f); w.Recreate || conditionOf(w.Import.Status.Conditions, ConditionReady) != "True Ready" {
+			t.Errorf("unchanged: %+v", w)
+		}
+		w := Make("shop", "cart", []*services.Export{export("c2", 0, headlessExport)}, f)
+		if !w.Recreate || w.Derived.Spec.ClusterIP != corev1.ClusterIPNone || conditionOf(w.Import.Status.Conditions, ConditionReady) != "False Pending" || w.Import.Spec.IPs != nil {
+			t.Errorf("headless: %+v", w)
+		}
+		f.Derived = serve(w.Derived, corev1.ClusterIPNone)
+		if w := Make("shop", "cart", []*services.Export{export("c2", 0, headlessExport)}, f); w.Recreate || conditionOf(w.Import.Status.Conditions, ConditionReady) != "True Ready" {
+			t.Errorf("headless and there: %+v", w)
+		}
+	})
+	t.Run("21: no family of the own cluster", func(t *testing.T) {
+		t.Parallel()
+		w := Make("shop", "cart", []*services.Export{export("c2", 0, families("IPv6"))}, facts())
+		families, derived := w.Import.Annotations[AnnotationFamilies], w.Import.Annotations[AnnotationDerived]
+		if got := conditionOf(w.Import.Status.Conditions, ConditionReady); got != "False IPFamilyNotSupported" || w.Derived != nil || families != "" || derived != "" {
+			t.Errorf("%s: %+v", got, w)
+		}
+	})
+	t.Run("a namespace that is not global has no addresses", func(t *testing.T) {
+		t.Parallel()
+		f := facts()
+		f.Namespace = NamespaceNotGlobal
+		if w := Make("shop", "cart", remote, f); w.Derived != nil || conditionOf(w.Import.Status.Conditions, ConditionReady) != "False NamespaceNotGlobal" {
+			t.Errorf("%+v", w)
+		}
+	})
+	t.Run("another Service has the name", func(t *testing.T) {
+		t.Parallel()
+		f := facts()
+		f.Foreign = "somebody else's"
+		if w := Make("shop", "cart", remote, f); conditionOf(w.Import.Status.Conditions, ConditionReady) != "False Pending" || w.Import.Status.Conditions[0].Message != "somebody else's" {
+			t.Errorf("%+v", w.Import.Status)
+		}
+	})
+	t.Run("22: addresses in the order of the families", func(t *testing.T) {
+		t.Parallel()
+		f := facts()
+		f.Families = []string{"IPv4", "IPv6"}
+		dual := []*services.Export{export("c2", 0, families("IPv6", "IPv4"))}
+		f.Derived = serve(Make("shop", "cart", dual, f).Derived, "10.0.0.1", "fd00::1")
+		w := Make("shop", "cart", dual, f)
+		if d := cmp.Diff([]string{"fd00::1", "10.0.0.1"}, w.Import.Spec.IPs); d != "" {
+			t.Error(d)
+		}
+		if got := w.Import.Annotations[AnnotationFamilies]; got != "IPv6,IPv4" {
+			t.Errorf("families %q", got)
+		}
+	})
+	t.Run("a name that no Service has", func(t *testing.T) {
+		t.Parallel()
+		long := export("c2", 0, func(w *wire.ServiceExport) { w.Name = strings.Repeat("x", 64) })
+		if w := Make("shop", long.Name, []*services.Export{long}, facts()); w.Import != nil {
+			t.Errorf("%+v", w.Import)
+		}
+	})
+}
+
+// mcs.md B, names of derived Services; behaviour 22.
+func TestDerivedNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"my-ns/my-svc": "derived-a2v4k9sqn6", "default/rebel-base": "derived-q358ba8kk0", "test/myservice": "derived-ugeabue9o3",
+	} {
+		namespace, short, _ := strings.Cut(name, "/")
+		if got := derivedServiceName(&Merged{Namespace: namespace, Name: short}); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// The whole derived Service (mcs.md B, its content; behaviours 20, 22).
+func TestTheDerivedService(t *testing.T) {
+	t.Parallel()
+	w := Make("shop", "cart", []*services.Export{export(
+		"c2", 0, ports(port("", 80), port("b", 81)), sticky(60), internal("Local"), distribution("PreferClose"),
+		labels(map[string]string{"team": "a"}), annotations(map[string]string{"note": "n", wire.AnnotationGlobal: "false"}),
+	)}, facts())
+	name := wire.DerivedServiceName("shop", "cart")
+	policy, traffic, close := corev1.IPFamilyPolicyPreferDualStack, corev1.ServiceInternalTrafficPolicyLocal, "PreferClose"
+	want := &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name,
+			Labels:      map[string]string{"team": "a", LabelServiceName: "cart", LabelWritten: Written},
+			Annotations: map[string]string{"note": "n", wire.AnnotationGlobal: "true", AnnotationDerived: name, AnnotationFamilies: "IPv4"},
+		},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, IPFamilyPolicy: &policy, InternalTrafficPolicy: &traffic, TrafficDistribution: &close,
+			Ports:           []corev1.ServicePort{{Name: "unnamed-tcp-80", Protocol: "TCP", Port: 80}, {Name: "b", Protocol: "TCP", Port: 81}},
+			SessionAffinity: corev1.ServiceAffinityClientIP, SessionAffinityConfig: &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(60))}},
+		},
+	}
+	if d := cmp.Diff(want, w.Derived); d != "" {
+		t.Error(d)
+	}
+	if _, passes := w.Import.Annotations[wire.AnnotationGlobal]; !passes || w.Import.Spec.Ports[0].Name != "" {
+		t.Errorf("the import: %+v", w.Import)
+	}
+	if local := maps.Clone(w.Import.Labels); local[LabelServiceName] != "" {
+		t.Errorf("the import has labels of its Service: %v", local)
+	}
+}
+
+// mcs.md B: endpointSliceObjects, where slices are written and where they are not.
+func TestEndpointSliceObjects(t *testing.T) {
+	t.Parallel()
+	with := func(value string) func(*wire.ServiceExport) {
+		return annotations(map[string]string{AnnotationSlices: value})
+	}
+	for name, test := range map[string]struct {
+		export *services.Export
+		off    bool
+		want   string
+	}{
+		"absent":                  {export("c2", 0), false, SlicesAbsent},
+		"absent, headless":        {export("c2", 0, headlessExport), false, SlicesPresent},
+		"true":                    {export("c2", 0, with("True")), false, SlicesPresent},
+		"false, headless":         {export("c2", 0, headlessExport, with("false")), false, SlicesAbsent},
+		"nobody writes slices":    {export("c2", 0, headlessExport), true, SlicesAbsent},
+		"no family in common":     {export("c2", 0, headlessExport, families("IPv6")), false, SlicesAbsent},
+		"neither true nor absent": {export("c2", 0, headlessExport, with("")), false, SlicesAbsent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := facts()
+			f.Slices = !test.off
+			if got := Make("shop", "cart", []*services.Export{test.export}, f).Import.Status.EndpointSliceObjects; got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// mcs.md B: lastTransitionTime stays while the status does, also when the reason moves.
+func TestConditionsKeepTheirTime(t *testing.T) {
+	t.Parallel()
+	f := facts()
+	f.Export = &OwnExport{}
+	exports := []*services.Export{export("c1", 0), export("c2", 1, headlessExport)}
+	first := Make("shop", "cart", exports, f)
+	f.Export = &OwnExport{Conditions: first.Conditions}
+	f.Import, f.Now = first.Import, f.Now.Add(time.Minute)
+	if d := cmp.Diff(first, Make("shop", "cart", exports, f)); d != "" {
+		t.Errorf("unchanged: %s", d)
+	}
+	f.Export.Service = service()
+	f.Derived = serve(first.Derived, corev1.ClusterIPNone)
+	second := Make("shop", "cart", exports, f)
+	since := func(w Wanted, kind string) time.Time {
+		for _, c := range w.Conditions {
+			if c.Type == kind {
+				return c.LastTransitionTime.Time
+			}
+		}
+		return time.Time{}
+	}
+	if !since(second, ConditionValid).Equal(f.Now) {
+		t.Errorf("valid since %v", since(second, ConditionValid))
+	}
+	f.Export.Conditions, f.Now = second.Conditions, f.Now.Add(time.Minute)
+	third := Make("shop", "cart", append(exports, export("c3", 2, sticky(1))), f)
+	if !since(third, ConditionConflict).Equal(since(second, ConditionConflict)) || conditionOf(third.Conditions, ConditionConflict) == conditionOf(second.Conditions, ConditionConflict) {
+		t.Errorf("other reasons: %+v", third.Conditions)
+	}
+}

@@ -1,0 +1,114 @@
+package mcs
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Merged is what the exports of one service are together. It is the same in all clusters that know the
+// same exports.
+type Merged struct {
+	Namespace, Name string
+	// Spec is that of the import, without addresses.
+	Spec local.ServiceImportSpec
+	// Labels and Annotations are those of the oldest export.
+	Labels, Annotations map[string]string
+	Clusters            []string   // that export it, by name
+	Conflicts           []Conflict // in the order of their reasons below
+}
+
+// Merge merges the exports of one service, at most one of each cluster, in any order; it does not keep
+// them. The oldest one counts, of equally old ones that of the first name (mcs.md B, precedence);
+// ports are the union of all. Without exports it is nil.
+func Merge(exports []*services.Export) *Merged {
+	if len(exports) == 0 {
+		return nil
+	}
+	exports = slices.Clone(exports)
+	services.SortExports(exports)
+	oldest := exports[0]
+	m := &Merged{
+		Namespace: oldest.Namespace, Name: oldest.Name,
+		Labels: exportedLabels(oldest.Details.Labels), Annotations: exportedAnnotations(oldest.Details.Annotations),
+		Spec: local.ServiceImportSpec{
+			Type: oldest.Type, Ports: union(exports), SessionAffinity: corev1.ServiceAffinity(oldest.Affinity),
+			SessionAffinityConfig: affinityConfig(oldest), IPFamilies: commonFamilies(exports).families,
+		},
+		Conflicts: conflicts(exports),
+	}
+	if policy := oldest.Details.InternalTraffic; policy != "" {
+		m.Spec.InternalTrafficPolicy = (*corev1.ServiceInternalTrafficPolicy)(&policy)
+	}
+	if distribution := oldest.Details.TrafficDistribution; distribution != "" {
+		m.Spec.TrafficDistribution = &distribution
+	}
+	for _, e := range exports {
+		m.Clusters = append(m.Clusters, e.Cluster)
+	}
+	slices.Sort(m.Clusters)
+	return m
+}
+
+// Headless tells whether the service has no addresses of its own.
+func (m *Merged) Headless() bool { return m.Spec.Type == wire.ServiceExportHeadless }
+
+// affinityConfig is the configuration of the affinity by client address; nil for another one. A
+// timeout that Kubernetes would refuse is the nearest that it takes.
+func affinityConfig(e *services.Export) *corev1.SessionAffinityConfig {
+	if e.Affinity != wire.SessionAffinityClientIP {
+		return nil
+	}
+	const day = 24 * time.Hour
+	seconds := int32(min(max(e.Timeout, time.Second), day) / time.Second)
+	return &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
+}
+
+// agreedFamilies are the families of addresses in which all clusters but the dissenters reach each other.
+type agreedFamilies struct {
+	families []corev1.IPFamily // in the order of the oldest export that names some; none when none does
+	decided  *services.Export  // whose order it is; nil when none names any
+	// dissenters have none of the families, and do not narrow them.
+	dissenters []*services.Export
+}
+
+// commonFamilies intersects the families in the order of age. Exports without families do not count.
+// Narrowing is no conflict (mcs.md B, ipFamilies). The exports are sorted.
+func commonFamilies(exports []*services.Export) (a agreedFamilies) {
+	for _, e := range exports {
+		if len(e.Details.Families) == 0 {
+			continue
+		}
+		if a.decided == nil {
+			a.decided = e
+			for _, f := range e.Details.Families {
+				a.families = append(a.families, corev1.IPFamily(f))
+			}
+			continue
+		}
+		narrowed := slices.DeleteFunc(slices.Clone(a.families), func(f corev1.IPFamily) bool {
+			return !slices.Contains(e.Details.Families, string(f))
+		})
+		if len(narrowed) == 0 {
+			a.dissenters = append(a.dissenters, e)
+			continue
+		}
+		a.families = narrowed
+	}
+	return a
+}
+
+// joined are families with commas between them.
+func joined(families []corev1.IPFamily) string {
+	texts := make([]string, len(families))
+	for i, f := range families {
+		texts[i] = string(f)
+	}
+	return strings.Join(texts, ",")
+}

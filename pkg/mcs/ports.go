@@ -1,0 +1,90 @@
+package mcs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+)
+
+// MaxPorts is how many ports a service has at most that is imported: as many as a slice has in every
+// release of Kubernetes. Of more, those of the oldest exports are there.
+const MaxPorts = 100
+
+// union are the ports of all exports. Ports are the same by name first, the empty one included, and
+// then by protocol and number; on a clash the oldest definition stays (mcs.md B, ports), so names are
+// unique, and so is a number of a protocol. The exports are sorted.
+func union(exports []*services.Export) []local.ServicePort {
+	ports := []local.ServicePort{}
+	names, numbers := make(map[string]bool), make(map[portNumber]bool)
+	for _, e := range exports {
+		for _, p := range e.Ports {
+			number := portNumber{p.Protocol, p.Port}
+			if len(ports) == MaxPorts || names[p.Name] || numbers[number] || !isValid(p) {
+				continue
+			}
+			names[p.Name], numbers[number] = true, true
+			ports = append(ports, local.ServicePort{
+				Name: p.Name, Protocol: corev1.Protocol(p.Protocol), AppProtocol: appProtocol(e.Details.AppProtocols[p]), Port: int32(p.Port),
+			})
+		}
+	}
+	return ports
+}
+
+// portNumber is a port of a protocol.
+type portNumber struct {
+	protocol string
+	port     uint16
+}
+
+// isValid tells whether a Service can have the port.
+func isValid(p services.Port) bool {
+	switch corev1.Protocol(p.Protocol) {
+	case corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP:
+		return p.Port > 0 && (p.Name == "" || len(validation.IsDNS1123Label(p.Name)) == 0)
+	}
+	return false
+}
+
+// appProtocol is what a port speaks; nil when that is not said, or as no Service can say it.
+func appProtocol(text string) *string {
+	if text == "" || len(validation.IsQualifiedName(text)) > 0 {
+		return nil
+	}
+	return &text
+}
+
+// samePorts tells whether both export the same ports, in whatever order.
+func samePorts(a, b *services.Export) bool {
+	return slices.Equal(a.Ports, b.Ports) && maps.Equal(a.Details.AppProtocols, b.Details.AppProtocols) // ports are sorted
+}
+
+// derivedPorts are the ports of the derived Service, in the order of the import's. One without a name
+// among several gets one, as Kubernetes demands, and is left out when another one has that name.
+func derivedPorts(ports []local.ServicePort) []corev1.ServicePort {
+	var out []corev1.ServicePort
+	for _, p := range ports {
+		name, fits := derivedName(p, ports)
+		if !fits {
+			continue
+		}
+		out = append(out, corev1.ServicePort{Name: name, Protocol: p.Protocol, AppProtocol: p.AppProtocol, Port: p.Port})
+	}
+	return out
+}
+
+// derivedName is the name that a port has in the derived Service; it does not fit when there is none.
+func derivedName(p local.ServicePort, among []local.ServicePort) (name string, fits bool) {
+	if p.Name != "" || len(among) == 1 {
+		return p.Name, true
+	}
+	name = fmt.Sprintf("unnamed-%s-%d", strings.ToLower(string(p.Protocol)), p.Port)
+	return name, !slices.ContainsFunc(among, func(o local.ServicePort) bool { return o.Name == name })
+}

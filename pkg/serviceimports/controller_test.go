@@ -1,0 +1,203 @@
+package serviceimports
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/mcs"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+const (
+	usable  = "Ready=True/Ready"
+	valid   = "Valid=True/Valid Ready=True/Ready"
+	agreed  = "Conflict=False/NoConflicts "
+	noValid = "Valid=False/%s Ready=False/Pending"
+)
+
+// mcs.md B, behaviours 11 to 14, 18, 25: from what clusters export to objects, over restarts, and back.
+func TestFromExportsToObjects(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "c2", "c3")
+	w.remote("c2", 0)
+	stop := w.run()
+	w.export(1) // without a namespace, which is global by default
+	w.until("11: an export without a Service", "export shop/cart "+fmt.Sprintf(noValid, mcs.ReasonNamespaceNotGlobal))
+	w.namespace("shop")
+	imported := func(clusters, ip string) string {
+		return "import shop/cart ClusterSetIP [" + clusters + "] " + usable + " " + ip
+	}
+	service := "service " + derived() + " of cart"
+	w.until("13: a namespace that comes later", imported("c2", "10.96.0.2"), service, "export shop/cart "+fmt.Sprintf(noValid, mcs.ReasonNoService))
+	w.own(1)
+	copied := "slice " + derived() + "-abc 10.1.0.1"
+	w.until("11: a Service that comes later", imported("c1 c2", "10.96.0.2"), service, copied, "export shop/cart "+agreed+valid)
+
+	// Another process writes what has changed, and nothing else.
+	stop()
+	n := w.numWrites()
+	w.cluster.EndpointSlices.Apply([]store.Change[discoveryv1.EndpointSlice]{{Name: "shop/cart-abc", New: slice("10.1.0.2")}})
+	w.run()
+	copied = "slice " + derived() + "-abc 10.1.0.2"
+	w.until("another backend", imported("c1 c2", "10.96.0.2"), service, copied, "export shop/cart "+agreed+valid)
+	if got := w.writesSince(n); !slices.Equal(got, []string{"apply endpointslices " + derived() + "-abc"}) {
+		t.Errorf("another process wrote %q", got)
+	}
+
+	w.remote("c3", -1, func(e *wire.ServiceExport) { e.Type = wire.ServiceExportHeadless })
+	w.until("18: an older export of another type", "import shop/cart Headless [c1 c2 c3] "+usable, service, copied, "export shop/cart Conflict=True/TypeConflict "+valid)
+	w.withdraw("c3")
+	w.until("14: the oldest unexports", imported("c1 c2", "10.96.0.5"), service, copied, "export shop/cart "+agreed+valid)
+	w.cluster.ServiceExports.Apply([]store.Change[local.ServiceExport]{{Name: "shop/cart", Old: &local.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}}}})
+	w.until("14: the own cluster unexports", imported("c2", "10.96.0.5"), service)
+	w.withdraw("c2")
+	w.until("14: the last one unexports")
+	if wrong := w.wrong(); wrong != "" {
+		t.Error(wrong)
+	}
+}
+
+// 13: of a service that only remote clusters have nothing is left out when its namespace comes, or is made
+// global, after everything was looked at.
+func TestANamespaceThatComesLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "c2")
+	w.namespace("other")
+	w.remote("c2", 0)
+	w.remote("c2", 0, func(e *wire.ServiceExport) { e.Namespace = "other" })
+	w.run()
+	other := "service " + wire.DerivedServiceName("other", "cart") + " of cart"
+	w.until("the other one", "import other/cart ClusterSetIP [c2] "+usable+" 10.96.0.2", other)
+	w.namespace("shop", wire.AnnotationGlobalNamespace, "false")
+	w.until("without addresses", "import other/cart ClusterSetIP [c2] "+usable+" 10.96.0.2", other, "import shop/cart ClusterSetIP [c2] Ready=False/NamespaceNotGlobal")
+	w.namespace("shop")
+	w.until("both", "import other/cart ClusterSetIP [c2] "+usable+" 10.96.0.2", other,
+		"import shop/cart ClusterSetIP [c2] "+usable+" 10.96.0.4", "service "+derived()+" of cart")
+}
+
+// What a cluster exports that was not read since the start stays in force; the own backends are followed.
+func TestWhatWasNotReadIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "c2", "c3")
+	w.namespace("shop")
+	w.own(1)
+	w.remote("c2", 0)
+	stop := w.run()
+	both := []string{"import shop/cart ClusterSetIP [c1 c2] " + usable + " 10.96.0.2", "service " + derived() + " of cart", "slice " + derived() + "-abc 10.1.0.1", "export shop/cart " + agreed + valid}
+	w.until("both", both...)
+	stop()
+
+	n := w.numWrites()
+	w.withdraw("c2") // the next process has read nothing of it
+	w.set(func() { w.remotes, w.ready = []Remote{{Name: "c2"}, {Name: "c3", Read: true}}, false })
+	w.run()
+	w.set(func() { w.ready = true })
+	w.cluster.EndpointSlices.Apply([]store.Change[discoveryv1.EndpointSlice]{{Name: "shop/cart-abc", New: slice("10.1.0.9")}})
+	both[2] = "slice " + derived() + "-abc 10.1.0.9"
+	w.until("the own backend alone", both...)
+	if got := w.writesSince(n); !slices.Equal(got, []string{"apply endpointslices " + derived() + "-abc"}) {
+		t.Errorf("before it was read there was written %q", got)
+	}
+	w.set(func() { w.remotes[0].Read = true })
+	both[0] = "import shop/cart ClusterSetIP [c1] " + usable + " 10.96.0.2"
+	w.until("it was read, and exports nothing", both...)
+}
+
+// 25: what others made is not touched, and is said.
+func TestForeignObjectsStay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "c2")
+	w.namespace("shop")
+	w.cluster.ServiceImports.Apply([]store.Change[local.ServiceImport]{{Name: "shop/cart", New: &local.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", UID: "foreign"}}}})
+	w.remote("c2", 0)
+	w.run()
+	waittest.Until(t, "that is said", func() bool { return strings.Contains(w.wrong(), "shop/cart: there is a ServiceImport of that name") }, w.wrong)
+	w.withdraw("c2")
+	waittest.Until(t, "nothing is wrong any more", func() bool { return w.wrong() == "" }, w.wrong)
+	if got := w.writesSince(0); len(got) > 0 {
+		t.Errorf("written: %q", got)
+	}
+}
+
+func TestAForeignServiceKeepsItsName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "c2")
+	w.namespace("shop")
+	w.cluster.Services.Apply([]store.Change[corev1.Service]{{Name: "shop/" + derived(), New: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: derived(), UID: "foreign"}}}})
+	w.remote("c2", 0)
+	w.run()
+	w.until("an import that waits", "import shop/cart ClusterSetIP [c2] Ready=False/Pending")
+	waittest.Until(t, "that is said", func() bool { return strings.Contains(w.wrong(), "There is a Service "+derived()) }, w.wrong)
+	w.withdraw("c2")
+	w.until("none")
+	if _, found := w.cluster.Services.Get(w.db.ReadTxn(), "shop/"+derived()); !found {
+		t.Error("the foreign Service is gone")
+	}
+}
+
+// A cluster that exports without end does not take all ClusterIPs, nor the room of own exports.
+func TestImportsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "c2")
+	w.namespace("shop")
+	for i := range 5 {
+		w.remote("c2", 0, func(e *wire.ServiceExport) { e.Name = fmt.Sprint("s", i) })
+	}
+	w.run(func(p *Params) { p.MaxImports = 2 })
+	imports := func() int { return w.cluster.ServiceImports.Len() }
+	waittest.Until(t, "two imports", func() bool { return imports() == 2 && strings.Contains(w.wrong(), "3 services are not imported") }, w.wrong)
+	w.own(0)
+	waittest.Until(t, "the own export is one", func() bool { return imports() == 3 }, w.wrong)
+}
+
+// What fails is tried again.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "c2")
+	w.namespace("shop")
+	w.remote("c2", 0)
+	w.set(func() { w.refuse = errors.New("not now") })
+	w.run()
+	waittest.Until(t, "the failure is said", func() bool { return strings.Contains(w.wrong(), "not now") }, w.wrong)
+	w.set(func() { w.refuse = nil })
+	w.until("it is made", "import shop/cart ClusterSetIP [c2] "+usable+" 10.96.0.2", "service "+derived()+" of cart")
+	waittest.Until(t, "nothing is wrong any more", func() bool { return w.wrong() == "" }, w.wrong)
+}
+
+// mcs.md B, API surface: an older program does not replace a newer definition.
+func TestDefinitionsAreNotDowngraded(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		release, revision string
+		want              bool
+	}{
+		"none known": {"", "", true}, "older": {"v0.4.9", "7", true}, "the same": {"v0.5.2", "0", false}, "newer revision": {"v0.5.2", "1", false},
+		"newer": {"v0.10.0", "0", false}, "nobody knows": {"main", "0", false}, "older prerelease": {"v0.5.2-rc.1", "0", true},
+	} {
+		is := map[string]string{labelRelease: test.release, labelRevision: test.revision}
+		if got := isOlder(is, map[string]string{labelRelease: "v0.5.2", labelRevision: "0"}); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	w := newWorld(t)
+	all, err := Definitions()
+	must(t, err)
+	newer := all[0].DeepCopy()
+	newer.SetLabels(map[string]string{labelRelease: "v9.0.0"})
+	w.crds[newer.GetName()] = newer
+	w.run(func(p *Params) { p.InstallCRDs = true })
+	waittest.Until(t, "the other one", func() bool { return w.numWrites() > 0 }, w.wrong)
+	if got := w.writesSince(0); !slices.Equal(got, []string{"apply customresourcedefinitions serviceimports.multicluster.x-k8s.io"}) {
+		t.Errorf("written: %q", got)
+	}
+}

@@ -1,0 +1,209 @@
+package serviceimports
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cilium/statedb"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/mcs"
+	"github.com/mesh-agent/mesh-agent/pkg/publish"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// objects are what there is of one service in the own cluster; nil for what there is not.
+type objects struct {
+	namespace *corev1.Namespace
+	service   *corev1.Service // of the same name
+	slices    []*discoveryv1.EndpointSlice
+	export    *local.ServiceExport
+	imported  *local.ServiceImport         // whoever made it
+	derived   *corev1.Service              // whoever made it
+	copies    []*discoveryv1.EndpointSlice // slices of the derived Service that were written here
+}
+
+// work is what there is of one service, and what there should be.
+type work struct {
+	name   string
+	is     objects
+	wanted mcs.Wanted
+	copies []*discoveryv1.EndpointSlice
+	// exported: a cluster exports the service, whether or not it can be imported.
+	exported bool
+	// foreign: somebody else made the import, so that nothing but the own export's status is written.
+	foreign bool
+}
+
+// round makes a plan for everything that is dirty, from one snapshot, and carries the plans out at once.
+func (t *term) round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
+	var todo []work
+	created := 0
+	for name := range t.dirty {
+		delete(t.dirty, name)
+		if w := t.plan(txn, name, now, &created); w.isEmpty() {
+			delete(t.failed, name)
+			if !w.exported { // else it is imported when its namespace is there
+				delete(t.names, name)
+			}
+		} else {
+			todo = append(todo, w)
+		}
+	}
+	var g errgroup.Group
+	g.SetLimit(t.Writer.AtOnce())
+	var mu sync.Mutex
+	errs := make(map[string]error)
+	for _, w := range todo {
+		g.Go(func() error {
+			err := t.write(ctx, w)
+			mu.Lock()
+			defer mu.Unlock()
+			errs[w.name] = err
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in errs
+	if ctx.Err() == nil {
+		t.retry(errs, now)
+	}
+}
+
+// isEmpty tells of a name of which there is nothing, and should be nothing.
+func (w *work) isEmpty() bool {
+	return w.is.export == nil && w.is.imported == nil && w.is.derived == nil && len(w.is.copies) == 0 && w.wanted.Import == nil
+}
+
+// find gathers what there is of a service.
+func (t *term) find(txn statedb.ReadTxn, name string) (o objects) {
+	namespace, short, _ := strings.Cut(name, "/")
+	derived := namespace + "/" + wire.DerivedServiceName(namespace, short)
+	o.namespace, _ = t.Cluster.Namespaces.Get(txn, namespace)
+	o.service, _ = t.Cluster.Services.Get(txn, name)
+	o.export, _ = t.Cluster.ServiceExports.Get(txn, name)
+	o.imported, _ = t.Cluster.ServiceImports.Get(txn, name)
+	o.derived, _ = t.Cluster.Services.Get(txn, derived)
+	o.slices = t.slicesOf(txn, name)
+	o.copies = slices.DeleteFunc(t.slicesOf(txn, derived), func(s *discoveryv1.EndpointSlice) bool {
+		return s.Labels[mcs.LabelWritten] != mcs.Written || s.Labels[discoveryv1.LabelManagedBy] != mcs.ManagedByLocalSlice
+	})
+	return o
+}
+
+// slicesOf are the slices of a Service, whoever made them.
+func (t *term) slicesOf(txn statedb.ReadTxn, service string) (all []*discoveryv1.EndpointSlice) {
+	for _, name := range t.byOwner[service] {
+		if slice, found := t.Cluster.EndpointSlices.Get(txn, name); found {
+			all = append(all, slice)
+		}
+	}
+	return all
+}
+
+// plan says what there should be of a service. created counts the imports that are new in this round.
+func (t *term) plan(txn statedb.ReadTxn, name string, now time.Time, created *int) work {
+	delete(t.foreign, name)
+	delete(t.leftOut, name)
+	w := work{name: name, is: t.find(txn, name)}
+	facts := t.facts(&w.is, now)
+	exports := t.exportsOf(txn, name, &w.is, facts)
+	w.exported = len(exports) > 0
+	namespace, short, _ := strings.Cut(name, "/")
+	w.wanted = mcs.Make(namespace, short, exports, facts)
+	t.bound(&w, created)
+	switch {
+	case w.is.imported != nil && !isOurs(w.is.imported.Labels):
+		w.foreign = w.wanted.Import != nil
+		if !w.foreign {
+			break // nobody exports it: that import is none of ours, and nothing is missing
+		}
+		t.foreign[name] = "there is a ServiceImport of that name that this program has not made: delete it, or label it " + mcs.LabelWritten + "=" + mcs.Written
+		return w
+	case t.isHeld(&w, exports):
+		w.wanted.Import, w.wanted.Conditions, w.wanted.Recreate = w.is.imported, nil, false
+		w.wanted.Local = w.wanted.Local && w.is.derived != nil && w.is.imported.Annotations[mcs.AnnotationDerived] != ""
+		w.wanted.Derived = w.is.derived
+	}
+	if facts.Foreign != "" {
+		if w.wanted.Import != nil {
+			t.foreign[name] = facts.Foreign
+		}
+		w.wanted.Derived, w.wanted.Recreate, w.wanted.Local = nil, false, false
+	}
+	if w.wanted.Local {
+		w.copies = mcs.LocalSlices(t.Own.Name, w.wanted, w.is.service, w.is.slices)
+	}
+	return w
+}
+
+// facts are those of the own cluster.
+func (t *term) facts(is *objects, now time.Time) mcs.Facts {
+	f := mcs.Facts{Cluster: t.Own.Name, Families: t.families, Slices: t.Slices, Import: is.imported, Derived: is.derived, Now: now}
+	switch n := is.namespace; {
+	case n == nil || n.DeletionTimestamp != nil:
+	case wire.NamespaceIsGlobal(n.Annotations, t.GlobalNamespaces):
+		f.Namespace = mcs.NamespaceGlobal
+	default:
+		f.Namespace = mcs.NamespaceNotGlobal
+	}
+	if is.export != nil {
+		f.Export = &mcs.OwnExport{Service: is.service, Conditions: is.export.Status.Conditions}
+	}
+	if d := is.derived; d != nil && !isOurs(d.Labels) {
+		f.Derived = nil
+		f.Foreign = "There is a Service " + d.Name + ", the name of the one that has the addresses of the import, that this program has not made: " +
+			"delete it, or label it " + mcs.LabelWritten + "=" + mcs.Written + "."
+	}
+	return f
+}
+
+// exportsOf are what all clusters export of a service. What the own one does follows from its objects: what
+// its kvstore says may be older.
+func (t *term) exportsOf(txn statedb.ReadTxn, name string, is *objects, f mcs.Facts) (all []*services.Export) {
+	namespace, short, _ := strings.Cut(name, "/")
+	for e := range t.Services.ServiceExports().List(txn, services.ExportsByName(namespace, short)) {
+		if e.Cluster != t.Own.Name {
+			all = append(all, e)
+		}
+	}
+	if is.export != nil && is.service != nil && f.Namespace == mcs.NamespaceGlobal {
+		if own := publish.ServiceExport(t.Own, is.export, is.service); own != nil {
+			all = append(all, services.ExportFromWire(own))
+		}
+	}
+	return all
+}
+
+// isHeld tells whether an import stays as it is, since a cluster is a part of it that does not export the
+// service any more, as far as is known, but was not read since the start.
+func (t *term) isHeld(w *work, exports []*services.Export) bool {
+	if w.is.imported == nil {
+		return false
+	}
+	return slices.ContainsFunc(w.is.imported.Status.Clusters, func(c local.ClusterStatus) bool {
+		return t.keeps(c.Cluster) && !slices.ContainsFunc(exports, func(e *services.Export) bool { return e.Cluster == c.Cluster })
+	})
+}
+
+// bound leaves out a new import beyond the bound, unless the own cluster exports the service.
+func (t *term) bound(w *work, created *int) {
+	if w.wanted.Import == nil || w.is.imported != nil || w.wanted.Local {
+		return
+	}
+	if len(t.ours)+*created >= t.MaxImports {
+		t.leftOut[w.name] = struct{}{}
+		w.wanted.Import, w.wanted.Derived = nil, nil
+		return
+	}
+	*created++
+}
+
+// isOurs tells whether this program has written an object with these labels.
+func isOurs(labels map[string]string) bool { return labels[mcs.LabelWritten] == mcs.Written }
