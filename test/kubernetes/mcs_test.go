@@ -175,10 +175,8 @@ spec: {type: Headless, ports: []}
 	stop()
 	i.Delete(t, foreign, strings.Replace(plainService(wire.DerivedServiceName("shop", "cart"), ""), "namespace: default", "namespace: shop", 1))
 	i.Apply(t, foreign)
-	stop = i.serve(t, "beside somebody else")
 
 	// Another process writes what is new, and nothing else.
-	stop()
 	i.export(t, "late", 2001)
 	stop = i.serve(t, "second")
 	late := []string{"ServiceImport late ClusterSetIP west with an address: Ready=True/Ready", "Service " + wire.DerivedServiceName("default", "late")}
@@ -207,5 +205,9 @@ spec: {type: Headless, ports: []}
 	i.await(t, "the own exports", append([]string{"ServiceImport web ClusterSetIP east with an address: Ready=True/Ready", service, copied, agreed}, own...)...)
 	i.Delete(t, exportOf("web", ""), exportOf("own", ""))
 	i.await(t, "nothing")
+	imports := i.Client(t).Resource(schema.GroupVersionResource{Group: mcs.Group, Version: mcs.Version, Resource: "serviceimports"})
+	if o, err := imports.Namespace("shop").Get(t.Context(), "cart", metav1.GetOptions{}); err != nil || len(o.GetManagedFields()) != 1 {
+		t.Errorf("somebody else's: %v, %+v", err, o)
+	}
 	stop()
 }
