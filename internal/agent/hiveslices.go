@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/endpointslices"
@@ -77,7 +78,7 @@ func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (
 			return nil, err
 		}
 		o.controllers = append(o.controllers, endpointslices.New(endpointslices.Params{
-			DB: p.View.DB, Cluster: p.From, Services: all, Ready: isReady(m), Remotes: func() []endpointslices.Remote { return remotes(m) },
+			DB: p.View.DB, Cluster: p.From, Services: all, Ready: isReady(m), Remotes: func() []reconcile.Remote { return remotes(m) },
 			Writer: w, Report: report, Metrics: metrics, Log: p.Log,
 		}).Run)
 	}
@@ -127,9 +128,9 @@ func remotesNeed(c config.OperateConfig) func(own bool, r wire.Resource) bool {
 }
 
 // remotes are the clusters of the mesh directory. What one says that is being removed counts at once.
-func remotes(m *clustermesh.Mesh) (all []endpointslices.Remote) {
+func remotes(m *clustermesh.Mesh) (all []reconcile.Remote) {
 	for _, c := range m.Clusters() {
-		all = append(all, endpointslices.Remote{Name: c.Name, Read: len(clustermesh.Unsynced(c)) == 0 || c.State == remotecluster.Removing})
+		all = append(all, reconcile.Remote{Name: c.Name, Read: len(clustermesh.Unsynced(c)) == 0 || c.State == remotecluster.Removing})
 	}
 	return all
 }

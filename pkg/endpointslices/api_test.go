@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -34,12 +35,12 @@ type world struct {
 	services *services.Services
 
 	mu      sync.Mutex
-	remotes []Remote // guarded by mu
-	ready   bool     // guarded by mu
-	refuse  error    // guarded by mu; of all writes
-	writes  []string // guarded by mu
-	made    int      // guarded by mu
-	trouble string   // guarded by mu; what was reported last
+	remotes []reconcile.Remote // guarded by mu
+	ready   bool               // guarded by mu
+	refuse  error              // guarded by mu; of all writes
+	writes  []string           // guarded by mu
+	made    int                // guarded by mu
+	trouble string             // guarded by mu; what was reported last
 }
 
 func newWorld(t *testing.T, remotes ...string) *world {
@@ -51,7 +52,7 @@ func newWorld(t *testing.T, remotes ...string) *world {
 	w.services, err = services.New(w.db)
 	must(t, err)
 	for _, name := range remotes {
-		w.remotes = append(w.remotes, Remote{Name: name, Read: true})
+		w.remotes = append(w.remotes, reconcile.Remote{Name: name, Read: true})
 	}
 	w.cluster.Listed()
 	return w
@@ -106,7 +107,7 @@ func (w *world) run(change ...func(*Params)) (stop func()) {
 	p := Params{
 		DB: w.db, Cluster: w.cluster, Services: w.services, Writer: w, BatchPeriod: time.Millisecond,
 		Ready:   func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.ready },
-		Remotes: func() []Remote { w.mu.Lock(); defer w.mu.Unlock(); return slices.Clone(w.remotes) },
+		Remotes: func() []reconcile.Remote { w.mu.Lock(); defer w.mu.Unlock(); return slices.Clone(w.remotes) },
 		Report: func(task string, err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -189,7 +190,7 @@ func (w *world) idle() {
 	w.t.Helper()
 	svc := serviceOf("last")
 	w.own(svc)
-	w.set(func() { w.remotes = append(w.remotes, Remote{Name: "last", Read: true}) })
+	w.set(func() { w.remotes = append(w.remotes, reconcile.Remote{Name: "last", Read: true}) })
 	w.parts(remotePart("last", "last", backend("10.250.0.1", http(80))))
 	waittest.Until(w.t, "the last one is there", func() bool {
 		return slices.ContainsFunc(w.text(), func(line string) bool { return strings.HasPrefix(line, "last: ") })

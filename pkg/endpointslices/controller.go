@@ -3,17 +3,15 @@ package endpointslices
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/cilium/statedb"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
@@ -31,19 +29,9 @@ const Task = "endpoint-slices"
 const (
 	// batchPeriod is how long changes are gathered (mcs.md C).
 	batchPeriod = 500 * time.Millisecond
-	// lookAgain is how often is looked at what no table tells.
-	lookAgain = time.Second
 	// roundSize is how many Services are worked on before is looked at what has changed meanwhile.
 	roundSize = 200
-	// What fails is tried again after pauses that grow.
-	firstPause, longestPause = time.Second, 30 * time.Second
 )
-
-// Remote is a cluster that has a client file.
-type Remote struct {
-	Name string
-	Read bool // everything of it was listed since the start
-}
 
 // Writer writes to the Kubernetes API. Its methods are those of kubewrite.Writer.
 type Writer interface {
@@ -62,7 +50,7 @@ type Params struct {
 	// Ready tells whether the mesh directory was read, and each of its clusters, or the sync timeout has
 	// passed. Remotes are the clusters of the directory, and those that are being removed.
 	Ready   func() bool
-	Remotes func() []Remote
+	Remotes func() []reconcile.Remote
 	// Writer writes the slices.
 	Writer Writer
 	// Report is called with [Task] and what is wrong, nil when nothing is, again and again.
@@ -96,7 +84,7 @@ func New(p Params) *Controller {
 // at most half of the slices are removed in a minute on the word of remotes; what is held back is
 // reported, and done as soon as it may be.
 func (c *Controller) Run(ctx context.Context) error {
-	if err := c.waitReady(ctx); err != nil {
+	if err := reconcile.WaitReady(ctx, c.Ready, c.Cluster.Services.WaitListed, c.Cluster.EndpointSlices.WaitListed, c.Cluster.WaitWhole); err != nil {
 		return err
 	}
 	t, err := c.follow()
@@ -105,48 +93,5 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	defer t.close()
 	defer c.Metrics.reset()
-	return t.run(ctx)
+	return reconcile.Run(ctx, c.DB, c.BatchPeriod, &t.Work, t)
 }
-
-func (c *Controller) waitReady(ctx context.Context) error {
-	for _, wait := range []func(context.Context) error{c.Cluster.Services.WaitListed, c.Cluster.EndpointSlices.WaitListed, c.Cluster.WaitWhole} {
-		if err := wait(ctx); err != nil {
-			return err
-		}
-	}
-	for !c.Ready() {
-		if err := waiting.Sleep(ctx, lookAgain); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// run works until ctx ends.
-func (t *term) run(ctx context.Context) error {
-	for {
-		now := time.Now()
-		t.look(now) // before the snapshot, which has everything of the clusters that were read
-		txn := t.DB.ReadTxn()
-		more := t.gather(txn)
-		if len(t.dirty) > 0 {
-			t.round(ctx, txn, now)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		t.tell()
-		if len(t.dirty) > 0 {
-			continue
-		}
-		tick, cancel := context.WithTimeout(ctx, lookAgain)
-		_, err := more.Wait(tick, t.BatchPeriod)
-		cancel()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			return cmp.Or(ctx.Err(), err)
-		}
-	}
-}
-
-// held are the slices of ours that a Service has, by name.
-type held map[string]*discoveryv1.EndpointSlice

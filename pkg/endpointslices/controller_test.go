@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -64,7 +65,7 @@ func TestNothingHappensBeforeEverythingIsKnown(t *testing.T) {
 	// The next process has read nothing, and then north alone, which has another backend now.
 	n := w.numWrites()
 	w.withdraw(remotePart("west", "web"), remotePart("north", "web"))
-	w.set(func() { w.ready, w.remotes = false, []Remote{{Name: "west"}, {Name: "north"}} })
+	w.set(func() { w.ready, w.remotes = false, []reconcile.Remote{{Name: "west"}, {Name: "north"}} })
 	w.run()
 	w.set(func() { w.ready = true })
 	w.set(func() { w.remotes[1].Read = true })
@@ -76,7 +77,7 @@ func TestNothingHappensBeforeEverythingIsKnown(t *testing.T) {
 		}
 	}
 	// West was read, and has nothing.
-	w.set(func() { w.remotes = []Remote{{Name: "west", Read: true}, {Name: "north", Read: true}} })
+	w.set(func() { w.remotes = []reconcile.Remote{{Name: "west", Read: true}, {Name: "north", Read: true}} })
 	w.until("that of west goes", "web: north IPv4 [http:80/TCP] 10.3.0.2")
 }
 

@@ -4,13 +4,12 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cilium/statedb"
-	"golang.org/x/sync/errgroup"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/pkg/kubewrite"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
@@ -21,27 +20,21 @@ type work struct {
 	changes []Change
 }
 
-// round plans and carries out what is to be done for some of the Services. All plans follow from one
-// snapshot; those of different Services are carried out at once.
-func (t *term) round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
-	names := make([]string, 0, min(len(t.dirty), roundSize))
-	for name := range t.dirty {
-		if names = append(names, name); len(names) == roundSize {
-			break
-		}
-	}
-	slices.Sort(names)
+// Round implements [reconcile.Steps]. All plans follow from one snapshot; those of different Services are
+// carried out at once.
+func (t *term) Round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
 	created := make(map[string]int)
 	var todo []work
-	for _, name := range names {
-		delete(t.dirty, name)
+	for _, name := range t.Take(roundSize) {
 		if one := t.plan(txn, now, name, created); len(one.changes) > 0 {
 			todo = append(todo, one)
 		} else {
-			delete(t.failed, name)
+			t.Done(name)
 		}
 	}
-	t.carryOut(ctx, todo, now)
+	if reconcile.CarryOut(ctx, &t.Work, now, t.Writer.AtOnce(), todo, func(w work) string { return w.service }, t.write) {
+		t.Log.Warn("EndpointSlices of remote backends could not be written, trying again", "error", t.trouble())
+	}
 }
 
 // plan is what is to be done for a Service, without what the floor holds back. What the view does not
@@ -59,7 +52,7 @@ func (t *term) plan(txn statedb.ReadTxn, now time.Time, name string, created map
 		return work{}
 	}
 	s := Situation{
-		Service: svc, Global: g, Keep: t.keeps,
+		Service: svc, Global: g, Keep: t.Keeps,
 		Taken: func(slice string) bool {
 			_, exists := t.Cluster.EndpointSlices.Get(txn, namespace+"/"+slice)
 			return exists
@@ -93,55 +86,16 @@ func (t *term) holdsBack(service string, now time.Time, c Change) bool {
 	if !c.Remote || !c.Removes() {
 		return false
 	}
-	if !t.floor.allow(now, t.filled, t.known()) {
+	if !t.floor.allow(now, t.filled, len(t.Unread()) == 0) {
 		t.heldBack[service]++
 		return true
 	}
 	return false
 }
 
-// carryOut writes, and notes what has failed.
-func (t *term) carryOut(ctx context.Context, todo []work, now time.Time) {
-	var g errgroup.Group
-	g.SetLimit(t.Writer.AtOnce())
-	var mu sync.Mutex
-	errs := make(map[string]error)
-	for _, one := range todo {
-		g.Go(func() error {
-			err := t.write(ctx, one.changes)
-			mu.Lock()
-			defer mu.Unlock()
-			errs[one.service] = err
-			return nil
-		})
-	}
-	_ = g.Wait() // the errors are in errs
-	if ctx.Err() != nil {
-		return
-	}
-	failed := false
-	for service, err := range errs {
-		delete(t.failed, service)
-		if err != nil {
-			t.failed[service] = err
-			failed = true
-		}
-	}
-	switch {
-	case failed:
-		if t.pause == 0 {
-			t.Log.Warn("EndpointSlices of remote backends could not be written, trying again", "error", t.trouble())
-		}
-		t.pause = min(max(2*t.pause, firstPause), longestPause)
-		t.tryAt = now.Add(t.pause)
-	case len(t.failed) == 0:
-		t.pause = 0
-	}
-}
-
 // write carries out what was planned for one Service, up to the first error.
-func (t *term) write(ctx context.Context, changes []Change) error {
-	for _, c := range changes {
+func (t *term) write(ctx context.Context, w work) error {
+	for _, c := range w.changes {
 		if err := t.writeOne(ctx, c.Was, c.To); err != nil {
 			if ctx.Err() == nil {
 				t.Metrics.failed.Inc()

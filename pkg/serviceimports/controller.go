@@ -3,7 +3,6 @@ package serviceimports
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -27,17 +26,8 @@ const Task = "service-imports"
 
 const (
 	batchPeriod   = 100 * time.Millisecond // how long changes are gathered
-	lookAgain     = time.Second            // how often is looked at what no table tells
 	familiesAgain = 10 * time.Minute       // how often the API server is asked for the families of addresses
-	// What fails is tried again after pauses that grow.
-	firstPause, longestPause = time.Second, 30 * time.Second
 )
-
-// Remote is a cluster that has a client file.
-type Remote struct {
-	Name string
-	Read bool // its exports were listed since the start, or it has none
-}
 
 // Writer writes to the Kubernetes API. Its methods are those of kubewrite.Writer.
 type Writer interface {
@@ -61,7 +51,7 @@ type Params struct {
 	// Ready tells whether the mesh directory was read, and each of its clusters, or the sync timeout has
 	// passed. Remotes are the clusters of the directory, and those that are being removed.
 	Ready   func() bool
-	Remotes func() []Remote
+	Remotes func() []reconcile.Remote
 	Writer  Writer
 	// Slices: EndpointSlices of remote backends are written, too (pkg/endpointslices).
 	Slices bool
@@ -95,7 +85,12 @@ func (c *Controller) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.waitReady(ctx); err != nil {
+	of := c.Cluster
+	err := reconcile.WaitReady(
+		ctx, c.Ready, of.Services.WaitListed, of.EndpointSlices.WaitListed, of.Namespaces.WaitListed,
+		of.ServiceExports.WaitListed, of.ServiceImports.WaitListed, of.WaitWhole,
+	)
+	if err != nil {
 		return err
 	}
 	t, err := c.follow()
@@ -106,60 +101,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.untilDone(ctx, func() error { return t.askFamilies(ctx, time.Now()) }); err != nil {
 		return err
 	}
-	return t.run(ctx)
+	return reconcile.Run(ctx, c.DB, batchPeriod, &t.Work, t)
 }
 
-// untilDone does something again and again until it succeeds, or ctx ends.
 func (c *Controller) untilDone(ctx context.Context, do func() error) error {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := do()
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
+	return reconcile.UntilDone(ctx, do, func(err error) {
 		c.Report(Task, err)
 		c.Log.Warn("The objects of the MCS API cannot be written yet, trying again", "error", err)
-		if err := waiting.Sleep(ctx, pause); err != nil {
-			return err
-		}
-	}
-}
-
-func (c *Controller) waitReady(ctx context.Context) error {
-	for _, wait := range []func(context.Context) error{
-		c.Cluster.Services.WaitListed, c.Cluster.EndpointSlices.WaitListed, c.Cluster.Namespaces.WaitListed,
-		c.Cluster.ServiceExports.WaitListed, c.Cluster.ServiceImports.WaitListed, c.Cluster.WaitWhole,
-	} {
-		if err := wait(ctx); err != nil {
-			return err
-		}
-	}
-	for !c.Ready() {
-		if err := waiting.Sleep(ctx, lookAgain); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// run works until ctx ends.
-func (t *term) run(ctx context.Context) error {
-	for {
-		now := time.Now()
-		t.look(ctx, now) // before the snapshot, which has everything of the clusters that were read
-		txn := t.DB.ReadTxn()
-		more := t.gather(txn)
-		if len(t.dirty) > 0 {
-			t.round(ctx, txn, now)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		t.tell()
-		tick, cancel := context.WithTimeout(ctx, lookAgain)
-		_, err := more.Wait(tick, batchPeriod)
-		cancel()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			return cmp.Or(ctx.Err(), err)
-		}
-	}
+	})
 }

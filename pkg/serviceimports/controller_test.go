@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mcs"
@@ -99,7 +100,7 @@ func TestWhatWasNotReadIsKept(t *testing.T) {
 
 	n := w.numWrites()
 	w.withdraw("c2") // the next process has read nothing of it
-	w.set(func() { w.remotes, w.ready = []Remote{{Name: "c2"}, {Name: "c3", Read: true}}, false })
+	w.set(func() { w.remotes, w.ready = []reconcile.Remote{{Name: "c2"}, {Name: "c3", Read: true}}, false })
 	w.run()
 	w.set(func() { w.ready = true })
 	w.cluster.EndpointSlices.Apply([]store.Change[discoveryv1.EndpointSlice]{{Name: "shop/cart-abc", New: slice("10.1.0.9")}})

@@ -4,14 +4,13 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cilium/statedb"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mcs"
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
@@ -42,14 +41,14 @@ type work struct {
 	foreign bool
 }
 
-// round makes a plan for everything that is dirty, from one snapshot, and carries the plans out at once.
-func (t *term) round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
+// Round implements [reconcile.Steps]. It makes a plan for everything that is dirty, from one snapshot, and
+// carries the plans out at once.
+func (t *term) Round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
 	var todo []work
 	created := 0
-	for name := range t.dirty {
-		delete(t.dirty, name)
+	for _, name := range t.Take(0) {
 		if w := t.plan(txn, name, now, &created); w.isEmpty() {
-			delete(t.failed, name)
+			t.Done(name)
 			if !w.exported { // else it is imported when its namespace is there
 				delete(t.names, name)
 			}
@@ -57,22 +56,8 @@ func (t *term) round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
 			todo = append(todo, w)
 		}
 	}
-	var g errgroup.Group
-	g.SetLimit(t.Writer.AtOnce())
-	var mu sync.Mutex
-	errs := make(map[string]error)
-	for _, w := range todo {
-		g.Go(func() error {
-			err := t.write(ctx, w)
-			mu.Lock()
-			defer mu.Unlock()
-			errs[w.name] = err
-			return nil
-		})
-	}
-	_ = g.Wait() // the errors are in errs
-	if ctx.Err() == nil {
-		t.retry(errs, now)
+	if reconcile.CarryOut(ctx, &t.Work, now, t.Writer.AtOnce(), todo, func(w work) string { return w.name }, t.write) {
+		t.Log.Warn("Objects of the MCS API could not be written, trying again", "error", t.trouble())
 	}
 }
 
@@ -188,7 +173,7 @@ func (t *term) isHeld(w *work, exports []*services.Export) bool {
 		return false
 	}
 	return slices.ContainsFunc(w.is.imported.Status.Clusters, func(c local.ClusterStatus) bool {
-		return t.keeps(c.Cluster) && !slices.ContainsFunc(exports, func(e *services.Export) bool { return e.Cluster == c.Cluster })
+		return t.Keeps(c.Cluster) && !slices.ContainsFunc(exports, func(e *services.Export) bool { return e.Cluster == c.Cluster })
 	})
 }
 

@@ -1,7 +1,6 @@
 package serviceimports
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mcs"
@@ -24,6 +24,7 @@ import (
 // term is one run of a controller. It belongs to one goroutine, but for what its rounds share.
 type term struct {
 	*Controller
+	reconcile.Work
 	remoteExports *tables.Follower[*services.Export]
 	exports       *tables.Follower[*local.ServiceExport]
 	imports       *tables.Follower[*local.ServiceImport]
@@ -38,23 +39,16 @@ type term struct {
 	byOwner  map[string][]string // and the other way round
 	families []string            // of addresses that Services have
 	asked    time.Time           // for the families
-	looked   time.Time           // at what no table tells
-	remotes  map[string]bool     // the clusters that there are, and whether they were read
-	dirty    map[string]struct{} // names that are to be looked at
-
-	failed  map[string]error // what is to be tried again
-	pause   time.Duration    // before that; 0 while nothing fails
-	tryAt   time.Time
-	foreign map[string]string   // why a name is not written: somebody else has it
-	leftOut map[string]struct{} // names beyond the bound
-	said    bool                // that everything is as it should be
+	foreign  map[string]string   // why a name is not written: somebody else has it
+	leftOut  map[string]struct{} // names beyond the bound
+	said     bool                // that everything is as it should be
 }
 
 // follow begins a term that has seen nothing.
 func (c *Controller) follow() (*term, error) {
 	t := &term{
-		Controller: c, names: make(map[string]struct{}), ours: make(map[string]struct{}), bySlice: make(map[string]string),
-		byOwner: make(map[string][]string), dirty: make(map[string]struct{}), failed: make(map[string]error),
+		Controller: c, Work: reconcile.New(), names: make(map[string]struct{}), ours: make(map[string]struct{}), bySlice: make(map[string]string),
+		byOwner: make(map[string][]string),
 		foreign: make(map[string]string), leftOut: make(map[string]struct{}),
 	}
 	var errs [6]error
@@ -86,10 +80,9 @@ func closeFollower[O any](f *tables.Follower[O]) {
 	}
 }
 
-// gather takes in what has changed, and returns what is closed when there is more.
-func (t *term) gather(txn statedb.ReadTxn) *statedb.WatchSet {
-	touch := func(name string) { t.dirty[name] = struct{}{} }
-	note := func(name string) { t.names[name] = struct{}{}; touch(name) }
+// Gather implements [reconcile.Steps].
+func (t *term) Gather(txn statedb.ReadTxn) *statedb.WatchSet {
+	note := func(name string) { t.names[name] = struct{}{}; t.Touch(name) }
 	t.remoteExports.DrainTo(txn, func(e *services.Export, _ bool) { note(e.FullName()) })
 	t.exports.DrainTo(txn, func(e *local.ServiceExport, _ bool) { note(local.Name(e)) })
 	t.imports.DrainTo(txn, func(im *local.ServiceImport, deleted bool) {
@@ -100,18 +93,18 @@ func (t *term) gather(txn statedb.ReadTxn) *statedb.WatchSet {
 		}
 	})
 	t.services.DrainTo(txn, func(svc *corev1.Service, _ bool) {
-		touch(local.Name(svc))
+		t.Touch(local.Name(svc))
 		if imported := svc.Labels[mcs.LabelServiceName]; imported != "" {
-			touch(svc.Namespace + "/" + imported)
+			t.Touch(svc.Namespace + "/" + imported)
 		}
 	})
-	t.slices.DrainTo(txn, func(slice *discoveryv1.EndpointSlice, deleted bool) { t.takeSlice(slice, deleted, touch) })
+	t.slices.DrainTo(txn, func(slice *discoveryv1.EndpointSlice, deleted bool) { t.takeSlice(slice, deleted) })
 	touched := make(map[string]bool)
 	t.namespaces.DrainTo(txn, func(n *corev1.Namespace, _ bool) { touched[n.Name] = true })
 	if len(touched) > 0 {
 		for name := range t.names {
 			if namespace, _, _ := strings.Cut(name, "/"); touched[namespace] {
-				touch(name)
+				t.Touch(name)
 			}
 		}
 	}
@@ -125,7 +118,7 @@ func (t *term) gather(txn statedb.ReadTxn) *statedb.WatchSet {
 }
 
 // takeSlice notes to which Service a slice belongs, and touches what follows from it.
-func (t *term) takeSlice(slice *discoveryv1.EndpointSlice, deleted bool, touch func(string)) {
+func (t *term) takeSlice(slice *discoveryv1.EndpointSlice, deleted bool) {
 	name := local.Name(slice)
 	if before, known := t.bySlice[name]; known {
 		t.byOwner[before] = slices.DeleteFunc(t.byOwner[before], func(s string) bool { return s == name })
@@ -133,32 +126,23 @@ func (t *term) takeSlice(slice *discoveryv1.EndpointSlice, deleted bool, touch f
 			delete(t.byOwner, before)
 		}
 		delete(t.bySlice, name)
-		touch(before)
+		t.Touch(before)
 	}
 	if service := slice.Labels[wire.LabelServiceName]; service != "" && !deleted {
 		owner := slice.Namespace + "/" + service
 		t.bySlice[name] = owner
 		t.byOwner[owner] = append(t.byOwner[owner], name)
-		touch(owner)
+		t.Touch(owner)
 	}
 	if imported := slice.Labels[mcs.LabelServiceName]; imported != "" {
-		touch(slice.Namespace + "/" + imported)
+		t.Touch(slice.Namespace + "/" + imported)
 	}
 }
 
-// look looks now and then at what no table tells: clusters that were read, or are gone, time for what has
-// failed, room for what had none.
-func (t *term) look(ctx context.Context, now time.Time) {
-	if now.Sub(t.looked) < lookAgain {
-		return
-	}
-	t.looked = now
-	remotes := make(map[string]bool)
-	for _, r := range t.Remotes() {
-		remotes[r.Name] = r.Read
-	}
-	if !maps.Equal(remotes, t.remotes) {
-		t.remotes = remotes
+// Look implements [reconcile.Steps]: clusters that were read, or are gone, the families of addresses, room
+// for what had none.
+func (t *term) Look(ctx context.Context, now time.Time) {
+	if t.SetRemotes(t.Remotes()) {
 		t.touchAll()
 	}
 	if now.Sub(t.asked) >= familiesAgain {
@@ -168,31 +152,20 @@ func (t *term) look(ctx context.Context, now time.Time) {
 	}
 	if len(t.ours) < t.MaxImports {
 		for name := range t.leftOut {
-			t.dirty[name] = struct{}{}
-		}
-	}
-	if len(t.failed) > 0 && !now.Before(t.tryAt) {
-		for name := range t.failed {
-			t.dirty[name] = struct{}{}
+			t.Touch(name)
 		}
 	}
 }
 
 func (t *term) touchAll() {
 	for name := range t.names {
-		t.dirty[name] = struct{}{}
+		t.Touch(name)
 	}
 }
 
-// keeps tells whether what a cluster exported stays in force: it is configured and was not read.
-func (t *term) keeps(cluster string) bool {
-	read, configured := t.remotes[cluster]
-	return configured && !read
-}
-
-// tell reports what is wrong, and that everything was done once.
-func (t *term) tell() {
-	if !t.said && len(t.failed) == 0 {
+// Tell implements [reconcile.Steps], and says once that everything was done.
+func (t *term) Tell() {
+	if !t.said && t.Clean() {
 		t.said = true
 		t.Log.Info("The objects of the MCS API are as they should be", "imports", len(t.ours))
 	}
@@ -201,11 +174,7 @@ func (t *term) tell() {
 
 // trouble is what is wrong; nil when nothing is.
 func (t *term) trouble() error {
-	var errs []error
-	if n := len(t.failed); n > 0 {
-		first := slices.Min(slices.Collect(maps.Keys(t.failed)))
-		errs = append(errs, fmt.Errorf("%d services do not have the objects of the MCS API that they should have, such as %s: %w", n, first, t.failed[first]))
-	}
+	errs := []error{t.Failed("services do not have the objects of the MCS API that they should have")}
 	if n := len(t.foreign); n > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(t.foreign)))
 		errs = append(errs, fmt.Errorf("%d services are not imported, such as %s: %s", n, first, t.foreign[first]))
@@ -214,26 +183,4 @@ func (t *term) trouble() error {
 		errs = append(errs, fmt.Errorf("%d services are not imported: at most %d are; see which clusters export so many with 'mesh-agent get serviceexports', and bound them with a claim policy (docs/claims.md)", n, t.MaxImports))
 	}
 	return errors.Join(errs...)
-}
-
-// retry notes what has failed of a round.
-func (t *term) retry(errs map[string]error, now time.Time) {
-	failed := false
-	for name, err := range errs {
-		delete(t.failed, name)
-		if err != nil {
-			t.failed[name] = err
-			failed = true
-		}
-	}
-	switch {
-	case failed:
-		if t.pause == 0 {
-			t.Log.Warn("Objects of the MCS API could not be written, trying again", "error", t.trouble())
-		}
-		t.pause = min(cmp.Or(2*t.pause, firstPause), longestPause)
-		t.tryAt = now.Add(t.pause)
-	case len(t.failed) == 0:
-		t.pause = 0
-	}
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mcs"
@@ -39,7 +40,7 @@ type world struct {
 	services *services.Services
 
 	mu      sync.Mutex
-	remotes []Remote                              // guarded by mu
+	remotes []reconcile.Remote                    // guarded by mu
 	ready   bool                                  // guarded by mu
 	refuse  error                                 // guarded by mu; of all writes
 	crds    map[string]*unstructured.Unstructured // guarded by mu
@@ -57,7 +58,7 @@ func newWorld(t *testing.T, remotes ...string) *world {
 	w.services, err = services.New(w.db)
 	must(t, err)
 	for _, name := range remotes {
-		w.remotes = append(w.remotes, Remote{Name: name, Read: true})
+		w.remotes = append(w.remotes, reconcile.Remote{Name: name, Read: true})
 	}
 	w.cluster.Listed()
 	return w
@@ -78,7 +79,7 @@ func (w *world) run(change ...func(*Params)) (stop func()) {
 	p := Params{
 		DB: w.db, Own: wire.ClusterInfo{Name: "c1", ID: 1, MaxConnectedClusters: 255}, GlobalNamespaces: true, Cluster: w.cluster, Services: w.services, Writer: w, Slices: true,
 		Ready:   func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.ready },
-		Remotes: func() []Remote { w.mu.Lock(); defer w.mu.Unlock(); return slices.Clone(w.remotes) },
+		Remotes: func() []reconcile.Remote { w.mu.Lock(); defer w.mu.Unlock(); return slices.Clone(w.remotes) },
 		Report: func(task string, err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

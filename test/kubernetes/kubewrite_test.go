@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mesh-agent/mesh-agent/internal/kubetest"
+	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/endpointslices"
 	"github.com/mesh-agent/mesh-agent/pkg/kubewrite"
@@ -204,6 +205,6 @@ func described(b *testing.B, w *kubewrite.Writer) (endpointslices.Params, *count
 	c.left.Store(benchServices)
 	return endpointslices.Params{
 		DB: db, Cluster: cluster, Services: all, Writer: c,
-		Ready: func() bool { return true }, Remotes: func() []endpointslices.Remote { return []endpointslices.Remote{{Name: "west", Read: true}} },
+		Ready: func() bool { return true }, Remotes: func() []reconcile.Remote { return []reconcile.Remote{{Name: "west", Read: true}} },
 	}, c
 }
