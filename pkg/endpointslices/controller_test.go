@@ -31,24 +31,24 @@ func TestFromChangesToSlices(t *testing.T) {
 
 	// Another process: what is as it should be is not written.
 	stop()
-	n := w.numWrites()
+	n := w.NumWrites()
 	w.run()
 	w.idle()
-	if got := w.numWrites(); got != n+1 {
-		t.Errorf("another process wrote %d times: %q", got-n-1, w.writesSince(n))
+	if got := w.NumWrites(); got != n+1 {
+		t.Errorf("another process wrote %d times: %q", got-n-1, w.WritesSince(n))
 	}
 	// The Service does not want them any more; a remote has none any more; the Service is gone.
 	w.own(serviceOf("api", annotated(AnnotationSync, "false")))
 	w.withdraw(remotePart("north", "web"))
 	w.until("less", "last: last IPv4 [http:80/TCP] 10.250.0.1", "web: west IPv4 [http:80/TCP] 10.2.0.1")
-	n = w.numWrites()
+	n = w.NumWrites()
 	w.cluster.Services.Apply([]store.Change[corev1.Service]{{Name: "prod/web", Old: serviceOf("web")}})
 	w.withdraw(ownPart("web", ""))
 	w.withdraw(remotePart("west", "web"))
 	w.own(serviceOf("api"))
 	w.until("slices of a Service that is gone are left to its owner", "api: west IPv4 [http:81/TCP] 10.2.0.2", "last: last IPv4 [http:80/TCP] 10.250.0.1", "web: west IPv4 [http:80/TCP] 10.2.0.1")
-	if got := w.numWrites(); got != n+1 {
-		t.Errorf("%q", w.writesSince(n))
+	if got := w.NumWrites(); got != n+1 {
+		t.Errorf("%q", w.WritesSince(n))
 	}
 }
 
@@ -63,21 +63,21 @@ func TestNothingHappensBeforeEverythingIsKnown(t *testing.T) {
 	stop()
 
 	// The next process has read nothing, and then north alone, which has another backend now.
-	n := w.numWrites()
+	n := w.NumWrites()
 	w.withdraw(remotePart("west", "web"), remotePart("north", "web"))
-	w.set(func() { w.ready, w.remotes = false, []reconcile.Remote{{Name: "west"}, {Name: "north"}} })
+	w.Set(func() { w.Ready, w.Remotes = false, []reconcile.Remote{{Name: "west"}, {Name: "north"}} })
 	w.run()
-	w.set(func() { w.ready = true })
-	w.set(func() { w.remotes[1].Read = true })
+	w.Set(func() { w.Ready = true })
+	w.Set(func() { w.Remotes[1].Read = true })
 	w.parts(remotePart("north", "web", backend("10.3.0.2", http(80))))
 	w.until("that of north alone changes", "web: north IPv4 [http:80/TCP] 10.3.0.2", "web: west IPv4 [http:80/TCP] 10.2.0.1")
-	for _, write := range w.writesSince(n) {
+	for _, write := range w.WritesSince(n) {
 		if !strings.Contains(write, "north") {
 			t.Errorf("%s before west was read", write)
 		}
 	}
 	// West was read, and has nothing.
-	w.set(func() { w.remotes = []reconcile.Remote{{Name: "west", Read: true}, {Name: "north", Read: true}} })
+	w.Set(func() { w.Remotes = []reconcile.Remote{{Name: "west", Read: true}, {Name: "north", Read: true}} })
 	w.until("that of west goes", "web: north IPv4 [http:80/TCP] 10.3.0.2")
 }
 
@@ -88,7 +88,7 @@ func TestAClusterThatIsRemoved(t *testing.T) {
 	w.run()
 	w.parts(remotePart("west", "web", backend("10.2.0.1", http(80))), remotePart("north", "web", backend("10.3.0.1", http(80))))
 	w.until("both", "web: north IPv4 [http:80/TCP] 10.3.0.1", "web: west IPv4 [http:80/TCP] 10.2.0.1")
-	w.set(func() { w.remotes = w.remotes[:1] })
+	w.Set(func() { w.Remotes = w.Remotes[:1] })
 	w.withdraw(remotePart("north", "web"))
 	w.until("one", "web: west IPv4 [http:80/TCP] 10.2.0.1")
 }
@@ -125,14 +125,14 @@ func TestWhatFailsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "west")
 	denied := apierrors.NewForbidden(Resource().GroupResource(), "web", errors.New("no right"))
-	w.set(func() { w.refuse = denied })
+	w.Set(func() { w.Refuse = denied })
 	w.own(serviceOf("web"))
 	w.run()
 	w.parts(remotePart("west", "web", backend("10.2.0.1", http(80))))
-	waittest.Until(t, "it is said", func() bool { return strings.Contains(w.wrong(), "no right") }, w.wrong)
-	w.set(func() { w.refuse = nil })
+	waittest.Until(t, "it is said", func() bool { return strings.Contains(w.Wrong(), "no right") }, w.Wrong)
+	w.Set(func() { w.Refuse = nil })
 	w.until("slices", "web: west IPv4 [http:80/TCP] 10.2.0.1")
-	waittest.Until(t, "nothing is wrong", func() bool { return w.wrong() == "" }, w.wrong)
+	waittest.Until(t, "nothing is wrong", func() bool { return w.Wrong() == "" }, w.Wrong)
 }
 
 // TestHalfAtMost: what one cluster withdraws while another one was not read goes slowly.
@@ -147,17 +147,17 @@ func TestHalfAtMost(t *testing.T) {
 		parts = append(parts, remotePart("west", name, backend("10.2.0.1", http(80))))
 	}
 	w.parts(parts...)
-	w.set(func() { w.remotes[1].Read = false })
+	w.Set(func() { w.Remotes[1].Read = false })
 	w.run()
-	waittest.Until(t, "all slices", func() bool { return len(w.text()) == n }, w.wrong)
+	waittest.Until(t, "all slices", func() bool { return len(w.text()) == n }, w.Wrong)
 	w.withdraw(parts...)
-	waittest.Until(t, "it is said", func() bool { return strings.Contains(w.wrong(), fmt.Sprint(n/2, " EndpointSlices are kept")) }, w.wrong)
+	waittest.Until(t, "it is said", func() bool { return strings.Contains(w.Wrong(), fmt.Sprint(n/2, " EndpointSlices are kept")) }, w.Wrong)
 	if got := len(w.text()); got < n/2 {
 		t.Errorf("%d of %d are left", got, n)
 	}
-	w.set(func() { w.remotes[1].Read = true })
+	w.Set(func() { w.Remotes[1].Read = true })
 	w.until("the rest goes")
-	waittest.Until(t, "nothing is wrong", func() bool { return w.wrong() == "" }, w.wrong)
+	waittest.Until(t, "nothing is wrong", func() bool { return w.Wrong() == "" }, w.Wrong)
 }
 
 func TestThereIsABound(t *testing.T) {
@@ -167,10 +167,10 @@ func TestThereIsABound(t *testing.T) {
 	w.parts(remotePart("west", "web", many("10.2.0.0", 350, http(80))...))
 	w.run(func(p *Params) { p.MaxSlices = 2 })
 	waittest.Until(t, "it is said", func() bool {
-		return len(w.text()) == 2 && strings.Contains(w.wrong(), "150 remote backends are in no EndpointSlice")
-	}, w.wrong)
+		return len(w.text()) == 2 && strings.Contains(w.Wrong(), "150 remote backends are in no EndpointSlice")
+	}, w.Wrong)
 	w.parts(remotePart("north", "api", backend("10.3.0.1", http(80)))) // another cluster has its own room
-	waittest.Until(t, "another cluster's", func() bool { return len(w.text()) == 3 }, w.wrong)
+	waittest.Until(t, "another cluster's", func() bool { return len(w.text()) == 3 }, w.Wrong)
 	w.parts(remotePart("west", "web", many("10.2.0.0", 150, http(80))...))
-	waittest.Until(t, "nothing is wrong", func() bool { return w.wrong() == "" }, w.wrong)
+	waittest.Until(t, "nothing is wrong", func() bool { return w.Wrong() == "" }, w.Wrong)
 }

@@ -33,8 +33,8 @@ func put[T any, P local.Object[T]](w *world, into *local.Objects[T, P], one P, c
 		one.SetUID(is.GetUID())
 	default:
 		is = nil
-		w.made++
-		one.SetUID(types.UID(fmt.Sprint("made-", w.made)))
+		w.Made++
+		one.SetUID(types.UID(fmt.Sprint("made-", w.Made)))
 	}
 	complete(is)
 	one.SetOwnerReferences(nil) // as the source strips it
@@ -43,13 +43,13 @@ func put[T any, P local.Object[T]](w *world, into *local.Objects[T, P], one P, c
 }
 
 func (w *world) write(text string) error {
-	w.writes = append(w.writes, text)
-	return w.refuse
+	w.Writes = append(w.Writes, text)
+	return w.Refuse
 }
 
 func (w *world) Apply(_ context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
 	if err := w.write("apply " + r.Resource + " " + o.GetName()); err != nil {
 		return nil, err
 	}
@@ -91,15 +91,15 @@ func (w *world) applyService(o *unstructured.Unstructured) (types.UID, error) {
 		case is != nil:
 			one.Spec.ClusterIP = is.Spec.ClusterIP
 		case one.Spec.ClusterIP == "":
-			one.Spec.ClusterIP = fmt.Sprint("10.96.0.", w.made)
+			one.Spec.ClusterIP = fmt.Sprint("10.96.0.", w.Made)
 		}
 		one.Spec.ClusterIPs = []string{one.Spec.ClusterIP}
 	})
 }
 
 func (w *world) ApplyStatus(_ context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
 	if err := w.write("status " + r.Resource + " " + o.GetName()); err != nil {
 		return nil, err
 	}
@@ -133,8 +133,8 @@ func (w *world) Try(_ context.Context, _ schema.GroupVersionResource, o *unstruc
 }
 
 func (w *world) Get(_ context.Context, _ schema.GroupVersionResource, _, name string) (*unstructured.Unstructured, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
 	return w.crds[name], nil
 }
 
@@ -148,8 +148,8 @@ func remove[T any, P local.Object[T]](w *world, from *local.Objects[T, P], name 
 }
 
 func (w *world) Delete(_ context.Context, r schema.GroupVersionResource, namespace, name string, uid types.UID) (bool, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
 	if err := w.write("delete " + r.Resource + " " + name); err != nil {
 		return false, err
 	}

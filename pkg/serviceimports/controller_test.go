@@ -46,12 +46,12 @@ func TestFromExportsToObjects(t *testing.T) {
 
 	// Another process writes what has changed, and nothing else.
 	stop()
-	n := w.numWrites()
+	n := w.NumWrites()
 	w.cluster.EndpointSlices.Apply([]store.Change[discoveryv1.EndpointSlice]{{Name: "shop/cart-abc", New: slice("10.1.0.2")}})
 	w.run()
 	copied = "slice " + derived() + "-abc 10.1.0.2"
 	w.until("another backend", imported("c1 c2", "10.96.0.2"), service, copied, "export shop/cart "+agreed+valid)
-	if got := w.writesSince(n); !slices.Equal(got, []string{"apply endpointslices " + derived() + "-abc"}) {
+	if got := w.WritesSince(n); !slices.Equal(got, []string{"apply endpointslices " + derived() + "-abc"}) {
 		t.Errorf("another process wrote %q", got)
 	}
 
@@ -63,7 +63,7 @@ func TestFromExportsToObjects(t *testing.T) {
 	w.until("14: the own cluster unexports", imported("c2", "10.96.0.5"), service)
 	w.withdraw("c2")
 	w.until("14: the last one unexports")
-	if wrong := w.wrong(); wrong != "" {
+	if wrong := w.Wrong(); wrong != "" {
 		t.Error(wrong)
 	}
 }
@@ -98,18 +98,18 @@ func TestWhatWasNotReadIsKept(t *testing.T) {
 	w.until("both", both...)
 	stop()
 
-	n := w.numWrites()
+	n := w.NumWrites()
 	w.withdraw("c2") // the next process has read nothing of it
-	w.set(func() { w.remotes, w.ready = []reconcile.Remote{{Name: "c2"}, {Name: "c3", Read: true}}, false })
+	w.Set(func() { w.Remotes, w.Ready = []reconcile.Remote{{Name: "c2"}, {Name: "c3", Read: true}}, false })
 	w.run()
-	w.set(func() { w.ready = true })
+	w.Set(func() { w.Ready = true })
 	w.cluster.EndpointSlices.Apply([]store.Change[discoveryv1.EndpointSlice]{{Name: "shop/cart-abc", New: slice("10.1.0.9")}})
 	both[2] = "slice " + derived() + "-abc 10.1.0.9"
 	w.until("the own backend alone", both...)
-	if got := w.writesSince(n); !slices.Equal(got, []string{"apply endpointslices " + derived() + "-abc"}) {
+	if got := w.WritesSince(n); !slices.Equal(got, []string{"apply endpointslices " + derived() + "-abc"}) {
 		t.Errorf("before it was read there was written %q", got)
 	}
-	w.set(func() { w.remotes[0].Read = true })
+	w.Set(func() { w.Remotes[0].Read = true })
 	both[0] = "import shop/cart ClusterSetIP [c1] " + usable + " 10.96.0.2"
 	w.until("it was read, and exports nothing", both...)
 }
@@ -122,10 +122,10 @@ func TestForeignObjectsStay(t *testing.T) {
 	w.cluster.ServiceImports.Apply([]store.Change[local.ServiceImport]{{Name: "shop/cart", New: &local.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", UID: "foreign"}}}})
 	w.remote("c2", 0)
 	w.run()
-	waittest.Until(t, "that is said", func() bool { return strings.Contains(w.wrong(), "shop/cart: there is a ServiceImport of that name") }, w.wrong)
+	waittest.Until(t, "that is said", func() bool { return strings.Contains(w.Wrong(), "shop/cart: there is a ServiceImport of that name") }, w.Wrong)
 	w.withdraw("c2")
-	waittest.Until(t, "nothing is wrong any more", func() bool { return w.wrong() == "" }, w.wrong)
-	if got := w.writesSince(0); len(got) > 0 {
+	waittest.Until(t, "nothing is wrong any more", func() bool { return w.Wrong() == "" }, w.Wrong)
+	if got := w.WritesSince(0); len(got) > 0 {
 		t.Errorf("written: %q", got)
 	}
 }
@@ -138,7 +138,7 @@ func TestAForeignServiceKeepsItsName(t *testing.T) {
 	w.remote("c2", 0)
 	w.run()
 	w.until("an import that waits", "import shop/cart ClusterSetIP [c2] Ready=False/Pending")
-	waittest.Until(t, "that is said", func() bool { return strings.Contains(w.wrong(), "There is a Service "+derived()) }, w.wrong)
+	waittest.Until(t, "that is said", func() bool { return strings.Contains(w.Wrong(), "There is a Service "+derived()) }, w.Wrong)
 	w.withdraw("c2")
 	w.until("none")
 	if _, found := w.cluster.Services.Get(w.db.ReadTxn(), "shop/"+derived()); !found {
@@ -156,9 +156,9 @@ func TestImportsAreBounded(t *testing.T) {
 	}
 	w.run(func(p *Params) { p.MaxImports = 2 })
 	imports := func() int { return w.cluster.ServiceImports.Len() }
-	waittest.Until(t, "two imports", func() bool { return imports() == 2 && strings.Contains(w.wrong(), "3 services are not imported") }, w.wrong)
+	waittest.Until(t, "two imports", func() bool { return imports() == 2 && strings.Contains(w.Wrong(), "3 services are not imported") }, w.Wrong)
 	w.own(0)
-	waittest.Until(t, "the own export is one", func() bool { return imports() == 3 }, w.wrong)
+	waittest.Until(t, "the own export is one", func() bool { return imports() == 3 }, w.Wrong)
 }
 
 // What fails is tried again.
@@ -167,12 +167,12 @@ func TestFailures(t *testing.T) {
 	w := newWorld(t, "c2")
 	w.namespace("shop")
 	w.remote("c2", 0)
-	w.set(func() { w.refuse = errors.New("not now") })
+	w.Set(func() { w.Refuse = errors.New("not now") })
 	w.run()
-	waittest.Until(t, "the failure is said", func() bool { return strings.Contains(w.wrong(), "not now") }, w.wrong)
-	w.set(func() { w.refuse = nil })
+	waittest.Until(t, "the failure is said", func() bool { return strings.Contains(w.Wrong(), "not now") }, w.Wrong)
+	w.Set(func() { w.Refuse = nil })
 	w.until("it is made", "import shop/cart ClusterSetIP [c2] "+usable+" 10.96.0.2", "service "+derived()+" of cart")
-	waittest.Until(t, "nothing is wrong any more", func() bool { return w.wrong() == "" }, w.wrong)
+	waittest.Until(t, "nothing is wrong any more", func() bool { return w.Wrong() == "" }, w.Wrong)
 }
 
 // mcs.md B, API surface: an older program does not replace a newer definition.
@@ -197,8 +197,8 @@ func TestDefinitionsAreNotDowngraded(t *testing.T) {
 	newer.SetLabels(map[string]string{labelRelease: "v9.0.0"})
 	w.crds[newer.GetName()] = newer
 	w.run(func(p *Params) { p.InstallCRDs = true })
-	waittest.Until(t, "the other one", func() bool { return w.numWrites() > 0 }, w.wrong)
-	if got := w.writesSince(0); !slices.Equal(got, []string{"apply customresourcedefinitions serviceimports.multicluster.x-k8s.io"}) {
+	waittest.Until(t, "the other one", func() bool { return w.NumWrites() > 0 }, w.Wrong)
+	if got := w.WritesSince(0); !slices.Equal(got, []string{"apply customresourcedefinitions serviceimports.multicluster.x-k8s.io"}) {
 		t.Errorf("written: %q", got)
 	}
 }

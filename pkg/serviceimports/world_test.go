@@ -1,12 +1,9 @@
 package serviceimports
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mesh-agent/mesh-agent/internal/reconcile"
+	"github.com/mesh-agent/mesh-agent/internal/reconcile/reconciletest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mcs"
@@ -34,32 +31,21 @@ func derived() string { return wire.DerivedServiceName("shop", "cart") }
 // world is the tables, an API server that writes into them what is written to it, and what a controller is
 // given. That of test/kubernetes is a real one.
 type world struct {
-	t        *testing.T
+	*reconciletest.World
 	db       *statedb.DB
 	cluster  *local.Cluster
 	services *services.Services
-
-	mu      sync.Mutex
-	remotes []reconcile.Remote                    // guarded by mu
-	ready   bool                                  // guarded by mu
-	refuse  error                                 // guarded by mu; of all writes
-	crds    map[string]*unstructured.Unstructured // guarded by mu
-	writes  []string                              // guarded by mu
-	made    int                                   // guarded by mu
-	trouble string                                // guarded by mu; what was reported last
+	crds     map[string]*unstructured.Unstructured // guarded by Mu
 }
 
 func newWorld(t *testing.T, remotes ...string) *world {
 	t.Helper()
-	w := &world{t: t, db: statedb.New(), ready: true, crds: make(map[string]*unstructured.Unstructured)}
+	w := &world{World: reconciletest.New(t, remotes...), db: statedb.New(), crds: make(map[string]*unstructured.Unstructured)}
 	var err error
 	w.cluster, err = local.New(w.db)
 	must(t, err)
 	w.services, err = services.New(w.db)
 	must(t, err)
-	for _, name := range remotes {
-		w.remotes = append(w.remotes, reconcile.Remote{Name: name, Read: true})
-	}
 	w.cluster.Listed()
 	return w
 }
@@ -71,61 +57,17 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func (w *world) AtOnce() int { return 4 }
-
 // run runs a controller until the function that it returns is called.
 func (w *world) run(change ...func(*Params)) (stop func()) {
-	w.t.Helper()
+	w.T.Helper()
 	p := Params{
 		DB: w.db, Own: wire.ClusterInfo{Name: "c1", ID: 1, MaxConnectedClusters: 255}, GlobalNamespaces: true, Cluster: w.cluster, Services: w.services, Writer: w, Slices: true,
-		Ready:   func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.ready },
-		Remotes: func() []reconcile.Remote { w.mu.Lock(); defer w.mu.Unlock(); return slices.Clone(w.remotes) },
-		Report: func(task string, err error) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if w.trouble = ""; err != nil {
-				w.trouble = task + ": " + err.Error()
-			}
-		},
+		Ready: w.IsReady, Remotes: w.All, Report: w.Report,
 	}
 	for _, c := range change {
 		c(&p)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- New(p).Run(ctx) }()
-	var once sync.Once
-	stop = func() {
-		once.Do(func() {
-			cancel()
-			if err := <-ended; !errors.Is(err, context.Canceled) {
-				w.t.Errorf("ended with %v", err)
-			}
-		})
-	}
-	w.t.Cleanup(stop)
-	return stop
-}
-
-func (w *world) set(change func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	change()
-}
-
-func (w *world) wrong() (text string) {
-	w.set(func() { text = w.trouble })
-	return text
-}
-
-func (w *world) numWrites() (n int) {
-	w.set(func() { n = len(w.writes) })
-	return n
-}
-
-func (w *world) writesSince(n int) (all []string) {
-	w.set(func() { all = slices.Clone(w.writes[n:]) })
-	return all
+	return w.Run(New(p).Run)
 }
 
 // text says what there is in the namespaces: a line for each import, derived Service, slice of one, and own export.
@@ -165,9 +107,9 @@ func conditions(all []metav1.Condition) string {
 }
 
 func (w *world) until(what string, want ...string) {
-	w.t.Helper()
+	w.T.Helper()
 	want = slices.Sorted(slices.Values(want))
-	waittest.Until(w.t, what, func() bool { return slices.Equal(w.text(), want) }, func() string { return fmt.Sprintf("%q; %s", w.text(), w.wrong()) })
+	waittest.Until(w.T, what, func() bool { return slices.Equal(w.text(), want) }, func() string { return fmt.Sprintf("%q; %s", w.text(), w.Wrong()) })
 }
 
 // namespace makes a namespace, with annotations as key and value.
