@@ -136,8 +136,12 @@ func (r *remote) delete(key string, opts ...clientv3.OpOption) {
 // fill writes the configuration and the objects from to to.
 func (r *remote) fill(from, to int) {
 	r.configure(wire.Capabilities{MaxConnectedClusters: 255, Cached: r.cached, SyncedCanaries: r.cached})
+	var ops []clientv3.Op // many at once: the race detector makes each request dear
 	for i := from; i < to; i++ {
-		r.object(i, 1)
+		if ops = append(ops, r.objectOps(i, 1)...); len(ops) >= 100 || i == to-1 {
+			r.commit(ops)
+			ops = nil
+		}
 	}
 	if r.cached {
 		for _, res := range wire.Resources() {
@@ -159,20 +163,34 @@ func (r *remote) addr(i int) netip.Addr {
 
 // object writes one object of each kind; n makes it differ from the one before.
 func (r *remote) object(i, n int) {
+	r.w.t.Helper()
+	r.commit(r.objectOps(i, n))
+}
+
+func (r *remote) commit(ops []clientv3.Op) {
+	r.w.t.Helper()
+	_, err := r.kv.Txn(r.ctx()).Then(ops...).Commit()
+	must(r.w.t, err)
+}
+
+func (r *remote) objectOps(i, n int) []clientv3.Op {
 	node := wire.Node{
 		Name: fmt.Sprint("node", i), Cluster: r.name, ClusterID: r.id, BootID: fmt.Sprint("boot", n),
 		IPAddresses: []wire.NodeAddress{{Type: wire.AddressInternalIP, IP: net.IPv4(172, byte(r.id), byte(i>>8), byte(i))}},
 	}
-	r.put(r.key(wire.Nodes, node.Name), node.Encode())
 	service := wire.Service{
 		Cluster: r.name, ClusterID: r.id, Namespace: "ns", Name: fmt.Sprint("svc", i), Shared: true,
 		Backends: map[string]wire.Ports{r.addr(i).String(): {"http": {Protocol: "TCP", Port: uint16(8000 + n)}}},
 	}
-	r.put(r.key(wire.Services, "ns/"+service.Name), service.Encode())
 	id := r.id<<16 + uint32(i)
-	r.put(r.key(wire.Identities, fmt.Sprint(id)), fmt.Appendf(nil, "k8s:app=a%d;k8s:io.cilium.k8s.policy.cluster=%s;", n, r.name))
+	labels := fmt.Sprintf("k8s:app=a%d;k8s:io.cilium.k8s.policy.cluster=%s;", n, r.name)
 	pair := wire.IPIdentityPair{IP: net.IP(r.addr(i).AsSlice()), Identity: r.id<<16 + uint32(n), Pod: fmt.Sprint("pod", i), Namespace: "ns"}
-	r.put(r.key(wire.IPs, pair.Name()), pair.Encode())
+	return []clientv3.Op{
+		clientv3.OpPut(r.key(wire.Nodes, node.Name), string(node.Encode())),
+		clientv3.OpPut(r.key(wire.Services, "ns/"+service.Name), string(service.Encode())),
+		clientv3.OpPut(r.key(wire.Identities, fmt.Sprint(id)), labels),
+		clientv3.OpPut(r.key(wire.IPs, pair.Name()), string(pair.Encode())),
+	}
 }
 
 // objectKeys are the keys of one object.
