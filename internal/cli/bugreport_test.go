@@ -1,4 +1,4 @@
-package bugreport_test
+package cli_test
 
 import (
 	"bytes"
@@ -215,5 +215,3 @@ func TestBugreportWithoutAnAgent(t *testing.T) {
 		}
 	}
 }
-
-func TestMain(m *testing.M) { agenttest.Main(m) }

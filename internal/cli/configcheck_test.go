@@ -1,4 +1,4 @@
-package configcheck_test
+package cli_test
 
 import (
 	"encoding/json"
@@ -250,5 +250,3 @@ func TestConfigCheckSeesARotatedCertificate(t *testing.T) {
 	agenttest.Must(t, os.WriteFile(file, append(text, "# again\n"...), 0o600)) // which makes a new connection
 	a.Until("the new certificate to be used", func() bool { return connected() && len(changes()) == 0 })
 }
-
-func TestMain(m *testing.M) { agenttest.Main(m) }

@@ -146,7 +146,7 @@ func (c *contract) testResources(t *testing.T) {
 		t.Run(plural, func(t *testing.T) {
 			t.Parallel()
 			ok := func(args ...string) string {
-				out, errs, code := c.Execute(args...)
+				out, errs, code := c.Call(args...)
 				if code != exit.OK || out == "" {
 					t.Errorf("%v: exit %d, %s", args, code, errs)
 				}

@@ -1,4 +1,4 @@
-package describe_test
+package cli_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
@@ -107,5 +106,3 @@ func TestDescribeEventOffersWhatWorks(t *testing.T) {
 		t.Errorf("%d offers for %v", offers, about)
 	}
 }
-
-func TestMain(m *testing.M) { agenttest.Main(m) }

@@ -1,4 +1,4 @@
-package get_test
+package cli_test
 
 import (
 	"bufio"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
@@ -178,5 +177,3 @@ func TestEventsThatGrewOldAreNoNews(t *testing.T) {
 		}
 	}
 }
-
-func TestMain(m *testing.M) { agenttest.Main(m) }

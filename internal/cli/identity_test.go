@@ -1,4 +1,4 @@
-package identity_test
+package cli_test
 
 import (
 	"net/netip"
@@ -235,5 +235,3 @@ func TestLabelsInUseUnderTwoNumbersAreHealed(t *testing.T) {
 		t.Errorf("the reference that is withdrawn: %v, %v", resp, err)
 	}
 }
-
-func TestMain(m *testing.M) { agenttest.Main(m) }

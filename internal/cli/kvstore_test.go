@@ -1,4 +1,4 @@
-package kvstore_test
+package cli_test
 
 import (
 	"encoding/json"
@@ -249,5 +249,3 @@ func TestAWatchFromNow(t *testing.T) {
 	}
 	w.Interrupt()
 }
-
-func TestMain(m *testing.M) { agenttest.Main(m) }

@@ -1,4 +1,4 @@
-package policy_test
+package cli_test
 
 import (
 	"net"
@@ -113,5 +113,3 @@ func TestSuggestWithoutAnAgent(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
-
-func TestMain(m *testing.M) { agenttest.Main(m) }

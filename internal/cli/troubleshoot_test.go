@@ -1,4 +1,4 @@
-package troubleshoot_test
+package cli_test
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
@@ -187,5 +186,3 @@ func TestTroubleshootIsInterrupted(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out.String())
 	}
 }
-
-func TestMain(m *testing.M) { agenttest.Main(m) }

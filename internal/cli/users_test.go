@@ -1,4 +1,4 @@
-package users_test
+package cli_test
 
 import (
 	"os"
@@ -79,5 +79,3 @@ func TestUsersAreMadeByRootAlone(t *testing.T) {
 		t.Error("a node writes the cluster's configuration")
 	}
 }
-
-func TestMain(m *testing.M) { agenttest.Main(m) }

@@ -149,3 +149,15 @@ func Encoder(w io.Writer) *json.Encoder {
 	e.SetEscapeHTML(false)
 	return e
 }
+
+// FileName is a text as part of the name of a file: what is no letter, digit, hyphen, underscore or dot of
+// ASCII becomes an underscore.
+func FileName(text string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.':
+			return c
+		}
+		return '_'
+	}, text)
+}

@@ -127,6 +127,13 @@ func TestHarmlessTextIsAsEver(t *testing.T) {
 	}
 }
 
+func TestFileName(t *testing.T) {
+	t.Parallel()
+	if got := FileName("node-1.example/x\x1b ü"); got != "node-1.example_x___" {
+		t.Error(got)
+	}
+}
+
 func BenchmarkWriter(b *testing.B) {
 	text := []byte(`{"prefix":"10.0.0.1/32","cluster":"c1","clusterID":1,"identity":65537,"hostIP":"192.168.0.1","encryptionKey":0,"namespace":"default","pod":"web-1","source":"clustermesh","kind":"endpoint","claims":1}`)
 	b.SetBytes(int64(len(text)))

@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
 	"github.com/mesh-agent/mesh-agent/internal/version"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
@@ -97,17 +98,7 @@ func (r *report) name() string {
 	} else if host, err := os.Hostname(); err == nil {
 		node = host
 	}
-	return fmt.Sprintf("mesh-agent-bugreport-%s-%s", fileName(node), r.now.Format("20060102T150405Z"))
-}
-
-func fileName(text string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.':
-			return c
-		}
-		return '_'
-	}, text)
+	return fmt.Sprintf("mesh-agent-bugreport-%s-%s", safetext.FileName(node), r.now.Format("20060102T150405Z"))
 }
 
 // writeFile makes the archive as a file that only its owner may read, and

@@ -51,3 +51,5 @@ func TestLocksOutliveTheirLease(t *testing.T) {
 		return kept
 	})
 }
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
