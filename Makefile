@@ -24,11 +24,11 @@ REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir} --dns 127.0.0.1:5300 --xds unix:{tmp}/xds.sock
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
 build: ; CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
-# What takes long (many seeds, many steps, whole meshes of processes) skips itself with
-# -short. Most tests wait for others most of the time, so that more run than there are cores (of packages, linking takes the rest).
+# What takes long is not among the tests of every day: whole meshes and their proofs, which are in test/, and
+# what skips itself with -short (many seeds, many steps, much memory). Most tests wait for others most of the time, so that more run than there are cores (of packages, linking takes the rest).
 # A test program with the race detector sleeps for a second before it ends, if it is not told otherwise.
 RACE = GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test -race
-test: ; $(RACE) -short -p 3 -parallel 8 -timeout 30m $(PKGS)
+test: ; $(RACE) -short -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -v /test/)
 # The hostile remotes measure memory, so they run by themselves. What they and the costs of values do at length, they do
 # without the race detector, which makes them several times slower; with it the mixture has all rules that a remote can break.
 test-all: ; $(RACE) -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|consumers)$$') && $(RACE) -short -timeout 30m ./test/hostile -hostile.steps 1000 && \

@@ -13,10 +13,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // TestTheImage builds the image and runs what is in it.
 func TestTheImage(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	instructions := readDockerfile(t)
 	im := buildImage(t, instructions, map[string]string{"TARGETOS": runtime.GOOS, "TARGETARCH": runtime.GOARCH, "VERSION": "v9.9.9"})

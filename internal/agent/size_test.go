@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -149,9 +150,7 @@ func metrics(a *agenttest.Process) map[string]float64 {
 // A mesh is as large as its cluster IDs allow: 254 others.
 func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	const clusters, own = 254, 8
 	m := meshtest.Run(t, smallClusters(clusters, own)...)
 	a := agenttest.StartAgent(t, m.Dir(), "--cluster-name", "own", "--cluster-id", "255")

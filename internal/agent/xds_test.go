@@ -21,6 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -74,9 +75,7 @@ func dialXDS(t *testing.T, bootstrap, target string) *grpc.ClientConn {
 // back one by one. No call fails, also none to a service that only the cluster has which comes last.
 func TestGRPCClientThroughFaults(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	m := meshtest.Run(t, meshtest.Clusters(2)...)
 	first, last := m.Clusters()[0], m.Clusters()[1]
 	port, _ := listening(t, "127.0.7.4", 0)

@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // heap is what is in use when the garbage is gone, and how much it grew at the most.
@@ -100,10 +102,8 @@ const heapBound = 8 << 20
 
 // TestListsNeedNoMemory is not parallel: it measures the heap.
 func TestListsNeedNoMemory(t *testing.T) {
-	n := 200_000
-	if testing.Short() {
-		n = 50_000
-	}
+	waittest.Long(t)
+	const n = 200_000
 	f := newFixture(t)
 	f.fillIPs(n)
 	f.View.Snapshot(context.Background()) // makes the snapshot

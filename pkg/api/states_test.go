@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
@@ -91,7 +92,6 @@ func refusals(t *testing.T, f *fixture, limit string) float64 {
 // What idle watchers are measured with.
 const (
 	idleWatchers = 2000
-	idleFew      = 200             // in the tests of every day
 	idleOpeners  = 8               // at once
 	idleBound    = 60 << 20 / 2000 // for each, heap in use and stacks: 60 MiB for all
 )
@@ -135,10 +135,7 @@ func watchIdle(t testing.TB, address string, lines *bufio.Reader) net.Conn {
 // TestIdleWatchersNeedLittleMemory is not parallel: it measures the heap, and with
 // it also the clients' side of the connections.
 func TestIdleWatchersNeedLittleMemory(t *testing.T) {
-	watchers := idleWatchers
-	if testing.Short() {
-		watchers = idleFew
-	}
+	waittest.Long(t)
 	f, _, _ := served(t)
 	f.fill()
 	f.fillIPs(300)
@@ -148,7 +145,7 @@ func TestIdleWatchersNeedLittleMemory(t *testing.T) {
 	for range idleOpeners {
 		group.Go(func() {
 			lines := bufio.NewReader(nil)
-			for range watchers / idleOpeners {
+			for range idleWatchers / idleOpeners {
 				watchIdle(t, f.Address(), lines)
 			}
 		})
@@ -159,8 +156,8 @@ func TestIdleWatchersNeedLittleMemory(t *testing.T) {
 		return
 	}
 	growth := int64(after) - int64(before)
-	t.Logf("%d idle watchers: %d KiB, %d bytes each", watchers, growth>>10, growth/int64(watchers))
-	if growth > int64(watchers)*idleBound {
-		t.Errorf("%d idle watchers cost %d KiB, at most %d are allowed", watchers, growth>>10, watchers*idleBound>>10)
+	t.Logf("%d idle watchers: %d KiB, %d bytes each", idleWatchers, growth>>10, growth/int64(idleWatchers))
+	if growth > int64(idleWatchers)*idleBound {
+		t.Errorf("%d idle watchers cost %d KiB, at most %d are allowed", idleWatchers, growth>>10, idleWatchers*idleBound>>10)
 	}
 }

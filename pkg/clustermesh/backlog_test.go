@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
@@ -168,9 +169,7 @@ func BenchmarkBacklog(b *testing.B) {
 // channel or has a transaction of its own: both cost 10 times what a bare watch does. The best of
 // three turns counts, since others on the machine disturb both alike.
 func TestABacklogIsDrainedAboutAsFastAsItArrives(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	const changes, turns, bound = 10_000, 3, 0.2
 	b := newBacklog(t, changes)
 	best := 0.0

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
@@ -81,9 +82,7 @@ func (c *counter) pipe(in net.Conn) {
 }
 
 func TestTwentyCachedClustersOnOneConnection(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	const n = 20
 	etcd := etcdtest.StartProcess(t)

@@ -192,9 +192,7 @@ func (f *follower) seen(change func()) {
 }
 
 func TestMoreEventsThanInotifyQueues(t *testing.T) {
-	if testing.Short() {
-		t.Skip("20,000 files are written")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	f := follow(t, dir)

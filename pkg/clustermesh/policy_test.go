@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -90,9 +91,7 @@ func (w *world) nothingChanges(what string, long time.Duration) {
 }
 
 func TestTheBackendsOfAClusterThatIsDeadForLongerThanItsDelayLeaveAndThoseOfTheOthersStay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	w, c1, _, _ := policed(t, delays(2*time.Second, 5*time.Second))
 	c1.etcd.Kill(t)
@@ -135,9 +134,7 @@ func TestTheBackendsOfAClusterThatIsDeadForLongerThanItsDelayLeaveAndThoseOfTheO
 }
 
 func TestAfterAProbeThatFailsOnceNothingIsWithdrawn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	w, c1, _, _ := policed(t, delays(4*time.Second, 6*time.Second))
 	before := w.written()
@@ -221,9 +218,7 @@ func TestAnApiserverThatComesBackHealthyDuringARollingUpgradeCausesNoFlap(t *tes
 // was demoted is not used again for each moment in which its server is up.
 func TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	d := delays(time.Second, 0)
 	d.Restore = 6 * time.Second
 	w, c1, _, _ := policed(t, d)
@@ -248,9 +243,7 @@ func TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn(t *testing.T) {
 
 func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	d := delays(2*time.Second, 10*time.Second) // a restart takes less
 	d.Silence = 2 * time.Second
 	w, c1, _, _ := policed(t, d)
@@ -284,9 +277,7 @@ func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 }
 
 func TestARemovedClusterIsForgottenByThePolicy(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	w, c1, _, _ := policed(t, delays(time.Second, 2*time.Second))
 	c1.etcd.Kill(t)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -52,9 +53,7 @@ func TestWhoChangesNetworksJudgesAgain(t *testing.T) {
 // TestNobodyWaitsForTheReviewsOfOthers: a change of the own networks is judged at once and in full,
 // one of a remote's soon, whatever another one has asked for; and Run ends all of it.
 func TestNobodyWaitsForTheReviewsOfOthers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	hostile, a, own := &Cluster{Name: "hostile", ID: 1}, &Cluster{Name: "a", ID: 2}, &Cluster{Name: "own", ID: 9}
 	c := New(Rules{})

@@ -84,9 +84,7 @@ func TestWhatFollowsFromTheSize(t *testing.T) {
 // stops before the quota, others can write, and when the remote has less, and old
 // revisions are compacted, it goes on.
 func TestOurOwnEtcdIsNotFilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("an etcd is filled")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	const quota = 12 << 20
 	w := newWorld(t, etcdtest.WithConfig(etcdserver.Config{QuotaBytes: quota}))
@@ -169,9 +167,7 @@ mesh_agent_mirror_own_etcd_quota_bytes `+strconv.Itoa(quota)+"\n"), shown, "mesh
 // TestARemotesChurnLeavesOthersAlone: one writes much more than its rate, and has more keys than
 // its budget; what another one writes is copied beside it, and no more of the first than its share.
 func TestARemotesChurnLeavesOthersAlone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
 	a, b := w.remote("a", 1), w.remote("b", 2)

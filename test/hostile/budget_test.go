@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -13,9 +14,7 @@ import (
 // TestBudgets: a server that wants more than its budget has the code of that, and
 // leaves no more behind than the budget.
 func TestBudgets(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	const keys = 300
 	w := newWorld(t, func(p *clustermesh.Params) {
 		b := budget.Default()

@@ -17,6 +17,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -53,9 +54,7 @@ func endless(pause time.Duration) *rule {
 // them and are synced as ever. /readyz is not ready for as long as it waits for them,
 // and then says that it is ready without these clusters.
 func TestEndlessLists(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	for _, pause := range []time.Duration{0, 600 * time.Millisecond} {
 		t.Run(fmt.Sprint(pause), func(t *testing.T) {

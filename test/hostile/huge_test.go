@@ -13,6 +13,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
@@ -155,9 +156,7 @@ func flooding(one func(*watched, *pb.ResponseHeader) any) func(context.Context, 
 
 // TestHuge: however large the answers are, memory stays in its bound, and nobody else notices.
 func TestHuge(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	w := newWorld(t)
 	for i, r := range hugeRules() {
 		t.Run(r.name, func(t *testing.T) {

@@ -193,9 +193,7 @@ func resident(pid int, figure string) int64 {
 // all of it. The agent lives, answers, stays within its limit, and the honest clusters
 // are followed. Some such agents run at once.
 func TestLimit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	program := buildtest.Agent(t)
 	w := &remotes{tb: t, dir: t.TempDir()}
 	c1, e1 := w.honestCluster("c1", 1)

@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
@@ -147,9 +148,7 @@ func (m *copies) copied(tb testing.TB, c *cluster) {
 // TestMirrorRules: whatever rule a remote breaks, nothing is ever written outside the
 // prefixes of the remotes, and the copy of the other one follows.
 func TestMirrorRules(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	m := newCopies(t)
 	heap := watchHeap(t)
 	tried := append(rules(), endless(0), endless(600*time.Millisecond))

@@ -14,6 +14,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
@@ -128,9 +129,7 @@ func TestMirrorBudget(t *testing.T) {
 // TestMirrorQuota: whatever a remote sends, the copy stops before the quota of the own
 // etcd, whose cluster writes on.
 func TestMirrorQuota(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	const quota = 12 << 20
 	for _, r := range []*rule{largeKeys(), largeEvents()} {
 		t.Run(r.name, func(t *testing.T) {
@@ -207,9 +206,7 @@ func largeEvents() *rule {
 // TestMirrorConfigurations: remotes that claim our own ID, that of another cluster, or
 // none, in turns and against each other. The own etcd never has such a configuration.
 func TestMirrorConfigurations(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	m := newCopies(t)
 	claim := func(c *cluster, id uint32) { c.write(map[string][]byte{wire.ClusterConfigKey(c.name): configOf(id)}) }

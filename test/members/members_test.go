@@ -69,9 +69,7 @@ func logs(t *testing.T, m *members.Mesh) {
 // services fail over as their affinity says when backends go, and come back with them.
 func TestThreeClustersWithoutCilium(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	m := start(t, func(*members.Settings) {})
 	var agents []*members.Process
 	for _, c := range m.Clusters {
@@ -164,9 +162,7 @@ func leader(t *testing.T, of []*members.Process) (leads *members.Process, others
 // are killed, and these lead again. No key is lost in all that time.
 func TestTheStandbysTakeOver(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	m := start(t, func(s *members.Settings) { s.Clusters, s.Nodes, s.Standbys = 2, 1, 1 })
 	c, other := m.Clusters[0], m.Clusters[1]
 	waittest.Try(t, "everything", func() error { return sees(t, m, c.Agents[0]) })

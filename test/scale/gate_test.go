@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // TestNoRegression measures a mesh that is small enough for every run of the tests. Its bounds are
@@ -19,9 +20,7 @@ import (
 //     an agent without clusters has. 800 is a second index on addresses, a second copy
 //     of every value, or records that hold what they should not.
 func TestNoRegression(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	s := scenario{"gate", 4, contents.Remote, cluster(250, 500, 10, 1250, 12_500), bounds{ratio: 8, cpuRatio: 10, heap: 800}}
 	p := build(t)
 	dir := p.clusters(t, s)

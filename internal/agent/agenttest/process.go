@@ -69,7 +69,7 @@ func Program(t *testing.T, args ...string) *exec.Cmd {
 	exe, err := os.Executable()
 	Must(t, err)
 	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), AsAgent+"=1", "GORACE=exitcode=66")
+	cmd.Env = append(os.Environ(), AsAgent+"=1", "GORACE=exitcode=66 atexit_sleep_ms=50")
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-// Package waittest waits in tests. How long something takes says more of the machine than of what
+// Package waittest waits in tests, and says which of them take long. How long something takes says more of the machine than of what
 // is tested, so no wait has a limit of its own: it ends shortly before the time that the whole test
 // binary may take (go test -timeout), so that the test can still say what it waited for.
 package waittest
@@ -34,6 +34,14 @@ func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithDeadline(t.Context(), at)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// Long skips a test that takes long where only short ones are wanted (go test -short).
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 }
 
 // limit is when the waits of a test end, if ever.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/sessiontest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
@@ -191,9 +192,7 @@ func (m *migration) alike(primary, secondary allocator.Backend) int {
 // TestNumbersSurviveAMigration: 5,000 identities get to another prefix while
 // four nodes work, and are read from there in the end, under their numbers.
 func TestNumbersSurviveAMigration(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test-all")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	m := &migration{T: t, server: etcdtest.Start(t), numbers: make(map[text]uint64)}
 	old := func(c *etcd.Session, n int) allocator.Backend { return m.backend(c, wire.IdentityAllocation, n) }

@@ -258,10 +258,8 @@ func (c *churn) collect(ctx context.Context) error {
 // collection leave nothing behind.
 func TestTheGuaranteesHold(t *testing.T) {
 	t.Parallel()
+	waittest.Long(t)
 	c := &churn{T: t, server: etcdtest.StartProcess(t), overlapping: 2000}
-	if testing.Short() {
-		c.overlapping = 300
-	}
 	client := c.server.Client(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -141,6 +141,7 @@ func TestTransactionsThatBreakARule(t *testing.T) {
 // TestMessagesAreCountedBeforeTheyAreBuilt: two bytes each on the wire, a hundred
 // and more in memory.
 func TestMessagesAreCountedBeforeTheyAreBuilt(t *testing.T) { //nolint:paralleltest // it measures the heap
+	waittest.Long(t)
 	bomb := func(field protowire.Number) []byte {
 		part := protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), nil)
 		return []byte(strings.Repeat(string(part), receiveLimit/len(part)))

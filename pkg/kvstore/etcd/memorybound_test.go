@@ -49,10 +49,8 @@ func load(t *testing.T, c *clientv3.Client, n, perTxn, size int) {
 }
 
 func TestLargeListIsBounded(t *testing.T) { //nolint:paralleltest // see above
-	n, size := 200000, 200
-	if testing.Short() {
-		n, size = 60000, 400
-	}
+	waittest.Long(t)
+	const n, size = 200000, 200
 	p := etcdtest.StartProcess(t)
 	load(t, p.Client(t), n, 128, size)
 	e := connect(t, addresses(t, p.Endpoint()), DefaultOptions())
@@ -80,10 +78,8 @@ func TestLargeListIsBounded(t *testing.T) { //nolint:paralleltest // see above
 
 // TestUnreadStreamIsBounded: what is not read stays in the server.
 func TestUnreadStreamIsBounded(t *testing.T) { //nolint:paralleltest // see above
-	n, size := 24000, 2048
-	if testing.Short() {
-		n = 8000
-	}
+	waittest.Long(t)
+	const n, size = 24000, 2048
 	p := etcdtest.StartProcess(t)
 	e := connect(t, addresses(t, p.Endpoint()), DefaultOptions())
 	st := watch(t, e, "p/", e.Status().Head)

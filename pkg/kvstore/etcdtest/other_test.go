@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/othermodule"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // TestAnotherModule: somebody else's module imports the client, the store and this
 // package, and its test passes.
 func TestAnotherModule(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds a program with an etcd server")
-	}
+	waittest.Long(t)
 	t.Parallel()
 	othermodule.Test(t, filepath.Join("testdata", "other"), filepath.Join("..", "..", ".."))
 }
