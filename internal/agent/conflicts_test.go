@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
@@ -151,6 +152,7 @@ func TestEachKindOfConflictIsSeen(t *testing.T) {
 // TestANameThatTwoClustersAnswerTo: the endpoints of one client file lead to two
 // clusters, and the connection goes from one to the other and back.
 func TestANameThatTwoClustersAnswerTo(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	one, other := etcdtest.StartProcess(t), etcdtest.StartProcess(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/status"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/reasons"
@@ -24,6 +25,7 @@ import (
 // TestAServerThatFreezesWhileTheConnectionStaysOpen: what was known of it is stale
 // within 45 seconds, with the timings of production, and status says so.
 func TestAServerThatFreezesWhileTheConnectionStaysOpen(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	m := meshtest.Run(t, meshtest.Clusters(2)...)
 	a := agenttest.StartAgent(t, m.Dir())
@@ -60,7 +62,7 @@ func TestWaitRightAfterAFileWasDroppedIn(t *testing.T) {
 		files[c.Name] = content
 	}
 	a := agenttest.StartAgent(t, dir)
-	for round := range 5 {
+	for round := range 2 {
 		for name, content := range files {
 			agenttest.Must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 			for _, goal := range []string{status.GoalReady, status.GoalSynced, status.GoalFresh} {

@@ -86,6 +86,7 @@ func TestTheNodesOfTheOwnClusterAreCounted(t *testing.T) {
 // own kvstore stretches the intervals of all sessions, of that one too, and the bound
 // beyond which a copy is stale.
 func TestTheCountedNodesReachEverySession(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	const nodes = 8000
 	remote, etcd := meshtest.Run(t, meshtest.Clusters(1)...), etcdtest.Start(t)

@@ -11,10 +11,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func TestEtcdHoldsTheContents(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	for name, change := range map[string]func(*contents.Cluster){
 		"default":                func(*contents.Cluster) {},

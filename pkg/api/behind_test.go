@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -123,6 +124,7 @@ func TestASteadyReaderGetsThere(t *testing.T) {
 
 // TestASlowReaderOverTCPGetsThere is the same over a real connection.
 func TestASlowReaderOverTCPGetsThere(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	f, _, _ := serve(t, newFixtureOf(t, 1<<10, func(s *Server) { s.heartbeat = 100 * time.Millisecond }))
 	note := map[string]string{"note": strings.Repeat("x", 4<<10)}

@@ -155,6 +155,7 @@ func TestAfterAProbeThatFailsOnceNothingIsWithdrawn(t *testing.T) {
 }
 
 func TestWhenEveryClusterIsUnreachableAtOnceNothingIsWithdrawn(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	const demote, withdraw = 2 * time.Second, 3 * time.Second
 	w, c1, c2, c3 := policed(t, delays(demote, withdraw))
@@ -189,6 +190,7 @@ func TestWhenEveryClusterIsUnreachableAtOnceNothingIsWithdrawn(t *testing.T) {
 }
 
 func TestAnApiserverThatComesBackHealthyDuringARollingUpgradeCausesNoFlap(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	w, c1, _, _ := policed(t, delays(20*time.Second, time.Minute))
 	before := w.written()

@@ -16,7 +16,7 @@ func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	schedules := 500 // random courses of faults
 	if testing.Short() {
-		schedules = 80
+		schedules = 30
 	}
 	seen := map[string]int{}
 	for seed := range uint64(schedules) {

@@ -88,7 +88,7 @@ func TestTheOrderMakesNoDifference(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	rounds, found := 1000, 0
 	if testing.Short() {
-		rounds = 40
+		rounds = 20
 	}
 	for round := range rounds {
 		// Of what is said under one name the last word counts.

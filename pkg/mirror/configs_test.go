@@ -62,6 +62,7 @@ func TestConfigurationsAreValidated(t *testing.T) {
 // cluster to another: because the first one claims one that it cannot have, or another
 // one, or because it was copied by an earlier term, and is away.
 func TestAnIDIsThatOfOneCopy(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	w, a, m := copying(t)
 	b, c := w.remote("b", 2), w.remote("c", 3)

@@ -113,5 +113,5 @@ func Try(t T, what string, try func() error, details ...func() string) {
 // is expensive, or does not come soon, is tried less often, so that a busy machine gets
 // on with what is waited for.
 func pause(took, since time.Duration) time.Duration {
-	return min(max(2*time.Millisecond, took, since/100), 100*time.Millisecond)
+	return min(max(2*time.Millisecond, 4*took, since/50), 200*time.Millisecond)
 }
