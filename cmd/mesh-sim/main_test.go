@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // asProgram makes the test binary be mesh-sim itself.
@@ -175,6 +177,7 @@ func startSimulator(t *testing.T, temp string, args ...string) string {
 }
 
 func TestControlFromTheCommandLine(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	temp, err := os.MkdirTemp("", "sim") // short: the path of a socket has a limit
 	must(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/cli"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // TestTheModesTakeTheWholeTable: each flag of run is one of operate and mirror,
@@ -49,6 +50,7 @@ func TestTheModesTakeTheWholeTable(t *testing.T) {
 
 // TestBadInputEndsTheModes: with one line, before anything starts.
 func TestBadInputEndsTheModes(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file, users, none, kubeconfig := filepath.Join(dir, "file"), filepath.Join(dir, "users.yaml"), filepath.Join(dir, "none"), filepath.Join(dir, "kubeconfig")

@@ -85,6 +85,7 @@ func (p *protected) as(t *testing.T, user string) *etcd.Session {
 
 // TestEachRoleHasItsRangesAlone: every user, in every range, reading and writing.
 func TestEachRoleHasItsRangesAlone(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	p := newProtected(t, User{"node-7", RoleNode}, User{"remote-west", RoleRemote})
 	rows := strings.Split(strings.TrimSpace(table), "\n")

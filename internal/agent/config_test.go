@@ -1,4 +1,4 @@
-package config_test
+package agent_test
 
 import (
 	"os"
@@ -21,7 +21,7 @@ import (
 // TestThePageOfTheMigration names modes, variables and flags as they are.
 func TestThePageOfTheMigration(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../docs/identity-migration.md")
+	text, err := os.ReadFile("../../docs/identity-migration.md")
 	agenttest.Must(t, err)
 	page := string(text)
 	for _, m := range modes.All() {
