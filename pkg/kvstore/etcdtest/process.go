@@ -19,20 +19,29 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/ports"
 )
 
-// env holds the configuration of a server that a test binary is to be.
-const env = "ETCDTEST_SERVER"
+const (
+	// env holds the configuration of a server that a test binary is to be.
+	env = "ETCDTEST_SERVER"
+	// program names another program to be it, which calls [Serve].
+	program = "ETCDTEST_PROGRAM"
+)
 
 // Main runs the tests of a package and then looks for goroutines left over; in the process of
 // a server, it is that server.
 func Main(m *testing.M, opts ...goleak.Option) {
-	if text, ok := os.LookupEnv(env); ok {
-		if err := serve(text); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	if _, ok := os.LookupEnv(env); ok {
+		Serve()
 	}
 	goleak.VerifyTestMain(m, opts...)
+}
+
+// Serve is the process of a server, which [StartProcess] has started. It does not return.
+func Serve() {
+	if err := serve(os.Getenv(env)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // serve runs a server until standard input ends, at the latest with the parent.
@@ -61,7 +70,8 @@ type Process struct {
 }
 
 // StartProcess runs a server in its own process until the end of the test. The
-// package's TestMain must call [Main].
+// package's TestMain must call [Main]; with ETCDTEST_PROGRAM in the environment, the process
+// is that program (pkg/kvstore/etcdtest/server).
 func StartProcess(t testing.TB, opts ...Option) *Process {
 	t.Helper()
 	p := &Process{settings: newSettings(t, opts)}
@@ -83,9 +93,11 @@ func (p *Process) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	exe := os.Getenv(program)
+	if exe == "" {
+		if exe, err = os.Executable(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), env+"="+string(text))
