@@ -51,6 +51,7 @@ func TestAServerThatFreezesWhileTheConnectionStaysOpen(t *testing.T) {
 // TestWaitRightAfterAFileWasDroppedIn waits for that cluster: however soon it asks, it
 // never takes the mesh without the cluster for the whole.
 func TestWaitRightAfterAFileWasDroppedIn(t *testing.T) {
+	waittest.Long(t)
 	t.Parallel()
 	m := meshtest.Run(t, meshtest.Clusters(3)...)
 	files := make(map[string][]byte)
@@ -62,7 +63,7 @@ func TestWaitRightAfterAFileWasDroppedIn(t *testing.T) {
 		files[c.Name] = content
 	}
 	a := agenttest.StartAgent(t, dir)
-	for round := range 2 {
+	for round := range 5 {
 		for name, content := range files {
 			agenttest.Must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 			for _, goal := range []string{status.GoalReady, status.GoalSynced, status.GoalFresh} {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -95,8 +96,9 @@ func tooLarge(err error) bool {
 
 // The worst of each kind is the most of it that is just not refused.
 func TestNoValueCostsMoreThanItsBytesAllow(t *testing.T) {
+	waittest.Long(t)
 	sizes := []int{1, 20, 100, 300, 2000, 6000}
-	if testing.Short() || raced { // with the race detector it takes five times as long, and finds nothing more
+	if raced { // with the race detector it takes five times as long, and finds nothing more
 		sizes = []int{200}
 	}
 	for name, c := range costs(t) {
