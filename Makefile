@@ -31,7 +31,8 @@ RACE = GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test -race
 # The etcd processes of the tests are without it. Collecting garbage less often saves a seventh of linking.
 test: export GOGC = 400
 test: export ETCDTEST_PROGRAM = $(CURDIR)/bin/etcdtest
-test: ; $(GO) build -o $(ETCDTEST_PROGRAM) ./pkg/kvstore/etcdtest/server && $(RACE) -short -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -v /test/)
+test: PKGS = $$($(GO) list ./... | grep -v /test/)
+test: ; $(GO) build -o $(ETCDTEST_PROGRAM) ./pkg/kvstore/etcdtest/server && $(RACE) -short -p 3 -parallel 8 -timeout 30m $(PKGS)
 # The hostile remotes measure memory, so they run by themselves. What they and the costs of values do at length, they do
 # without the race detector, which makes them several times slower; with it the mixture has all rules that a remote can break.
 test-all: ; $(RACE) -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|consumers)$$') && $(RACE) -short -timeout 30m ./test/hostile -hostile.steps 1000 && \

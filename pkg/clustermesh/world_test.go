@@ -138,10 +138,10 @@ func (r *remote) fill(from, to int) {
 	r.configure(wire.Capabilities{MaxConnectedClusters: 255, Cached: r.cached, SyncedCanaries: r.cached})
 	var ops []clientv3.Op // many at once: the race detector makes each request dear
 	for i := from; i < to; i++ {
-		if ops = append(ops, r.objectOps(i, 1)...); len(ops) >= 100 || i == to-1 {
-			r.commit(ops)
-			ops = nil
-		}
+		ops = append(ops, r.objectOps(i, 1)...)
+	}
+	for some := range slices.Chunk(ops, 100) {
+		r.commit(some)
 	}
 	if r.cached {
 		for _, res := range wire.Resources() {

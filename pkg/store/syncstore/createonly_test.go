@@ -40,11 +40,15 @@ func createOnce(ctx context.Context, client *clientv3.Client, key, value string)
 // owner of the Sync is notified; what he gives up becomes ours.
 func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
 	t.Parallel()
+	keys := 2000
+	if testing.Short() {
+		keys = 500
+	}
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared=%t", shared), func(t *testing.T) {
 			t.Parallel()
 			srv := etcdtest.Start(t)
-			want := some(500)
+			want := some(keys)
 			names := slices.Sorted(maps.Keys(want))
 			p := publish(t, hurried(), at(srv.Endpoint()), func(params *Params) { params.Shared, params.CreateOnly = shared, true })
 			theirs := make(map[string]int64) // revisions
