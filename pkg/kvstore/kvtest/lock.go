@@ -205,9 +205,7 @@ func lockCases(is cases) {
 		}
 		c := e.open()
 		e.has(c, "counter", strconv.Itoa(sessions*each))
-		if keys := e.below(c, "locks/counter"); len(keys) != 0 {
-			e.Errorf("left behind: %v", keys)
-		}
+		e.waiters(c, "locks/counter", 0) // an unlock that took too long is made up for
 	})
 }
 
