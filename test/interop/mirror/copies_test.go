@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -59,11 +60,15 @@ func agentReads(t *testing.T, side string, path interop.Path, d interop.Directio
 	p.Put(t, all)
 	p.Synced(t, model.Published()...)
 	m := w.start(side, copy)
-	agent := w.ourAgent
+	agent, dir := w.ourAgent, t.TempDir()
 	if d == interop.WeWrite {
 		agent = w.theirAgent
 	}
-	sees, quiet := agent(copy)
+	interop.ClientFile(t, dir, far, copy.Endpoint())
+	if side == "ours" {
+		ours.Heartbeats(t, filepath.Join(dir, far))
+	}
+	sees, quiet := agent(copy, dir)
 	sees("at first", all)
 	w.keep(all, d, path)
 
@@ -83,11 +88,10 @@ func agentReads(t *testing.T, side string, path interop.Path, d interop.Directio
 	interop.Quiet(t, "the mirror", w.complaints(m), expected...)
 }
 
-// ourAgent reads a copy with our agent in home, and with our stores.
-func (w *world) ourAgent(copy *etcdtest.Process) (sees func(string, model.Objects), quiet func()) {
+// ourAgent reads a copy with our agent in home, whose mesh directory names it, and with our stores.
+func (w *world) ourAgent(copy *etcdtest.Process, dir string) (sees func(string, model.Objects), quiet func()) {
 	w.Helper()
-	r, dir := w.reader(copy), w.TempDir()
-	interop.ClientFile(w, dir, far, copy.Endpoint())
+	r := w.reader(copy)
 	a := interop.StartAgent(w, "run", "--cluster-name", home, "--cluster-id", fmt.Sprint(homeID), "--clustermesh-config", dir)
 	return func(when string, want model.Objects) {
 		w.Helper()
@@ -96,11 +100,9 @@ func (w *world) ourAgent(copy *etcdtest.Process) (sees func(string, model.Object
 	}, func() { a.Quiet(w) }
 }
 
-// theirAgent reads a copy with an agent's code of Cilium.
-func (w *world) theirAgent(copy *etcdtest.Process) (sees func(string, model.Objects), quiet func()) {
+// theirAgent reads the copy that a mesh directory names with an agent's code of Cilium.
+func (w *world) theirAgent(_ *etcdtest.Process, dir string) (sees func(string, model.Objects), quiet func()) {
 	w.Helper()
-	dir := w.TempDir()
-	interop.ClientFile(w, dir, far, copy.Endpoint())
 	r := interop.Read(w, interop.Newest, model.ReadArgs{Cluster: home, ClusterID: homeID, MaxConnectedClusters: 255, Dir: dir})
 	return func(when string, want model.Objects) {
 		w.Helper()

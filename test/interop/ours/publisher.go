@@ -61,8 +61,17 @@ func Publish(t testing.TB, file string, config model.ClusterConfig) *Publisher {
 		run(s.Run)
 	}
 	run(p.canaries.Run)
-	run(p.heartbeats)
+	run(func(ctx context.Context) error { return heartbeats(ctx, writer) })
 	return p
+}
+
+// Heartbeats writes the heartbeat to the etcd of a client file until the end of the test, as
+// what operates a cluster does beside its mirror, which writes none.
+func Heartbeats(t testing.TB, file string) {
+	writer := connect(file)
+	run := untilTheEnd(t, writer)
+	run(writer.Run)
+	run(func(ctx context.Context) error { return heartbeats(ctx, writer) })
 }
 
 // connect connects to the etcd of a client file, without limits.
@@ -90,9 +99,9 @@ func untilTheEnd(t testing.TB, client *kvstore.Durable) (run func(func(context.C
 	}
 }
 
-func (p *Publisher) heartbeats(ctx context.Context) error {
+func heartbeats(ctx context.Context, writer *kvstore.Durable) error {
 	for {
-		_, err := p.writer.Put(ctx, wire.HeartbeatKey, []byte(time.Now().Format(time.RFC3339)), kvstore.Leased())
+		_, err := writer.Put(ctx, wire.HeartbeatKey, []byte(time.Now().Format(time.RFC3339)), kvstore.Leased())
 		pause := heartbeatEvery
 		if err != nil {
 			pause = time.Second
