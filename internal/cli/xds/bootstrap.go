@@ -1,8 +1,10 @@
 package xds
 
 import (
+	"net"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -63,6 +65,12 @@ func check(b *xdsserver.Bootstrap) error {
 		return exit.Usagef("--cert-file and --key-file are given together")
 	}
 	b.TLS = b.TLS || b.CA != "" || b.Cert != ""
+	if b.Address == "" || strings.HasPrefix(b.Address, "unix:") {
+		return nil
+	}
+	if _, port, err := net.SplitHostPort(b.Address); err != nil || port == "" {
+		return exit.Usagef("--address: %q is neither HOST:PORT nor unix:PATH", b.Address)
+	}
 	return nil
 }
 

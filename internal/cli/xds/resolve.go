@@ -12,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -65,7 +67,10 @@ func resolveCommand(c *command.Env) *cobra.Command {
 				ctx, cancel := context.WithTimeout(cmd.Context(), answerTime)
 				defer cancel()
 				found, err := resolve(ctx, b, strings.TrimPrefix(args[0], "xds:///"))
-				if err != nil {
+				switch {
+				case status.Code(err) == codes.Unavailable:
+					return fmt.Errorf("xDS at %s: %w (does an agent serve it there, with --xds, and does it have a certificate if --tls is given?)", b.Address, err)
+				case err != nil:
 					return fmt.Errorf("xDS at %s: %w", b.Address, err)
 				}
 				return c.Answer(cmd, format, found, func(p *printer.Page) { writeResolved(p, found) })

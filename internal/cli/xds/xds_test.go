@@ -83,6 +83,7 @@ func TestBootstrap(t *testing.T) {
 		"bootstrap --for envoy --address a":         "--address",
 		"bootstrap --node-id me --address a:1 more": "unexpected argument",
 		"resolve --address a:1":                     "NAME",
+		"resolve shop/cart:80 --address nowhere":    "neither HOST:PORT nor unix:PATH",
 		"resolve shop/cart --key-file k":            "given together",
 	} {
 		if text, err := run(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, new(exit.UsageError)) {
@@ -92,7 +93,7 @@ func TestBootstrap(t *testing.T) {
 	if _, err := run("bootstrap"); err == nil {
 		t.Error("no agent was asked")
 	}
-	if _, err := run("resolve", "shop/cart", "--address", "unix:/nonexistent"); err == nil || !strings.Contains(err.Error(), "xDS at unix:/nonexistent") {
+	if _, err := run("resolve", "shop/cart", "--address", "unix:/nonexistent"); err == nil || !strings.Contains(err.Error(), "xDS at unix:/nonexistent") || !strings.Contains(err.Error(), "--xds") {
 		t.Errorf("nobody answered: %v", err)
 	}
 }
