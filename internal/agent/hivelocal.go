@@ -96,7 +96,7 @@ func describedBy(from *local.Cluster) func(wire.Resource) store.Status {
 			count = from.EndpointSlices.Len()
 		}
 		return store.Status{Count: count, FollowStatus: store.FollowStatus{
-			Synced: st.Listed, Followed: st.Listed, Following: st.Err == nil, AsOf: st.AsOf, Err: st.Err,
+			Synced: st.Listed, Followed: st.Listed, Following: st.Err == nil, AsOf: st.AsOf, Every: st.Every, Err: st.Err,
 		}}
 	}
 }

@@ -55,12 +55,13 @@ func (c *Cluster) Refused() []string {
 }
 
 // Confirmed makes the source say itself until when it knows services and their slices to be
-// what is in the tables, zero for never; without it they are that while nothing is wrong. It
-// is called before the source runs; asOf is not called while the source reports.
-func (c *Cluster) Confirmed(asOf func() time.Time) {
+// what is in the tables, zero for never; without it they are that while nothing is wrong.
+// While nothing changes it finds out that often. It is called before the source runs; asOf
+// is not called while the source reports.
+func (c *Cluster) Confirmed(every time.Duration, asOf func() time.Time) {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
-	c.reports.asOf = asOf
+	c.reports.every, c.reports.asOf = every, asOf
 }
 
 // State says how well the description is known.
@@ -69,6 +70,8 @@ type State struct {
 	Listed bool
 	// AsOf: they are what the source has as of this time; zero when they never were.
 	AsOf time.Time
+	// Every is how often AsOf moves on while nothing changes; 0: it is always now.
+	Every time.Duration
 	// Err is why it may have moved on since; nil while the source is followed.
 	Err error
 	// Refused is what the source says that cannot be used, and why: a line each.
@@ -84,6 +87,7 @@ type reports struct {
 
 	refused []string         // guarded by mu
 	asOf    func() time.Time // guarded by mu; nil: what follows from the reports
+	every   time.Duration    // guarded by mu; how often that moves on
 
 	whole   chan struct{} // guarded by mu; closed when isWhole; nil when there was no doubt
 	isWhole bool          // guarded by mu
@@ -109,7 +113,7 @@ func (c *Cluster) State() State {
 	slices, _ := c.EndpointSlices.table.Initialized(txn)
 	r := &c.reports
 	r.mu.Lock()
-	s, asOf := State{Listed: services && slices, Err: r.err, Refused: r.refused}, r.asOf
+	s, asOf := State{Listed: services && slices, Err: r.err, Refused: r.refused, Every: r.every}, r.asOf
 	switch {
 	case !s.Listed:
 	case r.made && r.err == nil:

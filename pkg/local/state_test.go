@@ -38,7 +38,7 @@ func TestHowWellTheDescriptionIsKnown(t *testing.T) {
 		}
 		c.Report(nil)
 		check("followed again", State{Listed: true, AsOf: start.Add(6 * time.Minute)})
-		c.Confirmed(func() time.Time { return start.Add(time.Second) })
+		c.Confirmed(time.Minute, func() time.Time { return start.Add(time.Second) })
 		for range 2 {
 			check("silent", State{Listed: true, AsOf: start.Add(time.Second)})
 		}

@@ -148,7 +148,10 @@ func (j *judgment) addSources() {
 			Exported: j.state.capabilities == nil || j.state.capabilities.Exports(st.resource), Late: st.late, Lag: st.Lag, SyncDuration: st.SyncDuration,
 			Synced: st.Synced, Read: st.Read, Total: st.Total, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example, Over: st.Over,
 			// Optional resources may never be listed.
-			Freshness: Freshness{AsOf: st.AsOf, State: freshness(st.Status, j.status.Connected && (st.Synced || !skipped), stale, j.now)},
+			Freshness: Freshness{
+				AsOf:  st.AsOf,
+				State: freshness(st.Status, j.status.Connected && (st.Synced || !skipped), max(stale, 2*st.Every), j.now),
+			},
 		}
 		if skipped && j.facts.canaries != nil {
 			is.Why = j.behind(&st).text

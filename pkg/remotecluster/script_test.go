@@ -182,7 +182,7 @@ func (p *play) source(r wire.Resource, a arguments) error {
 		Read: a.number("read"), Total: a.number("total"), Err: a.error(),
 	}}
 	if st.Synced {
-		st.AsOf = p.now.Add(-a.span("age"))
+		st.AsOf, st.Every = p.now.Add(-a.span("age")), a.span("every")
 	}
 	if reason, given := a.values["for"]; given {
 		st.Rejections = map[wire.Reason]int{wire.Reason(reason): st.Rejected}

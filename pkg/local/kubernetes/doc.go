@@ -7,7 +7,9 @@
 //
 // While the API server is away everything is kept, and [local.Cluster.State] says until
 // when services were current. When it is back, the watches go on where they were; what
-// was deleted meanwhile goes then.
+// was deleted meanwhile goes then. While nothing changes they are current as of the latest
+// bookmark; where none comes for [quiet], as of an answer of the API server from its etcd, after
+// which the watch that is open brings nothing.
 //
 // The custom resources need not exist. A kind without a definition counts as
 // listed and empty, and is looked for from time to time.

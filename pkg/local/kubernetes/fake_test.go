@@ -30,6 +30,8 @@ type api struct {
 	objects map[string]string
 	watches []*watch.RaceFreeFakeWatcher
 	asked   int // requests
+
+	unwatched bool // watches are refused
 }
 
 func identity(name, label string) *unstructured.Unstructured {
@@ -45,10 +47,31 @@ func (a *api) answers(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.refuses = err
+	a.breakWatches()
+}
+
+// breakWatches ends all watches. mu is held.
+func (a *api) breakWatches() {
 	for _, w := range a.watches {
 		w.Stop()
 	}
 	a.watches = nil
+}
+
+// refuse sets what every request fails with from now on; watches stay open.
+func (a *api) refuse(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refuses = err
+}
+
+// bookmark tells those who watch that nothing has changed.
+func (a *api) bookmark() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.watches {
+		w.Action(watch.Bookmark, identity("", ""))
+	}
 }
 
 // set changes an object, and tells those who watch.
@@ -107,6 +130,9 @@ func (a *api) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface,
 	if err := a.ask(ctx); err != nil {
 		return nil, err
 	}
+	if a.unwatched {
+		return nil, errNoAnswer
+	}
 	w := watch.NewRaceFreeFake()
 	if o.SendInitialEvents != nil {
 		if a.lists {
@@ -156,10 +182,19 @@ func newFollowing(t *testing.T, a *api) *following {
 	f.follower = newFollower(common{h, time.Minute, log}, f.objects, custom[local.CiliumIdentity], a.requests())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { f.run(ctx); close(ended) }()
+	go func() {
+		defer close(ended)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() { f.confirm(ctx) })
+		f.run(ctx)
+	}()
 	f.stop = func() { cancel(); <-ended }
 	return f
 }
+
+// age is how old what is known of the kind is.
+func (f *following) age() time.Duration { return time.Since(f.health.heardAt(f.kind)) }
 
 // after is what the table has once this time has passed.
 func (f *following) after(d time.Duration) map[string]string {

@@ -39,13 +39,15 @@ type follower struct {
 	requests requests
 	store    objectStore
 	kind     *kindHealth
-	missed   atomic.Int32 // how many looks in a row found no definition
+	missed   atomic.Int32              // how many looks in a row found no definition
+	open     atomic.Pointer[openWatch] // the watch; nil while there is none, or none is known
 }
 
 // objectStore is [batches] of any kind.
 type objectStore interface {
 	cache.TransformingStore
 	run(ctx context.Context)
+	confirm(until time.Time)
 	count() int
 }
 
@@ -95,8 +97,16 @@ func (f *follower) follow(ctx context.Context) {
 			return ask(ctx, f, end, false, func() (runtime.Object, error) { return f.requests.list(ctx, o) })
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			f.open.Store(nil)
 			resumed := o.SendInitialEvents == nil
-			return ask(ctx, f, end, resumed, func() (watch.Interface, error) { return f.requests.watch(ctx, o) })
+			w, err := ask(ctx, f, end, resumed, func() (watch.Interface, error) { return f.requests.watch(ctx, o) })
+			if open := new(openWatch); err == nil {
+				if !resumed {
+					open.since = time.Now()
+				}
+				f.open.Store(open)
+			}
+			return w, err
 		},
 	}
 	logger := clientLogger(f.log)
@@ -107,6 +117,7 @@ func (f *follower) follow(ctx context.Context) {
 	for pause := newPause(); ctx.Err() == nil; {
 		began := time.Now()
 		err := r.ListAndWatchWithContext(ctx)
+		f.open.Store(nil)
 		f.log.Debug("A watch has ended, the kind is listed again", "error", err)
 		if time.Since(began) > time.Minute {
 			pause.Reset()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 )
@@ -25,8 +24,8 @@ type health struct {
 type kindHealth struct {
 	resource string
 	// current is when the API server was last heard to say what changed, or that nothing
-	// did: it knew of nothing else then. It does so at least about once a minute. Zero
-	// before the first list.
+	// did: it knew of nothing else then. It does so about once a minute, or is asked
+	// ([follower.confirm]). Zero before the first list.
 	current time.Time
 	err     error // why the latest request did not succeed; nil when it did, or the kind does not exist
 }
@@ -82,16 +81,25 @@ func (h *health) failed(k *kindHealth, err error) {
 func (h *health) heard(k *kindHealth, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k.current = until
+	if until.After(k.current) {
+		k.current = until
+	}
+}
+
+// heardAt is until when everything that the API server said is in the table.
+func (h *health) heardAt(k *kindHealth) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return k.current
 }
 
 // current is until when all of these kinds are known to be what the API server has;
 // zero when one of them never was.
-func (h *health) current(resources ...string) (least time.Time) {
+func (h *health) current(which func(resource string) bool) (least time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, k := range h.kinds {
-		if slices.Contains(resources, k.resource) && (least.IsZero() || k.current.Before(least)) {
+		if which(k.resource) && (least.IsZero() || k.current.Before(least)) {
 			if least = k.current; least.IsZero() {
 				return least
 			}

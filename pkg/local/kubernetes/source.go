@@ -45,6 +45,9 @@ type Options struct {
 	Report func(error)
 }
 
+// shown tells whether the age of a kind is shown, with the own cluster.
+func shown(resource string) bool { return resource == "services" || resource == "endpointslices" }
+
 // Source reads the Kubernetes API.
 type Source struct {
 	client *http.Client
@@ -77,7 +80,7 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 	if s.kinds, err = kinds(o, into, connection{config, s.client}, s.health, log); err != nil {
 		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)
 	}
-	into.Confirmed(func() time.Time { return s.health.current("services", "endpointslices") }) // both are known until then
+	into.Confirmed(quiet+delivery, func() time.Time { return s.health.current(shown) }) // both are known until then
 	return s, nil
 }
 
@@ -110,6 +113,9 @@ func (s *Source) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, k := range s.kinds {
 		wg.Go(func() { k.run(ctx) })
+		if shown(k.requests.resource) {
+			wg.Go(func() { k.confirm(ctx) })
+		}
 	}
 	wg.Wait()
 	utilnet.CloseIdleConnectionsFor(s.client.Transport)

@@ -121,6 +121,16 @@ func (b *batches[T, P]) note(change func(pending map[string]P)) {
 	}
 }
 
+// confirm notes that nothing else than what is pending had changed until then.
+func (b *batches[T, P]) confirm(until time.Time) {
+	b.mu.Lock()
+	if until.After(b.said) {
+		b.said = until
+	}
+	b.mu.Unlock()
+	b.flush()
+}
+
 // flush applies what is pending.
 func (b *batches[T, P]) flush() {
 	b.applying.Lock()

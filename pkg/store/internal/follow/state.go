@@ -25,7 +25,9 @@ type Status struct {
 	Paced time.Time
 	// AsOf: the entries are known to equal the kvstore's as of this time; zero when they never
 	// were (kvstore.md §2.3).
-	AsOf         time.Time
+	AsOf time.Time
+	// Every is how often AsOf moves on while nothing changes, where the session does not say it; else 0.
+	Every        time.Duration
 	LastEvent    time.Time     // when the last event arrived; zero when none has
 	Err          error         // why there is no stream; nil while there is one, and before the first failure
 	SyncDuration time.Duration // of the first complete list
