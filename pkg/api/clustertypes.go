@@ -78,7 +78,7 @@ func (c *Cluster) Fresh() bool { return fresh(&c.Freshness.ByResource) }
 func fresh(all *ByResource[Freshness]) bool {
 	for r, f := range all.All() {
 		switch d := r.Describe(); {
-		case d.Optional || f.State == "synced":
+		case d.Optional || f.NotRead || f.State == "synced":
 		case d.Required() || f.State != "unknown" && f.State != "":
 			return false
 		}
@@ -90,18 +90,19 @@ func fresh(all *ByResource[Freshness]) bool {
 // optional nor a detail of another.
 func (c *Cluster) Complete() bool {
 	for r, synced := range c.Synced.All() {
-		if !*synced && !r.Describe().Optional && !c.Capabilities.wire().Details(r) {
+		if !*synced && !r.Describe().Optional && !c.Freshness.Of(r).NotRead && !c.Capabilities.wire().Details(r) {
 			return false
 		}
 	}
 	return true
 }
 
-// Has tells whether a resource is shown of the cluster: as far as it says it writes
-// it, or that is in doubt.
+// Has tells whether a resource is shown of the cluster: where it is read, as far as the cluster
+// says it writes it, or that is in doubt.
 func (c *Cluster) Has(r wire.Resource) bool {
-	state := c.Freshness.Of(r).State
-	return state != "" && (c.Capabilities.wire().Exports(r) || state == "syncing" || state == "stale")
+	f := c.Freshness.Of(r)
+	state := f.State
+	return state != "" && !f.NotRead && (c.Capabilities.wire().Exports(r) || state == "syncing" || state == "stale")
 }
 
 // Assess fills in what follows from the other fields: what to do about the code, the
@@ -151,6 +152,7 @@ type Refusal struct {
 // Freshness tells until when a copy is known to equal the remote.
 type Freshness struct {
 	State      string     `json:"state" enum:"unknown,syncing,synced,stale"`
+	NotRead    bool       `json:"notRead,omitempty" doc:"Of a cluster's resource: this process has no use for it and does not read it, as an operator the addresses of remote clusters."`
 	AsOf       *time.Time `json:"asOf" doc:"null when it never was."`
 	AgeSeconds *float64   `json:"ageSeconds" doc:"The age of asOf at the time of the answer."`
 	Read       int        `json:"read,omitempty" doc:"While a list runs: how many keys it has brought so far."`

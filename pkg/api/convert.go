@@ -41,8 +41,9 @@ func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Tim
 	synced ByResource[bool], counts, rejected ByResource[int], freshness ByResource[Freshness],
 ) {
 	for _, r := range wire.Resources() {
-		src, f := sources[r], toFreshness(sources[r].Freshness, now)
-		f.Read, f.Total, f.Message = src.Read, src.Total, src.Why
+		src, read := sources[r]
+		f := toFreshness(src.Freshness, now)
+		f.NotRead, f.Read, f.Total, f.Message = !read && len(sources) > 0, src.Read, src.Total, src.Why
 		if lag := src.Lag; lag.Batches > 0 {
 			f.Lag = &Lag{MedianSeconds: lag.Median.Seconds(), P99Seconds: lag.P99.Seconds(), MaxSeconds: lag.Most.Seconds(), Batches: lag.Batches}
 		}

@@ -96,6 +96,29 @@ func TestEndpointSlicesAreShown(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotReadCountsForNothing: an operator reads services of remote clusters alone.
+func TestWhatIsNotReadCountsForNothing(t *testing.T) {
+	t.Parallel()
+	c := samples.GoodCluster("c2", 2)
+	for r, f := range c.Freshness.All() {
+		if r != wire.Services && r != wire.EndpointSlices {
+			*f, *c.Synced.Of(r), *c.Counts.Of(r) = api.Freshness{State: "unknown", NotRead: true}, false, 0
+		}
+	}
+	c.Assess()
+	if text := FreshnessText(c); text != "synced 0.4s" || !c.Well() || !c.Complete() {
+		t.Errorf("freshness %q, well %t, complete %t", text, c.Well(), c.Complete())
+	}
+	if rows := resourceRows(&c); len(rows) != 1 || rows[0].name != "services" {
+		t.Errorf("rows: %v", rows)
+	}
+	c.Freshness.Nodes.NotRead = false
+	c.Assess()
+	if c.Well() || c.Complete() || c.Freshness.Worst.State != "unknown" {
+		t.Errorf("nodes that were never read: well %t, complete %t, %+v", c.Well(), c.Complete(), c.Freshness.Worst)
+	}
+}
+
 // TestRefusalRemedies: what to do depends on why, and our own file and flags are
 // named where these are the cause.
 func TestRefusalRemedies(t *testing.T) {
