@@ -25,14 +25,15 @@ import (
 // sliced is a cluster whose operators write slices, and a remote cluster, west.
 type sliced struct {
 	*publishing
-	west   *etcdtest.Process
-	file   string // the client file of west
-	client dynamic.NamespaceableResourceInterface
+	west    *etcdtest.Process
+	file    string // the client file of west
+	sockets string // the directory
+	client  dynamic.NamespaceableResourceInterface
 }
 
 func newSliced(t *testing.T) *sliced {
 	t.Helper()
-	s := &sliced{publishing: newPublishing(t), west: etcdtest.StartProcess(t)}
+	s := &sliced{publishing: newPublishing(t), west: etcdtest.StartProcess(t), sockets: t.TempDir()}
 	s.client = s.Client(t).Resource(endpointslices.Resource())
 	s.west.Put(t, wire.ClusterConfigPrefix+"/west", string(wire.ClusterConfig{ID: 7, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode()))
 	s.file = filepath.Join(s.dir, "west")
@@ -61,13 +62,16 @@ func (s *sliced) share(t *testing.T, name string, addresses ...string) {
 	s.west.Put(t, wire.Services.Prefix("west", false)+"default/"+name, string(svc.Encode()))
 }
 
+// socket is where an operator listens.
+func (s *sliced) socket(name string) string { return filepath.Join(s.sockets, name) }
+
 // operator runs an operator with the flag until stop is called, or the test ends.
 func (s *sliced) operator(t *testing.T, name string, flags ...string) (stop func()) {
 	t.Helper()
 	cmd := exec.Command(s.program, append([]string{
 		"operate", "--cluster-name", "east", "--cluster-id", "3", "--kvstore-opt", "etcd.address=" + s.etcd.Endpoint(), "--endpoint-slices",
 		"--kubeconfig", s.Kubeconfig(t, s.gate.Addr(), kubetest.Admin), "--clustermesh-config", s.dir,
-		"--listen", "127.0.0.1:0", "--socket", filepath.Join(t.TempDir(), name),
+		"--listen", "127.0.0.1:0", "--socket", s.socket(name),
 	}, flags...)...)
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Start(); err != nil {
