@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
@@ -192,12 +193,7 @@ func (m *Mesh) Stop() error {
 }
 
 // Processes are all those of the cluster.
-func (c *Cluster) Processes() []*Process {
-	var all []*Process
-	all = append(all, c.Operators...)
-	all = append(all, c.Mirrors...)
-	return append(all, c.Agents...)
-}
+func (c *Cluster) Processes() []*Process { return slices.Concat(c.Operators, c.Mirrors, c.Agents) }
 
 // The places below the cluster's directory.
 
