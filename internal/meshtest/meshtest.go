@@ -5,15 +5,10 @@ package meshtest
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // Clusters are n small clusters, named cluster1 and so on.
@@ -65,22 +60,4 @@ func Run(t testing.TB, clusters ...contents.Cluster) *sim.Mesh {
 		}
 	})
 	return m
-}
-
-// Equal compares what a cluster has in etcd with what the simulator says of it.
-func Equal(t testing.TB, r *sim.Running) {
-	t.Helper()
-	resp, err := r.Client().Get(t.Context(), "\x00", clientv3.WithFromKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, e := range resp.Kvs {
-		if key := string(e.Key); key != wire.HeartbeatKey && !strings.HasPrefix(key, wire.SyncedPrefix+"/") { // whose values are times
-			got[key] = string(e.Value)
-		}
-	}
-	if diff := cmp.Diff(r.Contents(), got); diff != "" {
-		t.Errorf("etcd differs from what the simulator says (-simulator +etcd):\n%s", diff)
-	}
 }
