@@ -193,7 +193,10 @@ func (c Config) Validate() error {
 	note(DisconnectPolicy, err)
 	_, err = budget.Parse(c.RemoteBudget)
 	note(RemoteBudget, err)
-	note("remote-memory", c.checkRemoteMemory())
+	if c.RemoteMemory != "" {
+		_, err = budget.ParseSize(c.RemoteMemory)
+		note("remote-memory", err)
+	}
 	_, err = etcd.ParseOptions(c.KVStoreOpt)
 	note("kvstore-opt", err)
 	c.KVStore.validate(note)
