@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // etcd is a server with the clusters that it holds: one that is its own, or those that KVStoreMesh
@@ -35,7 +36,7 @@ type etcd struct {
 	heartbeatEvery time.Duration // seams for tests
 	ttl            time.Duration
 
-	changed chan struct{} // wakes supervise; holds at most one
+	changed waiting.Signal // wakes supervise
 
 	mu             sync.Mutex         // guards what follows, and the contents of the clusters
 	server         *etcdserver.Server // nil while killed
@@ -53,7 +54,7 @@ type etcd struct {
 func openEtcd(ctx context.Context, clusters []contents.Cluster, work string, ca *pki.CA, o Options) (*etcd, error) {
 	e := &etcd{
 		name: clusters[0].Name, o: o, work: work, ca: ca, gate: etcdserver.NewGate("127.0.0.1:0"), heartbeats: true,
-		heartbeatEvery: heartbeatInterval, ttl: leaseTTL, changed: make(chan struct{}, 1),
+		heartbeatEvery: heartbeatInterval, ttl: leaseTTL, changed: waiting.NewSignal(),
 	}
 	for _, c := range clusters {
 		r, err := newRunning(e, c)
@@ -117,7 +118,7 @@ func (e *etcd) adopt(ctx context.Context, s *etcdserver.Server) error {
 	e.server, e.client, e.id, e.config = s, c, s.ClusterID(), s.Config()
 	e.config.Addr = "" // any free port will do again: the gate's stays
 	e.thawAt = time.Time{}
-	wake(e.changed)
+	e.changed.Give()
 	return nil
 }
 
@@ -130,15 +131,7 @@ func (e *etcd) end() {
 		e.server.Kill()
 	}
 	e.server, e.client = nil, nil
-	wake(e.changed)
-}
-
-// wake wakes who waits for a channel that holds at most one.
-func wake(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	e.changed.Give()
 }
 
 // endpoint is the URL for readers. It stays the same for good.
@@ -176,7 +169,7 @@ func (e *etcd) supervise(ctx context.Context) error {
 		case <-thaw:
 			e.thawInTime()
 		case err := <-failed:
-			if e.runs(server) {
+			if now, _, _ := e.watched(); now == server {
 				return fmt.Errorf("etcd server of cluster %s ended: %w", e.name, errors.Join(err, errServerEnded))
 			}
 		}
@@ -196,12 +189,6 @@ func (e *etcd) watched() (server *etcdserver.Server, failed <-chan error, thaw <
 		thaw = time.After(time.Until(e.thawAt))
 	}
 	return e.server, failed, thaw
-}
-
-func (e *etcd) runs(s *etcdserver.Server) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.server == s
 }
 
 func (e *etcd) thawInTime() {
