@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,17 +30,18 @@ type term struct {
 	began   time.Time
 	lock    *kvstore.Lock
 	outbox  *syncstore.Outbox
-	room    room
 	configs *configs
 	mesh    *clustermesh.Mesh
 
+	judging   sync.Mutex
+	gauge     gauge        // guarded by judging; how full our own etcd is
 	bootstrap atomic.Int64 // how long it took until everything was copied, in nanoseconds; 0: it is not
 }
 
 func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 	t := &term{Mirror: m, began: time.Now(), lock: lock}
 	t.outbox = syncstore.NewOutbox(m.Writer, t.holding, m.Writing, m.Log)
-	t.room.gauge.Room = m.Room
+	t.gauge.Room = m.Room
 	t.configs = &configs{
 		sync: syncstore.New(syncstore.Params{
 			Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Vital: true, // one small key for each remote
