@@ -254,15 +254,14 @@ func (m *Mesh) member(name string) (*member, File, bool, <-chan struct{}) {
 func runUntil(ctx context.Context, c *remotecluster.Cluster, path string, changed func(context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var g errgroup.Group
-	g.Go(func() error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
 		defer cancel()
 		changed(ctx)
-		return nil
 	})
 	c.Run(ctx, path)
 	cancel()
-	_ = g.Wait() // it returns no error
 }
 
 // forget removes a drained cluster. One that is wanted again gets another
