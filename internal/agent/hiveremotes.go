@@ -7,10 +7,10 @@ import (
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/reconcile"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/endpointslices"
@@ -54,11 +54,7 @@ type remoteObjects struct {
 
 // run runs what writes during a term.
 func (r *remoteObjects) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, run := range r.controllers {
-		g.Go(func() error { return run(ctx) })
-	}
-	return g.Wait()
+	return waiting.Together(ctx, r.controllers...)
 }
 
 func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (*remoteObjects, error) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -62,13 +61,7 @@ func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 func (t *term) holding() *kvstore.Lock { return t.lock }
 
 func (t *term) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return t.outbox.Run(ctx) })
-	g.Go(func() error { return t.watchRoom(ctx) })
-	g.Go(func() error { return t.configs.sync.Run(ctx) })
-	g.Go(func() error { return t.mesh.Run(ctx) })
-	g.Go(func() error { return t.awaitCopied(ctx) })
-	return g.Wait()
+	return waiting.Together(ctx, t.outbox.Run, t.watchRoom, t.configs.sync.Run, t.mesh.Run, t.awaitCopied)
 }
 
 // unready says by cluster what stands between this term and complete copies. A cluster that could
