@@ -11,7 +11,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
@@ -146,16 +145,11 @@ func (e *etcd) endpoint() string {
 // the heartbeat, and makes changes at the rate of the options. It fails when etcd does by itself.
 // While the server is killed it waits.
 func (e *etcd) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return e.keepLeases(ctx) })
-	g.Go(func() error {
-		return every(ctx, e.heartbeatEvery, func(now time.Time) error { return e.heartbeat(ctx, now) })
-	})
-	g.Go(func() error { return e.supervise(ctx) })
+	runs := []func(context.Context) error{e.keepLeases, e.keepHeartbeat, e.supervise}
 	for _, r := range e.clusters {
-		g.Go(func() error { return r.churn(ctx) })
+		runs = append(runs, r.churn)
 	}
-	return g.Wait()
+	return waiting.Together(ctx, runs...)
 }
 
 // supervise fails when the server ends although nobody wanted it to, and thaws it in time.

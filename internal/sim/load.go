@@ -56,7 +56,7 @@ func (e *etcd) load(ctx context.Context, r *Running, l *Loaded) error {
 	}
 	kv := e.server.Local()
 	if e.heartbeatLease == 0 {
-		if err := e.writeHeartbeat(ctx, kv, time.Now()); err != nil {
+		if err := e.writeHeartbeat(ctx, kv); err != nil {
 			return err
 		}
 		l.Keys++

@@ -179,7 +179,7 @@ func (e *etcd) refill(ctx context.Context, s *etcdserver.Server) error {
 	}
 	e.heartbeatLease = 0
 	if e.heartbeats && !e.lost() {
-		if err := e.writeHeartbeat(ctx, kv, time.Now()); err != nil {
+		if err := e.writeHeartbeat(ctx, kv); err != nil {
 			return err
 		}
 	}
@@ -223,7 +223,7 @@ func (r *Running) SetHeartbeat(ctx context.Context, on bool) error {
 		return refuse("the heartbeat of cluster %s is %s already", r.c.Name, map[bool]string{true: "on", false: "off"}[on])
 	}
 	if on && e.server != nil && !e.lost() {
-		if err := e.writeHeartbeat(ctx, e.client, time.Now()); err != nil {
+		if err := e.writeHeartbeat(ctx, e.client); err != nil {
 			return err
 		}
 	}

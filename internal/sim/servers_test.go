@@ -142,7 +142,7 @@ func TestEmptyServers(t *testing.T) {
 			if n, err := r.Churn(ctx, 10); n != 0 || err != nil {
 				t.Errorf("an empty cluster changed: %d, %v", n, err)
 			}
-			must(t, r.etcd.heartbeat(ctx, time.Now()))
+			must(t, r.etcd.heartbeat(ctx))
 			if got := readAll(t, r.Client()); len(got) > 0 || len(r.Contents()) > 0 {
 				t.Errorf("%d keys in an empty server, %d expected", len(got), len(r.Contents()))
 			}
@@ -182,7 +182,7 @@ func TestHeartbeatStopsAndBeginsAgain(t *testing.T) {
 	wantRefused(t, r.SetHeartbeat(ctx, true), false, "on already")
 	must(t, r.SetHeartbeat(ctx, false))
 	before := revision()
-	must(t, r.etcd.heartbeat(ctx, time.Now()))
+	must(t, r.etcd.heartbeat(ctx))
 	if revision() != before {
 		t.Error("the heartbeat goes on")
 	}

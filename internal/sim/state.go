@@ -56,8 +56,7 @@ func (r *Running) State(ctx context.Context) (State, error) {
 	case e.gate.Frozen():
 		s.State = "frozen"
 		if !e.thawAt.IsZero() {
-			at := e.thawAt
-			s.ThawAt = &at
+			s.ThawAt = new(e.thawAt)
 		}
 	case r.empty:
 		s.State = "empty"
