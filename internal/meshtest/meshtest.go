@@ -21,14 +21,8 @@ func Clusters(n int) []contents.Cluster {
 	return all
 }
 
-// Open starts a cluster as Mesh does. Nothing renews its leases.
-func Open(t testing.TB, c contents.Cluster, o sim.Options) *sim.Running {
-	t.Helper()
-	return Mesh(t, o, c).Clusters()[0]
-}
-
-// Mesh starts clusters that are loaded, with their client files. They are closed at the
-// end of the test.
+// Mesh starts clusters that are loaded, with their client files. Nothing renews their leases. They
+// are closed at the end of the test.
 func Mesh(t testing.TB, o sim.Options, clusters ...contents.Cluster) *sim.Mesh {
 	t.Helper()
 	m, err := sim.OpenMesh(t.Context(), clusters, o)
