@@ -168,9 +168,11 @@ func Harmless(flag, value string) string {
 	return options.String()
 }
 
-// Validate reports every mistake at once, in words, each as a *settingError.
-func (c Config) Validate() error {
-	var errs []error
+// Validate reports every mistake at once, in words.
+func (c Config) Validate() error { return errors.Join(c.mistakes()...) }
+
+// mistakes are what is wrong, each a *settingError.
+func (c Config) mistakes() (errs []error) {
 	note := func(flag string, err error) {
 		if err != nil {
 			errs = append(errs, &settingError{strings.Split(flag, "/"), err})
@@ -212,7 +214,7 @@ func (c Config) Validate() error {
 	c.Listening.validate(note, c.Listen)
 	note("log-level", logging.CheckLevel(c.LogLevel))
 	note("log-format", logging.CheckFormat(c.LogFormat))
-	return errors.Join(errs...)
+	return errs
 }
 
 func notNegative[T int | time.Duration](n T) error {
