@@ -128,7 +128,10 @@ func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
 func (m *Mesh) want(files map[string]File, ignored []Ignored, read bool) (added []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.report(ignored)
+	if !slices.Equal(m.ignored, ignored) {
+		m.ignored = ignored
+		m.bump()
+	}
 	m.scanned = m.scanned || read
 	if read {
 		m.ids.keep(func(name string) bool { _, there := files[name]; return there || m.members[name] != nil })
@@ -198,14 +201,6 @@ func (m *Mesh) params(name string) remotecluster.Params {
 func (mb *member) signal() {
 	close(mb.changed)
 	mb.changed = make(chan struct{})
-}
-
-// report keeps which files are unusable; mu is held.
-func (m *Mesh) report(ignored []Ignored) {
-	if !slices.Equal(m.ignored, ignored) {
-		m.ignored = ignored
-		m.bump()
-	}
 }
 
 // bump moves the revision on: something about the clusters changed.
