@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
-	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
@@ -55,7 +54,6 @@ type Cluster struct {
 	ID   int
 	Dir  string
 	Etcd *etcdserver.Server
-	ca   *pki.CA
 	// Operators, Mirrors and Agents are its processes; there is an agent for each node.
 	Operators, Mirrors, Agents []*Process
 }
