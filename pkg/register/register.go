@@ -108,7 +108,8 @@ func (n *Node) Run(ctx context.Context) error {
 		return fmt.Errorf("registering the node: %w", err)
 	}
 	own := publish.NewNodes(n.Source, n.Own, publish.NodesParams{Only: n.Name, To: nodes, Log: n.Log})
-	return waiting.Together(ctx, outbox.Run, nodes.Run, addresses.Run, ids.Run, kept.Run, own.Run, n.pods.Run, func(ctx context.Context) error {
+	runs := []func(context.Context) error{outbox.Run, nodes.Run, addresses.Run, ids.Run, kept.Run, own.Run, n.pods.Run}
+	return waiting.Together(ctx, append(runs, func(ctx context.Context) error {
 		if err := errors.Join(nodes.WaitClean(ctx), addresses.WaitClean(ctx)); err != nil {
 			return err
 		}
@@ -117,7 +118,7 @@ func (n *Node) Run(ctx context.Context) error {
 			n.Registered()
 		}
 		return nil
-	})
+	})...)
 }
 
 // allocator makes what gives identities to the node's pods, and what keeps their references.

@@ -95,7 +95,8 @@ func (w *World) Do(line string) error {
 		return w.service(args[0], args[1], words[3:])
 	case "no-service":
 		namespace, name, _ := strings.Cut(args[1], "/")
-		w.tables.Services.Apply([]store.Change[services.Service]{{Name: args[1], Old: &services.Service{Cluster: args[0], Namespace: namespace, Name: name}}})
+		old := &services.Service{Cluster: args[0], Namespace: namespace, Name: name}
+		w.tables.Services.Apply([]store.Change[services.Service]{{Name: old.Key(), Old: old}})
 	case "export":
 		namespace, name, _ := strings.Cut(args[1], "/")
 		w.tables.Services.ApplyExports([]store.Change[services.Export]{{Name: args[1], New: &services.Export{Cluster: args[0], Namespace: namespace, Name: name, Created: Epoch}}})

@@ -43,7 +43,9 @@ func newClients(config *rest.Config, client *http.Client) (cs clients, _ error) 
 
 // typedClient makes a client for one group of kinds. (The client of everything that
 // Kubernetes has would be most of the program.)
-func typedClient(config *rest.Config, client *http.Client, path string, gv schema.GroupVersion, add func(*runtime.Scheme) error) (*rest.RESTClient, error) {
+func typedClient(
+	config *rest.Config, client *http.Client, path string, gv schema.GroupVersion, add func(*runtime.Scheme) error,
+) (*rest.RESTClient, error) {
 	scheme := runtime.NewScheme()
 	if err := add(scheme); err != nil {
 		return nil, err
