@@ -31,7 +31,7 @@ func TestTwoAgentsInOneProcess(t *testing.T) {
 	first.Until("the first to have its clusters", func() bool { return slices.Equal(first.ReadyClusters(), []string{"a1", "a2"}) })
 	second.Until("the second to have its cluster", func() bool { return slices.Equal(second.ReadyClusters(), []string{"b1"}) })
 	for a, of := range map[*agenttest.Process]*sim.Mesh{first: one, second: two} {
-		if diff := cmp.Diff(agenttest.Expected(t, of), a.Shown()); diff != "" {
+		if diff := cmp.Diff(expected(t, of), shown(a)); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -42,8 +42,8 @@ func TestTwoAgentsInOneProcess(t *testing.T) {
 	if _, err := two.Clusters()[0].Churn(t.Context(), 50); err != nil {
 		t.Fatal(err)
 	}
-	want := agenttest.Expected(t, two)
-	second.Until("the second to go on", func() bool { return cmp.Equal(want, second.Shown()) })
+	want := expected(t, two)
+	second.Until("the second to go on", func() bool { return cmp.Equal(want, shown(second)) })
 }
 
 // The mesh directory may come later than the agent, and be made again.

@@ -116,8 +116,8 @@ func TestTheLocalClusterAndTwoRemotes(t *testing.T) {
 	})
 	agenttest.Must(t, os.Rename(filepath.Join(m.Dir(), "cluster3"), file))
 	a.Until("everything to be well", func() bool { return a.Status().State == api.StateReady })
-	want := agenttest.Expected(t, m)
-	a.Until("the view of all three", func() bool { return cmp.Equal(want, a.Shown()) })
+	want := expected(t, m)
+	a.Until("the view of all three", func() bool { return cmp.Equal(want, shown(a)) })
 
 	s := a.Status()
 	if len(s.Clusters) != 2 || s.Summary.Clusters != 2 || s.Summary.ClustersReady != 2 {

@@ -39,7 +39,7 @@ func TestLimitsOfTheAPI(t *testing.T) {
 func TestLimitsOfTheAPIAreKept(t *testing.T) {
 	t.Parallel()
 	a := agenttest.StartAgent(t, t.TempDir(), "--listen-max-watches", "1")
-	address := a.Listening()
+	address := tcpAddress(a)
 	tcp := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, want := range []int{http.StatusOK, http.StatusServiceUnavailable} {
 		resp, err := tcp.Get("http://" + address + "/v1/watch?resource=nodes")
@@ -116,7 +116,7 @@ func TestAskingAnAgentOverTLS(t *testing.T) {
 	if strings.Contains(a.Log.String(), "nobody is authenticated") {
 		t.Error("it warns of clients that need a certificate")
 	}
-	_, port, err := net.SplitHostPort(a.Listening())
+	_, port, err := net.SplitHostPort(tcpAddress(a))
 	agenttest.Must(t, err)
 	url := "https://127.0.0.1:" + port
 	for _, test := range []struct {

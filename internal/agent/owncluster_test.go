@@ -125,7 +125,7 @@ func wantAnswers(t *testing.T, all ...*agenttest.Process) {
 				t.Errorf("%s: %.300s", path, got)
 			}
 		}
-		resp, err := tcp.Get("http://" + a.Listening() + "/healthz")
+		resp, err := tcp.Get("http://" + tcpAddress(a) + "/healthz")
 		agenttest.Must(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {

@@ -22,7 +22,7 @@ func TestTheWholeProgramOnSimulatedClusters(t *testing.T) {
 	if out, errs, code := a.Call("status", "--wait", "--for=fresh", "--timeout", "10m"); code != exit.OK {
 		t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)
 	}
-	if diff := cmp.Diff(agenttest.Expected(t, m), a.Shown()); diff != "" {
+	if diff := cmp.Diff(expected(t, m), shown(a)); diff != "" {
 		t.Fatalf("the view differs from the clusters (-want +got):\n%s", diff)
 	}
 	for _, r := range m.Clusters() {
@@ -30,8 +30,8 @@ func TestTheWholeProgramOnSimulatedClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := agenttest.Expected(t, m)
-	a.Until("the view to follow the churn", func() bool { return cmp.Equal(want, a.Shown()) })
+	want := expected(t, m)
+	a.Until("the view to follow the churn", func() bool { return cmp.Equal(want, shown(a)) })
 
 	sample := m.Clusters()[0].Sample()
 	for address, says := range map[string]string{
@@ -53,7 +53,7 @@ func TestTheWholeProgramOnSimulatedClusters(t *testing.T) {
 			delete(want, key)
 		}
 	}
-	a.Until("cluster3 to be gone", func() bool { return len(agenttest.List[api.Cluster](a, "clusters")) == 2 && cmp.Equal(want, a.Shown()) })
+	a.Until("cluster3 to be gone", func() bool { return len(agenttest.List[api.Cluster](a, "clusters")) == 2 && cmp.Equal(want, shown(a)) })
 
 	if code := a.Stop(); code != exit.OK {
 		t.Errorf("SIGTERM: exit %d", code)

@@ -9,7 +9,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -190,11 +189,11 @@ func TestAnIdentityIsHeldUntilAnInterrupt(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t)
 	hold := func(label string) (id string, interrupt func()) {
-		w := agenttest.StartCommand(t, "identity", "allocate", label, "--node-ip", "10.0.0.9",
+		w := startCommand(t, "identity", "allocate", label, "--node-ip", "10.0.0.9",
 			"--kvstore-opt", "etcd.address="+s.Endpoint(), "--cluster-name", "east", "--cluster-id", "2")
-		id = w.Lines(1)[0]
-		w.Says("Holding the reference of 10.0.0.9")
-		return id, w.Interrupt
+		id = w.lines(1)[0]
+		w.says("Holding the reference of 10.0.0.9")
+		return id, w.interrupt
 	}
 	_, interrupt := hold("reserved:host") // of which nothing is written
 	interrupt()

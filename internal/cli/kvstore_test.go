@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/kvstore"
 	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
@@ -194,25 +193,25 @@ func TestAWatchSurvivesItsServer(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.StartProcess(t)
 	s.Put(t, "cilium/x/a", "1", "cilium/x/b", "1")
-	w := agenttest.StartWatch(t, "cilium/x", "--kvstore-opt", "etcd.address="+s.Endpoint(), "--timeout", "3s")
-	w.Says(`There is no key "cilium/x"; taken as the prefix "cilium/x/"`)
-	w.Says("Watching")
-	clitest.Want(t, w.Lines(2), "have\tcilium/x/a\t1", "have\tcilium/x/b\t1")
+	w := startWatch(t, "cilium/x", "--kvstore-opt", "etcd.address="+s.Endpoint(), "--timeout", "3s")
+	w.says(`There is no key "cilium/x"; taken as the prefix "cilium/x/"`)
+	w.says("Watching")
+	clitest.Want(t, w.lines(2), "have\tcilium/x/a\t1", "have\tcilium/x/b\t1")
 	s.Put(t, "cilium/x/a", "2")
-	clitest.Want(t, w.Lines(1), "put\tcilium/x/a\t2")
+	clitest.Want(t, w.lines(1), "put\tcilium/x/a\t2")
 	// While it is away there is nobody to ask; it says so, and goes on.
 	s.Kill(t)
-	w.Says("Interrupted, trying again")
+	w.says("Interrupted, trying again")
 	s.Restart(t)
-	w.Says("Going on at")
+	w.says("Going on at")
 	if _, err := s.Client(t).Delete(t.Context(), "cilium/x/b"); err != nil {
 		t.Fatal(err)
 	}
 	s.Put(t, "cilium/x/a", "3")
-	got := w.Lines(2)
+	got := w.lines(2)
 	slices.Sort(got) // a list that follows a resumption may order them otherwise
 	clitest.Want(t, got, "delete\tcilium/x/b", "put\tcilium/x/a\t3")
-	w.Interrupt()
+	w.interrupt()
 }
 
 // TestAWatchFromNow leaves out what was there, and knows it nevertheless.
@@ -220,11 +219,11 @@ func TestAWatchFromNow(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t)
 	s.Put(t, "k", "old")
-	w := agenttest.StartWatch(t, "k", "--from-now", "-o", "json", "--kvstore-opt", "etcd.address="+s.Endpoint())
-	w.Says(`Watching "k" of the local kvstore`)
+	w := startWatch(t, "k", "--from-now", "-o", "json", "--kvstore-opt", "etcd.address="+s.Endpoint())
+	w.says(`Watching "k" of the local kvstore`)
 	// The list may come after this write, which then is not new: write until one is.
 	done := make(chan []string, 1)
-	go func() { done <- w.Lines(1) }()
+	go func() { done <- w.lines(1) }()
 	var first []string
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
@@ -241,11 +240,11 @@ func TestAWatchFromNow(t *testing.T) {
 	}
 	s.Delete(t, "k")
 	for {
-		line := w.Lines(1)[0]
+		line := w.lines(1)[0]
 		if strings.Contains(line, `"event":"delete"`) {
 			clitest.Want(t, []string{line}, `{"event":"delete","key":"k"}`)
 			break
 		}
 	}
-	w.Interrupt()
+	w.interrupt()
 }

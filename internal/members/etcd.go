@@ -1,14 +1,10 @@
 package members
 
 import (
-	"crypto/tls"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
@@ -33,15 +29,15 @@ func (c *Cluster) serve() error {
 	if err := os.MkdirAll(c.pki(), 0o700); err != nil {
 		return err
 	}
-	var err error
-	if c.ca, err = pki.NewCA("etcd of " + c.Name); err != nil {
-		return err
-	}
-	authority, err := c.ca.Write(c.pki(), "ca")
+	ca, err := pki.NewCA("etcd of " + c.Name)
 	if err != nil {
 		return err
 	}
-	pair, err := c.ca.Server([]string{"127.0.0.1", "localhost"})
+	authority, err := ca.Write(c.pki(), "ca")
+	if err != nil {
+		return err
+	}
+	pair, err := ca.Server([]string{"127.0.0.1", "localhost"})
 	if err != nil {
 		return err
 	}
@@ -50,7 +46,7 @@ func (c *Cluster) serve() error {
 		return err
 	}
 	for _, user := range []string{rootUser, nodeUser, operatorUser, mirrorUser, remoteUser, c.localUser()} {
-		pair, err := c.ca.Client(user)
+		pair, err := ca.Client(user)
 		if err == nil {
 			_, _, err = pair.Write(c.pki(), user)
 		}
@@ -69,22 +65,6 @@ func (m *Mesh) ensureUsers(c *Cluster) error {
 		return fmt.Errorf("giving the etcd of %s its users: %w: %s", c.Name, err, out)
 	}
 	return nil
-}
-
-// Client connects to the cluster's etcd as root. Whoever got it closes it.
-func (c *Cluster) Client() (*clientv3.Client, error) {
-	pair, err := c.ca.Client(rootUser)
-	if err != nil {
-		return nil, err
-	}
-	cert, err := pair.TLS()
-	if err != nil {
-		return nil, err
-	}
-	return clientv3.New(clientv3.Config{
-		Endpoints: []string{c.Etcd.Endpoint()}, Logger: zap.NewNop(),
-		TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.ca.Pool(), Certificates: []tls.Certificate{cert}},
-	})
 }
 
 // clientFile is that of the cluster's etcd for one of its users.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
-	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
@@ -54,7 +54,6 @@ type Cluster struct {
 	ID   int
 	Dir  string
 	Etcd *etcdserver.Server
-	ca   *pki.CA
 	// Operators, Mirrors and Agents are its processes; there is an agent for each node.
 	Operators, Mirrors, Agents []*Process
 }
@@ -192,12 +191,7 @@ func (m *Mesh) Stop() error {
 }
 
 // Processes are all those of the cluster.
-func (c *Cluster) Processes() []*Process {
-	var all []*Process
-	all = append(all, c.Operators...)
-	all = append(all, c.Mirrors...)
-	return append(all, c.Agents...)
-}
+func (c *Cluster) Processes() []*Process { return slices.Concat(c.Operators, c.Mirrors, c.Agents) }
 
 // The places below the cluster's directory.
 

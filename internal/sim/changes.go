@@ -109,7 +109,7 @@ func (r *Running) SetChurn(rate float64) error {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
 	r.rate = rate
-	wake(r.rateChanged)
+	r.rateChanged.Give()
 	return nil
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,11 +24,6 @@ func (r *Running) Churn(ctx context.Context, n int) (int, error) {
 	if err := r.up(); err != nil {
 		return 0, err
 	}
-	return r.change(ctx, n)
-}
-
-// change is Churn; the caller holds mu, and the server runs.
-func (r *Running) change(ctx context.Context, n int) (int, error) {
 	if r.empty {
 		return 0, nil
 	}
@@ -50,7 +46,6 @@ func (r *Running) change(ctx context.Context, n int) (int, error) {
 		}
 		written, err := r.apply(ctx, ops)
 		done += written
-		r.changes += uint64(written)
 		if err != nil {
 			return done, fmt.Errorf("change cluster %s: %w", r.c.Name, err)
 		}
@@ -107,8 +102,8 @@ func (r *Running) churn(ctx context.Context) error {
 		if due < 1 {
 			continue
 		}
-		n, err := r.changeIfUp(ctx, int(due))
-		if err != nil && ctx.Err() == nil {
+		n, err := r.Churn(ctx, int(due))
+		if _, killed := errors.AsType[*RefusedError](err); err != nil && !killed && ctx.Err() == nil {
 			return err
 		}
 		due -= float64(n)
@@ -119,14 +114,4 @@ func (r *Running) churnRate() float64 {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
 	return r.rate
-}
-
-// changeIfUp makes changes unless the server is killed, as then nobody can.
-func (r *Running) changeIfUp(ctx context.Context, n int) (int, error) {
-	r.etcd.mu.Lock()
-	defer r.etcd.mu.Unlock()
-	if r.etcd.server == nil {
-		return 0, nil
-	}
-	return r.change(ctx, n)
 }

@@ -39,7 +39,7 @@ func (r *Running) Configure(ctx context.Context, c ConfigChange) error {
 	if c.Delete {
 		return r.override(ctx, contents.Op{Key: key})
 	}
-	cfg, err := r.presentConfig().with(c.Capabilities)
+	cfg, err := withCapabilities(r.presentConfig(), c.Capabilities)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (r *Running) Configure(ctx context.Context, c ConfigChange) error {
 		cfg.ID = c.ID
 		return r.renumber(ctx, cfg)
 	}
-	return r.override(ctx, contents.Op{Key: key, Value: wire.ClusterConfig(cfg).Encode()})
+	return r.override(ctx, contents.Op{Key: key, Value: cfg.Encode()})
 }
 
 func (c ConfigChange) validate(maximum uint32) error {
@@ -61,11 +61,8 @@ func (c ConfigChange) validate(maximum uint32) error {
 	return nil
 }
 
-// config is a cluster configuration that is being changed.
-type config wire.ClusterConfig
-
 // presentConfig is what readers see, or the right one if they see none.
-func (r *Running) presentConfig() config {
+func (r *Running) presentConfig() wire.ClusterConfig {
 	right := r.c.Config()
 	value := right.Value
 	if v, ok := r.overrides[right.Key]; ok && v.value != nil {
@@ -75,11 +72,11 @@ func (r *Running) presentConfig() config {
 	if err != nil { // malformed
 		cfg, _ = wire.DecodeClusterConfig(right.Value) // our own encoding
 	}
-	return config(cfg)
+	return cfg
 }
 
-// with replaces capabilities.
-func (c config) with(capabilities map[string]string) (config, error) {
+// withCapabilities replaces capabilities.
+func withCapabilities(c wire.ClusterConfig, capabilities map[string]string) (wire.ClusterConfig, error) {
 	for name, text := range capabilities {
 		value := json.RawMessage(text)
 		if !json.Valid(value) {
@@ -109,7 +106,7 @@ func knownCapabilities() string {
 }
 
 // renumber gives the cluster the ID of the configuration and writes everything that carries it.
-func (r *Running) renumber(ctx context.Context, cfg config) error {
+func (r *Running) renumber(ctx context.Context, cfg wire.ClusterConfig) error {
 	stale := r.forgetAll()
 	identities := wire.Identities.Prefix(r.c.Name, r.c.Mode == contents.Cached)
 	for o := range r.state() {
@@ -121,7 +118,7 @@ func (r *Running) renumber(ctx context.Context, cfg config) error {
 	r.model.Renumber(cfg.ID)
 	right := r.c.Config()
 	r.fixed[0].Value = right.Value
-	if value := wire.ClusterConfig(cfg).Encode(); !bytes.Equal(value, right.Value) {
+	if value := cfg.Encode(); !bytes.Equal(value, right.Value) {
 		r.overrides[right.Key] = override{value: value, slot: r.model.Slots.Take()}
 	}
 	_, err := r.mend(ctx, stale)

@@ -11,11 +11,11 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // etcd is a server with the clusters that it holds: one that is its own, or those that KVStoreMesh
@@ -35,7 +35,7 @@ type etcd struct {
 	heartbeatEvery time.Duration // seams for tests
 	ttl            time.Duration
 
-	changed chan struct{} // wakes supervise; holds at most one
+	changed waiting.Signal // wakes supervise
 
 	mu             sync.Mutex         // guards what follows, and the contents of the clusters
 	server         *etcdserver.Server // nil while killed
@@ -53,7 +53,7 @@ type etcd struct {
 func openEtcd(ctx context.Context, clusters []contents.Cluster, work string, ca *pki.CA, o Options) (*etcd, error) {
 	e := &etcd{
 		name: clusters[0].Name, o: o, work: work, ca: ca, gate: etcdserver.NewGate("127.0.0.1:0"), heartbeats: true,
-		heartbeatEvery: heartbeatInterval, ttl: leaseTTL, changed: make(chan struct{}, 1),
+		heartbeatEvery: heartbeatInterval, ttl: leaseTTL, changed: waiting.NewSignal(),
 	}
 	for _, c := range clusters {
 		r, err := newRunning(e, c)
@@ -117,7 +117,7 @@ func (e *etcd) adopt(ctx context.Context, s *etcdserver.Server) error {
 	e.server, e.client, e.id, e.config = s, c, s.ClusterID(), s.Config()
 	e.config.Addr = "" // any free port will do again: the gate's stays
 	e.thawAt = time.Time{}
-	wake(e.changed)
+	e.changed.Give()
 	return nil
 }
 
@@ -130,15 +130,7 @@ func (e *etcd) end() {
 		e.server.Kill()
 	}
 	e.server, e.client = nil, nil
-	wake(e.changed)
-}
-
-// wake wakes who waits for a channel that holds at most one.
-func wake(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	e.changed.Give()
 }
 
 // endpoint is the URL for readers. It stays the same for good.
@@ -153,16 +145,11 @@ func (e *etcd) endpoint() string {
 // the heartbeat, and makes changes at the rate of the options. It fails when etcd does by itself.
 // While the server is killed it waits.
 func (e *etcd) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return e.keepLeases(ctx) })
-	g.Go(func() error {
-		return every(ctx, e.heartbeatEvery, func(now time.Time) error { return e.heartbeat(ctx, now) })
-	})
-	g.Go(func() error { return e.supervise(ctx) })
+	runs := []func(context.Context) error{e.keepLeases, e.keepHeartbeat, e.supervise}
 	for _, r := range e.clusters {
-		g.Go(func() error { return r.churn(ctx) })
+		runs = append(runs, r.churn)
 	}
-	return g.Wait()
+	return waiting.Together(ctx, runs...)
 }
 
 // supervise fails when the server ends although nobody wanted it to, and thaws it in time.
@@ -176,7 +163,7 @@ func (e *etcd) supervise(ctx context.Context) error {
 		case <-thaw:
 			e.thawInTime()
 		case err := <-failed:
-			if e.runs(server) {
+			if now, _, _ := e.watched(); now == server {
 				return fmt.Errorf("etcd server of cluster %s ended: %w", e.name, errors.Join(err, errServerEnded))
 			}
 		}
@@ -196,12 +183,6 @@ func (e *etcd) watched() (server *etcdserver.Server, failed <-chan error, thaw <
 		thaw = time.After(time.Until(e.thawAt))
 	}
 	return e.server, failed, thaw
-}
-
-func (e *etcd) runs(s *etcdserver.Server) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.server == s
 }
 
 func (e *etcd) thawInTime() {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -51,7 +52,7 @@ func (e *etcd) leaseSeconds() int64 { return int64(e.ttl / time.Second) }
 // keepLeases renews every lease three times in its life. One request after the
 // other is cheap: a thousand leases take a fraction of a second every 5 minutes.
 func (e *etcd) keepLeases(ctx context.Context) error {
-	return every(ctx, e.ttl/3, func(time.Time) error {
+	return every(ctx, e.ttl/3, func() error {
 		for _, r := range e.clusters {
 			if err := r.renew(ctx); err != nil {
 				return fmt.Errorf("leases of cluster %s: %w", r.c.Name, err)
@@ -61,20 +62,14 @@ func (e *etcd) keepLeases(ctx context.Context) error {
 	})
 }
 
-// every calls f at each tick until ctx ends, which is no error, or f fails.
-func every(ctx context.Context, interval time.Duration, f func(time.Time) error) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-tick.C:
-			if err := f(now); err != nil && ctx.Err() == nil {
-				return err
-			}
+// every calls f again and again until ctx ends, which is no error, or f fails.
+func every(ctx context.Context, interval time.Duration, f func() error) error {
+	for waiting.Sleep(ctx, interval) == nil {
+		if err := f(); err != nil && ctx.Err() == nil {
+			return err
 		}
 	}
+	return nil
 }
 
 func (r *Running) renew(ctx context.Context) error {
@@ -121,14 +116,18 @@ func (r *Running) replaceLease(ctx context.Context, slot int) error {
 	return r.commitOps(ctx, r.etcd.client, lost)
 }
 
+func (e *etcd) keepHeartbeat(ctx context.Context) error {
+	return every(ctx, e.heartbeatEvery, func() error { return e.heartbeat(ctx) })
+}
+
 // heartbeat writes the time, unless there is nobody who would.
-func (e *etcd) heartbeat(ctx context.Context, now time.Time) error {
+func (e *etcd) heartbeat(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.server == nil || !e.heartbeats || e.lost() {
 		return nil
 	}
-	if err := e.writeHeartbeat(ctx, e.client, now); err != nil {
+	if err := e.writeHeartbeat(ctx, e.client); err != nil {
 		return fmt.Errorf("heartbeat of cluster %s: %w", e.name, err)
 	}
 	return nil
@@ -139,8 +138,8 @@ func (e *etcd) lost() bool {
 	return !slices.ContainsFunc(e.clusters, func(r *Running) bool { return !r.empty })
 }
 
-// writeHeartbeat writes the heartbeat, on a lease of its own.
-func (e *etcd) writeHeartbeat(ctx context.Context, kv *clientv3.Client, now time.Time) error {
+// writeHeartbeat writes the time as the heartbeat, on a lease of its own.
+func (e *etcd) writeHeartbeat(ctx context.Context, kv *clientv3.Client) error {
 	if e.heartbeatLease != 0 {
 		if _, err := kv.KeepAliveOnce(ctx, e.heartbeatLease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			e.heartbeatLease = 0
@@ -158,6 +157,6 @@ func (e *etcd) writeHeartbeat(ctx context.Context, kv *clientv3.Client, now time
 	for _, r := range e.clusters {
 		r.forget(wire.HeartbeatKey)
 	}
-	put := clientv3.OpPut(wire.HeartbeatKey, string(wire.EncodeTimestamp(now)), clientv3.WithLease(e.heartbeatLease))
+	put := clientv3.OpPut(wire.HeartbeatKey, string(wire.EncodeTimestamp(time.Now())), clientv3.WithLease(e.heartbeatLease))
 	return commit(ctx, kv, []clientv3.Op{put})
 }

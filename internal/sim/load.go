@@ -27,15 +27,10 @@ const (
 
 // Loaded says how loading went.
 type Loaded struct {
-	Cluster string
 	// Keys is how many keys were written: state, configuration, canaries, heartbeat.
-	Keys   int
-	Leases int
-	Took   time.Duration
+	Keys int
+	Took time.Duration
 }
-
-// Rate is keys per second.
-func (l Loaded) Rate() float64 { return float64(l.Keys) / max(l.Took.Seconds(), 1e-9) }
 
 // Load writes everything, in the order of the clustermesh-apiserver: the configuration and the
 // heartbeat, all resources, and when these are acknowledged the canaries. It is called once.
@@ -44,9 +39,9 @@ func (r *Running) Load(ctx context.Context) (Loaded, error) {
 	e := r.etcd
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := Loaded{Cluster: r.c.Name}
+	var l Loaded
 	err := e.load(ctx, r, &l)
-	l.Took, l.Leases = time.Since(start), len(r.leases)
+	l.Took = time.Since(start)
 	if err != nil {
 		return l, fmt.Errorf("load cluster %s: %w", r.c.Name, err)
 	}
@@ -61,7 +56,7 @@ func (e *etcd) load(ctx context.Context, r *Running, l *Loaded) error {
 	}
 	kv := e.server.Local()
 	if e.heartbeatLease == 0 {
-		if err := e.writeHeartbeat(ctx, kv, time.Now()); err != nil {
+		if err := e.writeHeartbeat(ctx, kv); err != nil {
 			return err
 		}
 		l.Keys++
@@ -72,10 +67,8 @@ func (e *etcd) load(ctx context.Context, r *Running, l *Loaded) error {
 	}
 	l.Keys += n
 	r.loaded = true
-	for _, other := range e.clusters {
-		if !other.loaded {
-			return nil
-		}
+	if slices.ContainsFunc(e.clusters, func(other *Running) bool { return !other.loaded }) {
+		return nil
 	}
 	return e.enableAuth(ctx, e.server)
 }

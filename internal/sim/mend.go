@@ -44,7 +44,7 @@ func (r *Running) mend(ctx context.Context, keys map[string]bool) (int, error) {
 	}
 	n, err := r.writeMended(ctx, has, keys)
 	if err == nil && heartbeat {
-		err = e.writeHeartbeat(ctx, e.client, time.Now())
+		err = e.writeHeartbeat(ctx, e.client)
 	}
 	return n, err
 }

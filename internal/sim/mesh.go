@@ -108,7 +108,12 @@ func (m *Mesh) open(ctx context.Context, clusters []contents.Cluster, o Options)
 	slices.SortFunc(m.clusters, func(a, b *Running) int {
 		return cmp.Compare(slices.Index(names, a.c.Name), slices.Index(names, b.c.Name))
 	})
-	return m.makeLocal()
+	if _, ok := m.Local(); ok { // not in the mesh directory, which is for others
+		var err error
+		m.local, err = openDirectory(filepath.Join(m.temp, "local"), nil)
+		return err
+	}
+	return nil
 }
 
 // groupByEtcd puts clusters together that are in one etcd.
@@ -127,15 +132,6 @@ func groupByEtcd(clusters []contents.Cluster) [][]contents.Cluster {
 		}
 	}
 	return groups
-}
-
-// makeLocal makes a place for the client file of the local cluster: not the mesh
-// directory, which is for others.
-func (m *Mesh) makeLocal() (err error) {
-	if _, ok := m.Local(); ok {
-		m.local, err = openDirectory(filepath.Join(m.temp, "local"), nil)
-	}
-	return err
 }
 
 func (m *Mesh) makeDirectories(names []string, o Options) error {

@@ -49,10 +49,11 @@ func TestMeshWritesClientFilesAndRemovesThem(t *testing.T) {
 	o := Options{Dir: filepath.Join(base, "a", "mesh"), DataDir: filepath.Join(base, "data"), Churn: 100}
 	m := openMesh(t, o, contents.Default("cluster1", 1), contents.Default("cluster2", 2))
 	var reported []string
-	err := m.Load(testContext(t), func(r *Running, l Loaded) {
-		reported = append(reported, l.Cluster)
-		if !exists(filepath.Join(m.Dir(), r.Cluster().Name)) {
-			t.Errorf("%s was reported before its files were there", l.Cluster)
+	err := m.Load(testContext(t), func(r *Running, _ Loaded) {
+		name := r.Cluster().Name
+		reported = append(reported, name)
+		if !exists(filepath.Join(m.Dir(), name)) {
+			t.Errorf("%s was reported before its files were there", name)
 		}
 	})
 	if err != nil || len(reported) != 2 {

@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -24,14 +25,13 @@ type Running struct {
 	etcd  *etcd       // its mu guards everything below
 	moves [][2]string // key prefixes and what replaces them
 
-	rateChanged chan struct{} // wakes churn; holds at most one
+	rateChanged waiting.Signal // wakes churn
 
-	c       contents.Cluster
-	model   *contents.Model
-	fixed   []contents.Op // the configuration, then the canaries, as last written
-	loaded  bool
-	rate    float64 // of changes, in keys per second
-	changes uint64  // keys written or deleted by churn
+	c      contents.Cluster
+	model  *contents.Model
+	fixed  []contents.Op // the configuration, then the canaries, as last written
+	loaded bool
+	rate   float64 // of changes, in keys per second
 	written
 }
 
@@ -49,7 +49,7 @@ func newRunning(e *etcd, c contents.Cluster) (*Running, error) {
 	}
 	r := &Running{
 		etcd: e, c: c, model: m, rate: e.o.Churn,
-		written: written{overrides: map[string]override{}}, rateChanged: make(chan struct{}, 1),
+		written: written{overrides: map[string]override{}}, rateChanged: waiting.NewSignal(),
 	}
 	if c.Mode == contents.Cached {
 		for _, resource := range wire.Resources() {
@@ -91,13 +91,6 @@ func (r *Running) Contents() map[string]string {
 		}
 	}
 	return out
-}
-
-// Changes is how many keys churn has written or deleted so far.
-func (r *Running) Changes() uint64 {
-	r.etcd.mu.Lock()
-	defer r.etcd.mu.Unlock()
-	return r.changes
 }
 
 // Sample picks objects that churn leaves alone.

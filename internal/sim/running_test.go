@@ -35,8 +35,8 @@ func TestEtcdHoldsTheContents(t *testing.T) {
 			l, err := r.Load(testContext(t))
 			must(t, err)
 			all := checkContents(t, r)
-			if len(all) != l.Keys || l.Leases != len(r.leases) {
-				t.Errorf("%d keys in etcd, %d reported; %d leases of %d reported", len(all), l.Keys, l.Leases, len(r.leases))
+			if len(all) != l.Keys {
+				t.Errorf("%d keys in etcd, %d reported", len(all), l.Keys)
 			}
 			if n, err := r.Churn(testContext(t), 500); err != nil || n < 500 && c.Nodes+c.Identities > 0 {
 				t.Errorf("churn made %d changes of 500: %v", n, err)
@@ -127,9 +127,6 @@ func TestRunWritesHeartbeatsAndChurns(t *testing.T) {
 	await(t, watch, 3)
 	await(t, r.Client().Watch(ctx, wire.IPs.Prefix("", false), clientv3.WithPrefix()), 50)
 	stop()
-	if r.Changes() == 0 {
-		t.Error("no change was counted")
-	}
 	checkContents(t, r)
 }
 

@@ -7,8 +7,6 @@ import (
 	"os"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -91,7 +89,7 @@ func (r *Running) Freeze(d time.Duration) error {
 	if d > 0 {
 		e.thawAt = time.Now().Add(d)
 	}
-	wake(e.changed)
+	e.changed.Give()
 	return nil
 }
 
@@ -156,21 +154,16 @@ func (r *Running) swap(ctx context.Context, token string, prepare func(*etcd, co
 		err = e.adopt(ctx, s) // which closes it, should it fail
 	}
 	if err != nil {
-		e.restore(lease, before)
+		e.heartbeatLease = lease
+		for i, r := range e.clusters {
+			r.written = before[i]
+		}
 		return errors.Join(err, os.RemoveAll(cfg.DataDir))
 	}
 	if err := os.RemoveAll(old); err != nil {
 		return fmt.Errorf("remove the data of the server before: %w", err)
 	}
 	return nil
-}
-
-// restore takes back what preparing another server changed.
-func (e *etcd) restore(heartbeatLease clientv3.LeaseID, clusters []written) {
-	e.heartbeatLease = heartbeatLease
-	for i, r := range e.clusters {
-		r.written = clusters[i]
-	}
 }
 
 // refill writes everything into another server.
@@ -186,7 +179,7 @@ func (e *etcd) refill(ctx context.Context, s *etcdserver.Server) error {
 	}
 	e.heartbeatLease = 0
 	if e.heartbeats && !e.lost() {
-		if err := e.writeHeartbeat(ctx, kv, time.Now()); err != nil {
+		if err := e.writeHeartbeat(ctx, kv); err != nil {
 			return err
 		}
 	}
@@ -230,7 +223,7 @@ func (r *Running) SetHeartbeat(ctx context.Context, on bool) error {
 		return refuse("the heartbeat of cluster %s is %s already", r.c.Name, map[bool]string{true: "on", false: "off"}[on])
 	}
 	if on && e.server != nil && !e.lost() {
-		if err := e.writeHeartbeat(ctx, e.client, time.Now()); err != nil {
+		if err := e.writeHeartbeat(ctx, e.client); err != nil {
 			return err
 		}
 	}

@@ -56,8 +56,7 @@ func (r *Running) State(ctx context.Context) (State, error) {
 	case e.gate.Frozen():
 		s.State = "frozen"
 		if !e.thawAt.IsZero() {
-			at := e.thawAt
-			s.ThawAt = &at
+			s.ThawAt = new(e.thawAt)
 		}
 	case r.empty:
 		s.State = "empty"
@@ -72,16 +71,12 @@ func (r *Running) State(ctx context.Context) (State, error) {
 
 // countKeys asks etcd.
 func (r *Running) countKeys(ctx context.Context) (int64, error) {
-	if r.c.Mode != contents.Cached {
-		resp, err := r.etcd.client.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
-		if err != nil {
-			return 0, err
+	ops := []clientv3.Op{clientv3.OpGet("\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())}
+	if r.c.Mode == contents.Cached {
+		ops = []clientv3.Op{clientv3.OpGet(r.fixed[0].Key, clientv3.WithCountOnly())}
+		for _, p := range r.prefixes() {
+			ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix(), clientv3.WithCountOnly()))
 		}
-		return resp.Count, nil
-	}
-	ops := []clientv3.Op{clientv3.OpGet(r.fixed[0].Key, clientv3.WithCountOnly())}
-	for _, p := range r.prefixes() {
-		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix(), clientv3.WithCountOnly()))
 	}
 	resp, err := r.etcd.client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {

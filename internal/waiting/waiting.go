@@ -1,10 +1,12 @@
 // Package waiting has what many wait for: a while, or the end of a context, a moment of a schedule, a
-// signal, or a lock of a name.
+// signal, a lock of a name, or the end of several things that run.
 package waiting
 
 import (
 	"context"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Sleep waits, or returns the context's error.
@@ -17,4 +19,14 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Together runs all of these at once, and waits for them. The first error ends the context of the
+// others, and is returned.
+func Together(ctx context.Context, runs ...func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, run := range runs {
+		g.Go(func() error { return run(ctx) })
+	}
+	return g.Wait()
 }

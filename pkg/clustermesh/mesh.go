@@ -128,7 +128,10 @@ func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
 func (m *Mesh) want(files map[string]File, ignored []Ignored, read bool) (added []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.report(ignored)
+	if !slices.Equal(m.ignored, ignored) {
+		m.ignored = ignored
+		m.bump()
+	}
 	m.scanned = m.scanned || read
 	if read {
 		m.ids.keep(func(name string) bool { _, there := files[name]; return there || m.members[name] != nil })
@@ -200,14 +203,6 @@ func (mb *member) signal() {
 	mb.changed = make(chan struct{})
 }
 
-// report keeps which files are unusable; mu is held.
-func (m *Mesh) report(ignored []Ignored) {
-	if !slices.Equal(m.ignored, ignored) {
-		m.ignored = ignored
-		m.bump()
-	}
-}
-
 // bump moves the revision on: something about the clusters changed.
 func (m *Mesh) bump() {
 	m.revision.Add(1)
@@ -254,15 +249,14 @@ func (m *Mesh) member(name string) (*member, File, bool, <-chan struct{}) {
 func runUntil(ctx context.Context, c *remotecluster.Cluster, path string, changed func(context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var g errgroup.Group
-	g.Go(func() error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
 		defer cancel()
 		changed(ctx)
-		return nil
 	})
 	c.Run(ctx, path)
 	cancel()
-	_ = g.Wait() // it returns no error
 }
 
 // forget removes a drained cluster. One that is wanted again gets another

@@ -51,7 +51,7 @@ func newPolicy(p *Params) *policy {
 // run looks at the clusters until ctx ends: when something has changed about
 // them, when something is due, and every few seconds.
 func (p *policy) run(ctx context.Context, m *Mesh) error {
-	for {
+	for ctx.Err() == nil {
 		next := p.step(m)
 		wait := p.most
 		if !next.IsZero() {
@@ -61,17 +61,13 @@ func (p *policy) run(ctx context.Context, m *Mesh) error {
 		if err := waiting.Sleep(ctx, pause); err != nil {
 			return err
 		}
-		timer := time.NewTimer(wait - pause)
 		select {
 		case <-ctx.Done():
 		case <-m.stirred:
-		case <-timer.C:
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
-			return ctx.Err()
+		case <-time.After(wait - pause):
 		}
 	}
+	return ctx.Err()
 }
 
 // step looks once, and returns when something is due. What is said of a cluster

@@ -36,7 +36,7 @@ func TestAReconnectWritesNothing(t *testing.T) {
 	if testing.Short() {
 		c.Addresses /= 10
 	}
-	c1 := meshtest.Open(t, c, sim.Options{Plain: true})
+	c1 := meshtest.Mesh(t, sim.Options{Plain: true}, c).Clusters()[0]
 	w := newWorld(t, func(p *Params) {
 		backoff := p.KVStore.Timings.BackoffMax
 		p.KVStore = etcd.DefaultOptions()

@@ -51,7 +51,7 @@ type Params struct {
 // DefaultParams are the waits (wire.md §3.6, §3.7) and bounds of production.
 func DefaultParams() Params {
 	return Params{
-		Params:       clustermesh.Params{SyncTimeout: 10 * time.Minute, Budgets: DefaultBudgets()},
+		Params:       clustermesh.Params{SyncTimeout: 10 * time.Minute, Budgets: budget.Budgets{Budget: DefaultBudget()}},
 		ReadyTimeout: 15 * time.Second, DrainDelay: 3 * time.Minute, Rate: DefaultRate(), Room: DefaultRoom(),
 	}
 }
@@ -192,30 +192,26 @@ const standbyAfter = 10 * time.Second
 func (m *Mirror) Ready() (bool, map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ready {
-		return true, nil
+	if !m.ready {
+		if reasons := m.unready(); len(reasons) > 0 {
+			return false, reasons
+		}
+		m.ready = true
 	}
-	reasons := m.unready()
-	m.ready = len(reasons) == 0
-	if m.ready {
-		return true, nil
-	}
-	return false, reasons
+	return true, nil
 }
 
 // unready says what readiness waits for. The lock is held.
 func (m *Mirror) unready() map[string]string {
-	t := m.term
-	if t == nil {
-		switch st := m.Writer.Status(); {
-		case !st.Connected:
-			return map[string]string{"own kvstore": "not connected: " + cmp.Or(st.LastError, "connecting")}
-		case time.Since(m.started) >= standbyAfter:
-			return nil
-		}
-		return map[string]string{"election": fmt.Sprintf("another mirror leads, or nobody yet: ready as a standby after %s", standbyAfter)}
+	switch st := m.Writer.Status(); {
+	case m.term != nil:
+		return m.term.unready()
+	case !st.Connected:
+		return map[string]string{"own kvstore": "not connected: " + cmp.Or(st.LastError, "connecting")}
+	case time.Since(m.started) >= standbyAfter:
+		return nil
 	}
-	return t.unready()
+	return map[string]string{"election": fmt.Sprintf("another mirror leads, or nobody yet: ready as a standby after %s", standbyAfter)}
 }
 
 const mib = 1 << 20
@@ -233,9 +229,6 @@ func DefaultBudget() budget.Budget {
 	}
 	return b
 }
-
-// DefaultBudgets is the default budget for every cluster.
-func DefaultBudgets() budget.Budgets { return budget.Budgets{Budget: DefaultBudget()} }
 
 // DefaultRate is how fast the copy of one remote cluster may be written: a large one
 // at once, and then more than a large one changes. What a remote writes again and

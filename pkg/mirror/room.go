@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
@@ -111,12 +110,6 @@ func (g *gauge) stop(why string) int64 {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
 
-// room follows how full our own etcd is, and grants space to the outbox.
-type room struct {
-	mu    sync.Mutex
-	gauge gauge // guarded by mu
-}
-
 // lookAtRoom is how often it is looked whether our own etcd has said something new.
 const lookAtRoom = 100 * time.Millisecond
 
@@ -124,6 +117,7 @@ const lookAtRoom = 100 * time.Millisecond
 // counts when it commits, ten times a second as long as its disk is not slow.
 const uncounted = time.Second
 
+// watchRoom follows how full our own etcd is, and grants space to the outbox.
 func (t *term) watchRoom(ctx context.Context) error {
 	var said time.Time // what the present grant follows from
 	var full time.Time
@@ -133,7 +127,11 @@ func (t *term) watchRoom(ctx context.Context) error {
 		past.note(time.Now(), spent)
 		if answered := !s.AskedAt.IsZero() || s.Error != ""; answered && (!s.AskedAt.Equal(said) || !fullAt.Equal(full) || s.AskedAt.IsZero()) {
 			said, full = s.AskedAt, fullAt
-			was, is, grant := t.room.judge(s, fullAt)
+			t.judging.Lock()
+			was := t.gauge.verdict
+			grant := t.gauge.judge(s, fullAt, time.Now())
+			is := t.gauge.verdict
+			t.judging.Unlock()
 			if grant != syncstore.Unbounded {
 				grant -= spent - past.until(s.AskedAt.Add(-uncounted))
 			}
@@ -144,14 +142,6 @@ func (t *term) watchRoom(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-func (r *room) judge(s kvstore.ServerStatus, fullAt time.Time) (was, is verdict, grant int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was = r.gauge.verdict
-	grant = r.gauge.judge(s, fullAt, time.Now())
-	return was, r.gauge.verdict, grant
 }
 
 func (t *term) tellRoom(was, is verdict) {
@@ -171,10 +161,10 @@ func (t *term) stopped() verdict {
 	if !t.outbox.Stopped() {
 		return verdict{}
 	}
-	t.room.mu.Lock()
-	defer t.room.mu.Unlock()
-	if t.room.gauge.full {
-		return t.room.gauge.verdict
+	t.judging.Lock()
+	defer t.judging.Unlock()
+	if t.gauge.full {
+		return t.gauge.verdict
 	}
 	return verdict{codes.OwnEtcdFull, "as much was copied into our own etcd as it had room for when it last told its size; it is asked again in a moment"}
 }

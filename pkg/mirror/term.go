@@ -5,11 +5,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -29,17 +29,18 @@ type term struct {
 	began   time.Time
 	lock    *kvstore.Lock
 	outbox  *syncstore.Outbox
-	room    room
 	configs *configs
 	mesh    *clustermesh.Mesh
 
+	judging   sync.Mutex
+	gauge     gauge        // guarded by judging; how full our own etcd is
 	bootstrap atomic.Int64 // how long it took until everything was copied, in nanoseconds; 0: it is not
 }
 
 func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 	t := &term{Mirror: m, began: time.Now(), lock: lock}
 	t.outbox = syncstore.NewOutbox(m.Writer, t.holding, m.Writing, m.Log)
-	t.room.gauge.Room = m.Room
+	t.gauge.Room = m.Room
 	t.configs = &configs{
 		sync: syncstore.New(syncstore.Params{
 			Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Vital: true, // one small key for each remote
@@ -60,13 +61,7 @@ func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 func (t *term) holding() *kvstore.Lock { return t.lock }
 
 func (t *term) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return t.outbox.Run(ctx) })
-	g.Go(func() error { return t.watchRoom(ctx) })
-	g.Go(func() error { return t.configs.sync.Run(ctx) })
-	g.Go(func() error { return t.mesh.Run(ctx) })
-	g.Go(func() error { return t.awaitCopied(ctx) })
-	return g.Wait()
+	return waiting.Together(ctx, t.outbox.Run, t.watchRoom, t.configs.sync.Run, t.mesh.Run, t.awaitCopied)
 }
 
 // unready says by cluster what stands between this term and complete copies. A cluster that could

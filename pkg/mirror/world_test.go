@@ -49,7 +49,7 @@ func (w *world) remote(name string, id uint32, change ...func(*contents.Cluster)
 	for _, f := range change {
 		f(&c)
 	}
-	return meshtest.Open(w.t, c, sim.Options{Plain: true})
+	return meshtest.Mesh(w.t, sim.Options{Plain: true}, c).Clusters()[0]
 }
 
 // join puts the cluster's client file into the mesh directory.

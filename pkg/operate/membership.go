@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
@@ -27,22 +26,15 @@ func (p *publisher) membership(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.nodes.Run(ctx) })
-	g.Go(func() error { return p.addresses.Run(ctx) })
-	g.Go(func() error {
-		return publish.NewNodes(p.Source, p.Own, publish.NodesParams{
-			CiliumOnly: true, To: p.nodes, Report: p.finds("nodes", codes.NodeRefused), Log: p.Log,
-		}).Run(ctx)
-	})
-	g.Go(func() error {
-		return publish.NewEndpoints(p.Source, p.Own, publish.EndpointsParams{
-			Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.addresses,
-			Report: p.finds("addresses", codes.AddressesRefused), Log: p.Log,
-		}).Run(ctx)
-	})
 	p.Report("nodes and addresses", nil)
-	return g.Wait()
+	nodes := publish.NewNodes(p.Source, p.Own, publish.NodesParams{
+		CiliumOnly: true, To: p.nodes, Report: p.finds("nodes", codes.NodeRefused), Log: p.Log,
+	})
+	endpoints := publish.NewEndpoints(p.Source, p.Own, publish.EndpointsParams{
+		Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.addresses,
+		Report: p.finds("addresses", codes.AddressesRefused), Log: p.Log,
+	})
+	return waiting.Together(ctx, p.nodes.Run, p.addresses.Run, nodes.Run, endpoints.Run)
 }
 
 // alone is an error as long as agents refer to identities in the kvstore, which those

@@ -4,8 +4,7 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
@@ -77,26 +76,20 @@ func (p *publisher) newSync(prefix string, shared bool) *syncstore.Sync {
 }
 
 func (p *publisher) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.outbox.Run(ctx) })
+	runs := []func(context.Context) error{p.outbox.Run, p.awaitPublished}
 	for _, s := range p.all() {
-		g.Go(func() error { return s.Run(ctx) })
+		runs = append(runs, s.Run)
 	}
 	if p.nodes != nil {
-		g.Go(func() error { return p.membership(ctx) })
+		runs = append(runs, p.membership)
 	}
 	if p.Source != nil {
-		g.Go(func() error { return p.canaries.Run(ctx) })
-		g.Go(func() error { return p.follow(ctx) })
-		g.Go(func() error { return p.mappings.run(ctx) })
-		g.Go(func() error {
-			return publish.NewIdentities(p.Source, p.Own, publish.IdentitiesParams{
-				Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.identities, Log: p.Log,
-			}).Run(ctx)
+		identities := publish.NewIdentities(p.Source, p.Own, publish.IdentitiesParams{
+			Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.identities, Log: p.Log,
 		})
+		runs = append(runs, p.canaries.Run, p.follow, p.mappings.run, identities.Run)
 	}
-	g.Go(func() error { return p.awaitPublished(ctx) })
-	return g.Wait()
+	return waiting.Together(ctx, runs...)
 }
 
 // follow publishes the services of the description, again with each change.

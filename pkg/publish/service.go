@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"maps"
 	"math"
 	"net/netip"
 	"slices"
@@ -127,9 +128,7 @@ func addBackend(to *wire.Service, ip string, ports wire.Ports, e *discoveryv1.En
 	if to.Backends[ip] == nil {
 		to.Backends[ip] = make(wire.Ports, len(ports))
 	}
-	for name, port := range ports {
-		to.Backends[ip][name] = port
-	}
+	maps.Copy(to.Backends[ip], ports)
 	if name := value(e.Hostname); name != "" {
 		to.Hostnames[ip] = name
 	}

@@ -14,9 +14,9 @@ import (
 	"net/netip"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
@@ -107,17 +107,9 @@ func (n *Node) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("registering the node: %w", err)
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return outbox.Run(ctx) })
-	g.Go(func() error { return nodes.Run(ctx) })
-	g.Go(func() error { return addresses.Run(ctx) })
-	g.Go(func() error { return ids.Run(ctx) })
-	g.Go(func() error { return kept.Run(ctx) })
-	g.Go(func() error {
-		return publish.NewNodes(n.Source, n.Own, publish.NodesParams{Only: n.Name, To: nodes, Log: n.Log}).Run(ctx)
-	})
-	g.Go(func() error { return n.pods.Run(ctx) })
-	g.Go(func() error {
+	own := publish.NewNodes(n.Source, n.Own, publish.NodesParams{Only: n.Name, To: nodes, Log: n.Log})
+	runs := []func(context.Context) error{outbox.Run, nodes.Run, addresses.Run, ids.Run, kept.Run, own.Run, n.pods.Run}
+	return waiting.Together(ctx, append(runs, func(ctx context.Context) error {
 		if err := errors.Join(nodes.WaitClean(ctx), addresses.WaitClean(ctx)); err != nil {
 			return err
 		}
@@ -126,8 +118,7 @@ func (n *Node) Run(ctx context.Context) error {
 			n.Registered()
 		}
 		return nil
-	})
-	return g.Wait()
+	})...)
 }
 
 // allocator makes what gives identities to the node's pods, and what keeps their references.

@@ -79,14 +79,12 @@ const forever time.Duration = math.MaxInt64
 
 // wait returns when the resource's canary was seen, or says that it was not.
 func (c *canaries) wait(ctx context.Context, r wire.Resource, atMost time.Duration) error {
-	t := time.NewTimer(atMost)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-c.seen[r]:
 		return nil
-	case <-t.C:
+	case <-time.After(atMost):
 		return &overdue{fmt.Errorf("no canary %s%s after %s: the cluster says that it writes one when all %s are written; %s",
 			c.dir, r.StorePrefix(c.cached), atMost, r, WriterRuns)}
 	}

@@ -85,8 +85,7 @@ func (c *Cluster) observe(p kvstore.Probe, config *configWatch) {
 // each configuration, until the session ends.
 func (c *Cluster) discover(ctx context.Context, client Client, config *configWatch, pause backoff.BackOff) error {
 	c.step(entered(phaseConfig))
-	deadline := time.NewTimer(c.Timings.ConfigDeadline)
-	defer deadline.Stop()
+	deadline := time.After(c.Timings.ConfigDeadline)
 	for {
 		cfg, changed := config.current()
 		if cfg == nil {
@@ -95,7 +94,7 @@ func (c *Cluster) discover(ctx context.Context, client Client, config *configWat
 				return ctx.Err()
 			case <-changed:
 				continue
-			case <-deadline.C:
+			case <-deadline:
 				return &overdue{config.missing(c.Timings.ConfigDeadline)}
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/yaml"
 
 	"github.com/mesh-agent/mesh-agent/internal/buildtest"
 	"github.com/mesh-agent/mesh-agent/internal/members"
@@ -227,7 +228,9 @@ func TestTheStandbysTakeOver(t *testing.T) {
 // rootOf is a client that may do everything.
 func rootOf(t *testing.T, c *members.Cluster) *clientv3.Client {
 	t.Helper()
-	client, err := c.Client()
+	cfg, err := yaml.NewConfig(c.ClientFile("root"))
+	must(t, err)
+	client, err := clientv3.New(*cfg)
 	must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client

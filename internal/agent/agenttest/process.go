@@ -5,14 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,21 +18,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // Conflicts are those that the agent lists, with code, key and clusters.
 func (a *Process) Conflicts() (all []string) {
 	a.T.Helper()
-	resp, err := UnixClient(a.Socket).Get("http://agent/v1/conflicts") // starting a program takes longer than what is measured
+	conflicts, err := agentapi.List[api.Conflict](a.T.Context(), a.Socket, "conflicts") // a command line takes longer than what is measured
 	Must(a.T, err)
-	defer resp.Body.Close()
-	var answer api.List[api.Conflict]
-	Must(a.T, json.NewDecoder(resp.Body).Decode(&answer))
-	for _, c := range answer.Items {
+	for _, c := range conflicts {
 		all = append(all, fmt.Sprintf("%s %s/%s %s", c.Code, c.Kind, c.Subject, strings.Join(c.Clusters, ",")))
 	}
 	return all
@@ -149,15 +142,6 @@ func (a *Process) Execute(args ...string) (stdout, stderr string, code int) {
 	return Call(a.T, append(args, "--socket", a.Socket)...)
 }
 
-// Listening waits for the address of its TCP listener, which may open later than the socket.
-func (a *Process) Listening() string {
-	a.T.Helper()
-	said := regexp.MustCompile(`msg=Listening address="([^"]*:\d+)"`)
-	var found []string
-	a.Until("its TCP listener", func() bool { found = said.FindStringSubmatch(a.Log.String()); return found != nil })
-	return found[1]
-}
-
 // Patiently is [clitest.Patient] for Call or Execute.
 func (a *Process) Patiently(run func(args ...string) (stdout, stderr string, code int), args ...string) (stdout, stderr string, code int) {
 	a.T.Helper()
@@ -175,83 +159,6 @@ func (a *Process) Until(what string, ok func() bool) {
 		out, errs, _ := a.Call("status")
 		return out + errs
 	})
-}
-
-// Shown is what the agent shows of the clusters' contents: one line per key.
-func (a *Process) Shown() map[string]string {
-	a.T.Helper()
-	got := map[string]string{}
-	for _, n := range List[api.Node](a, "nodes") {
-		got["node "+n.Cluster+"/"+n.Name] = fmt.Sprint(n.ClusterID, n.Addresses, n.PodCIDRs, n.Labels)
-	}
-	for _, id := range List[api.Identity](a, "identities") {
-		got[fmt.Sprint("identity ", id.ID)] = fmt.Sprint(id.Cluster, id.Labels)
-	}
-	for _, ip := range List[api.IP](a, "ips") {
-		if ip.Kind == "endpoint" {
-			got["ip "+ip.Prefix] = fmt.Sprint(ip.Cluster, ip.Identity, ip.HostIP, ip.Namespace, ip.Pod)
-		}
-	}
-	for _, s := range List[api.Service](a, "services") {
-		for _, b := range s.Backends {
-			got[fmt.Sprintf("backend %s/%s %s %s", s.Namespace, s.Name, b.Cluster, b.IP)] = portsText(len(b.Ports), func(i int) uint16 { return b.Ports[i].Port })
-		}
-	}
-	return got
-}
-
-// Expected brings the simulated contents into the same form.
-func Expected(t *testing.T, m *sim.Mesh) map[string]string {
-	t.Helper()
-	want := map[string]string{}
-	for _, r := range m.Clusters() {
-		name := r.Cluster().Name
-		for key, value := range r.Contents() {
-			kind := strings.Split(key, "/")
-			switch {
-			case len(kind) < 3 || kind[1] != "state":
-			case kind[2] == "nodes":
-				var n wire.Node
-				Must(t, json.Unmarshal([]byte(value), &n))
-				var addrs []api.NodeAddress
-				for _, a := range n.IPAddresses {
-					addrs = append(addrs, api.NodeAddress{Type: a.Type, IP: a.IP.String()})
-				}
-				var cidrs []string
-				for _, c := range append([]*wire.CIDR{n.IPv4AllocCIDR}, n.IPv6AllocCIDR) {
-					if c != nil {
-						p, _ := c.Prefix()
-						cidrs = append(cidrs, p.String())
-					}
-				}
-				want["node "+name+"/"+n.Name] = fmt.Sprint(n.ClusterID, addrs, cidrs, n.Labels)
-			case kind[2] == "identities":
-				want["identity "+kind[len(kind)-1]] = fmt.Sprint(name, wire.ParseLabels(value).Map())
-			case kind[2] == "ip":
-				var p wire.IPIdentityPair
-				Must(t, json.Unmarshal([]byte(value), &p))
-				want["ip "+p.IP.String()+"/32"] = fmt.Sprint(name, p.Identity, p.HostIP.String(), p.Namespace, p.Pod)
-			case kind[2] == "services":
-				var s wire.Service
-				Must(t, json.Unmarshal([]byte(value), &s))
-				for ip, ports := range s.Backends {
-					all := slices.Collect(maps.Values(ports))
-					want[fmt.Sprintf("backend %s/%s %s %s", s.Namespace, s.Name, name, ip)] = portsText(len(all), func(i int) uint16 { return all[i].Port })
-				}
-			}
-		}
-	}
-	return want
-}
-
-// portsText lists the numbers of ports in their order.
-func portsText(n int, port func(int) uint16) string {
-	ports := make([]uint16, n)
-	for i := range n {
-		ports[i] = port(i)
-	}
-	slices.Sort(ports)
-	return fmt.Sprint(ports)
 }
 
 // UnixClient asks over a socket.

@@ -168,9 +168,11 @@ func Harmless(flag, value string) string {
 	return options.String()
 }
 
-// Validate reports every mistake at once, in words, each as a *settingError.
-func (c Config) Validate() error {
-	var errs []error
+// Validate reports every mistake at once, in words.
+func (c Config) Validate() error { return errors.Join(c.mistakes()...) }
+
+// mistakes are what is wrong, each a *settingError.
+func (c Config) mistakes() (errs []error) {
 	note := func(flag string, err error) {
 		if err != nil {
 			errs = append(errs, &settingError{strings.Split(flag, "/"), err})
@@ -193,7 +195,10 @@ func (c Config) Validate() error {
 	note(DisconnectPolicy, err)
 	_, err = budget.Parse(c.RemoteBudget)
 	note(RemoteBudget, err)
-	note("remote-memory", c.checkRemoteMemory())
+	if c.RemoteMemory != "" {
+		_, err = budget.ParseSize(c.RemoteMemory)
+		note("remote-memory", err)
+	}
 	_, err = etcd.ParseOptions(c.KVStoreOpt)
 	note("kvstore-opt", err)
 	c.KVStore.validate(note)
@@ -209,7 +214,7 @@ func (c Config) Validate() error {
 	c.Listening.validate(note, c.Listen)
 	note("log-level", logging.CheckLevel(c.LogLevel))
 	note("log-format", logging.CheckFormat(c.LogFormat))
-	return errors.Join(errs...)
+	return errs
 }
 
 func notNegative[T int | time.Duration](n T) error {

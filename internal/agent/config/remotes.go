@@ -51,14 +51,6 @@ func shortSpan(d time.Duration) string {
 // The rest is for reading them, for answers, and for what the collector leaves for a while.
 const remoteMemoryShare = 0.7
 
-func (c Config) checkRemoteMemory() error {
-	if c.RemoteMemory == "" {
-		return nil
-	}
-	_, err := budget.ParseSize(c.RemoteMemory)
-	return err
-}
-
 // RemoteMemoryLimit is the bound in bytes; 0 is none. The setting is validated.
 func (c Config) RemoteMemoryLimit() int64 {
 	if c.RemoteMemory != "" {

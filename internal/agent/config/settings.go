@@ -113,13 +113,12 @@ func (s *Settings) Unused(m Mode) (names []string) {
 
 // Validate finds what is wrong with the values, and says where they came from.
 func (s *Settings) Validate(c Config) error {
-	err := c.Validate()
-	if err == nil {
-		return nil
-	}
 	var texts []string
-	for _, one := range unjoin(err) {
+	for _, one := range c.mistakes() {
 		texts = append(texts, s.explain(one))
+	}
+	if len(texts) == 0 {
+		return nil
 	}
 	return exit.Usagef("%s", printer.OneLine(errors.New(strings.Join(texts, "; "))))
 }
@@ -173,13 +172,6 @@ func (e *settingError) Error() string {
 }
 
 func (e *settingError) Unwrap() error { return e.Err }
-
-func unjoin(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
-}
 
 // Variable is the environment variable of a flag.
 func Variable(flag string) string {

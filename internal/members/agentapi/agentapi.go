@@ -4,6 +4,7 @@ package agentapi
 import (
 	"context"
 
+	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
@@ -18,22 +19,10 @@ func Get[T any](ctx context.Context, socket string, path ...string) (*T, error) 
 }
 
 // List returns all objects of a resource, as the mesh-agent on a socket answers now.
-func List[T any](ctx context.Context, socket, resource string) (all []T, err error) {
-	c, err := client.New(client.Options{Socket: socket})
+func List[T any](ctx context.Context, socket, resource string) ([]T, error) {
+	list, err := Get[api.List[T]](ctx, socket, resource)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
-	list, err := client.List[T](ctx, c, resource, client.Query{})
-	if err != nil {
-		return nil, err
-	}
-	defer list.Close()
-	for one, err := range list.All(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, nil
+	return list.Items, nil
 }

@@ -18,21 +18,22 @@ type Facts struct {
 	NotReady map[string]string     // nil: it is ready
 	Missing  map[string]string
 	Ignored  []clustermesh.Ignored
+
+	revision uint64 // how often they were changed
 }
 
 // Mesh is as the test says: it implements whatever reads the state of a [clustermesh.Mesh].
 type Mesh struct {
 	Is Facts // guarded by mu as soon as somebody reads it: see Set
 
-	mu       sync.Mutex
-	revision uint64 // guarded by mu; how often it was changed
+	mu sync.Mutex
 }
 
 // Set changes what the mesh is.
 func (m *Mesh) Set(change func(*Facts)) {
 	m.SetUnnoticed(func(is *Facts) {
 		change(is)
-		m.revision++
+		is.revision++
 	})
 }
 
@@ -48,21 +49,18 @@ func (m *Mesh) SetClusters(clusters ...remotecluster.Status) {
 	m.Set(func(is *Facts) { is.Clusters = clusters })
 }
 
-func (m *Mesh) facts() (Facts, uint64) {
+func (m *Mesh) facts() Facts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.Is, m.revision
+	return m.Is
 }
 
 // Clusters are those that were set.
-func (m *Mesh) Clusters() []remotecluster.Status {
-	is, _ := m.facts()
-	return slices.Clone(is.Clusters)
-}
+func (m *Mesh) Clusters() []remotecluster.Status { return slices.Clone(m.facts().Clusters) }
 
 // Local is the own cluster, if it is read.
 func (m *Mesh) Local() (remotecluster.Status, bool) {
-	is, _ := m.facts()
+	is := m.facts()
 	if is.Own == nil {
 		return remotecluster.Status{}, false
 	}
@@ -71,27 +69,18 @@ func (m *Mesh) Local() (remotecluster.Status, bool) {
 
 // Ready tells whether the mesh is ready, or why not.
 func (m *Mesh) Ready() (bool, map[string]string) {
-	is, _ := m.facts()
+	is := m.facts()
 	return is.NotReady == nil, is.NotReady
 }
 
 // Missing are the clusters without which it is ready.
-func (m *Mesh) Missing() map[string]string {
-	is, _ := m.facts()
-	return is.Missing
-}
+func (m *Mesh) Missing() map[string]string { return m.facts().Missing }
 
 // Ignored are the files that are ignored.
-func (m *Mesh) Ignored() []clustermesh.Ignored {
-	is, _ := m.facts()
-	return slices.Clone(is.Ignored)
-}
+func (m *Mesh) Ignored() []clustermesh.Ignored { return slices.Clone(m.facts().Ignored) }
 
 // Revision is how often the mesh was changed.
-func (m *Mesh) Revision() uint64 {
-	_, revision := m.facts()
-	return revision
-}
+func (m *Mesh) Revision() uint64 { return m.facts().revision }
 
 // Announced are the clusters that the mesh directory has and the mesh not yet: none.
 func (m *Mesh) Announced() []remotecluster.Status { return nil }

@@ -36,8 +36,6 @@ type World struct {
 	Mesh *fakemesh.Mesh
 
 	tables   *view.Tables
-	services map[string]*services.Service
-	nodes    map[string]*nodes.Node
 	clusters map[string]*ipcache.Cluster
 }
 
@@ -49,8 +47,7 @@ func New(tb testing.TB) *World {
 		tb.Fatal(err)
 	}
 	w := &World{
-		Mesh: new(fakemesh.Mesh), tables: tables, services: make(map[string]*services.Service), nodes: make(map[string]*nodes.Node),
-		clusters: make(map[string]*ipcache.Cluster),
+		Mesh: new(fakemesh.Mesh), tables: tables, clusters: make(map[string]*ipcache.Cluster),
 	}
 	w.View, err = view.New(view.Sources{
 		Tables: tables, Remotes: w.Mesh, Own: w.Mesh, Readiness: w.Mesh, Now: func() time.Time { return Epoch },
@@ -97,7 +94,9 @@ func (w *World) Do(line string) error {
 	case "service":
 		return w.service(args[0], args[1], words[3:])
 	case "no-service":
-		w.apply(args[0]+"/"+args[1], nil)
+		namespace, name, _ := strings.Cut(args[1], "/")
+		old := &services.Service{Cluster: args[0], Namespace: namespace, Name: name}
+		w.tables.Services.Apply([]store.Change[services.Service]{{Name: old.Key(), Old: old}})
 	case "export":
 		namespace, name, _ := strings.Cut(args[1], "/")
 		w.tables.Services.ApplyExports([]store.Change[services.Export]{{Name: args[1], New: &services.Export{Cluster: args[0], Namespace: namespace, Name: name, Created: Epoch}}})
@@ -203,19 +202,8 @@ func (w *World) service(cluster, name string, words []string) error {
 }
 
 // Apply replaces a service of a cluster.
-func (w *World) Apply(s *services.Service) { w.apply(s.Key(), s) }
-
-func (w *World) apply(key string, s *services.Service) {
-	old := w.services[key]
-	if old == nil && s == nil {
-		return
-	}
-	if s == nil {
-		delete(w.services, key)
-	} else {
-		w.services[key] = s
-	}
-	w.tables.Services.Apply([]store.Change[services.Service]{{Name: key, Old: old, New: s}})
+func (w *World) Apply(s *services.Service) {
+	w.tables.Services.Apply([]store.Change[services.Service]{{Name: s.Key(), New: s}})
 }
 
 func parseBackend(word string) (b services.Backend, err error) {
@@ -289,8 +277,7 @@ func (w *World) node(cluster, name string, addresses []string) error {
 		n.Addresses = append(n.Addresses, nodes.Address{Type: wire.AddressInternalIP, IP: ip})
 		w.claim(ipcache.Spec{Prefix: netip.PrefixFrom(ip, ip.BitLen()), Kind: ipcache.KindNode, Source: wire.SourceClusterMesh, Identity: 6, Name: name}, cluster)
 	}
-	w.tables.Nodes.Apply([]store.Change[nodes.Node]{{Name: n.Key(), Old: w.nodes[n.Key()], New: n}})
-	w.nodes[n.Key()] = n
+	w.tables.Nodes.Apply([]store.Change[nodes.Node]{{Name: n.Key(), New: n}})
 	return nil
 }
 

@@ -265,8 +265,7 @@ func (m *Model) sliceOp(s int, sv *service, i int, slot int32) Op {
 		out.Labels[wire.LabelHeadless] = ""
 	}
 	for _, p := range workloadPorts(w) {
-		number := int32(p.container)
-		out.Ports = append(out.Ports, wire.EndpointPort{Name: &p.name, Protocol: &p.protocol, Port: &number})
+		out.Ports = append(out.Ports, wire.EndpointPort{Name: &p.name, Protocol: &p.protocol, Port: new(int32(p.container))})
 	}
 	backends := m.workloads[w].backends
 	for _, b := range backends[min(i*endpointsPerSlice, len(backends)):min((i+1)*endpointsPerSlice, len(backends))] {
@@ -276,17 +275,14 @@ func (m *Model) sliceOp(s int, sv *service, i int, slot int32) Op {
 }
 
 func (m *Model) endpoint(i int32, withHostname bool) wire.Endpoint {
-	yes, no := true, false
 	n := int(m.pods[i].node)
-	nodeName, zone := m.nodeName(n), m.zone(n)
 	e := wire.Endpoint{
 		Addresses:  []string{m.podIP(i).String()},
-		Conditions: wire.EndpointConditions{Ready: &yes, Serving: &yes, Terminating: &no},
-		NodeName:   &nodeName, Zone: &zone,
+		Conditions: wire.EndpointConditions{Ready: new(true), Serving: new(true), Terminating: new(false)},
+		NodeName:   new(m.nodeName(n)), Zone: new(m.zone(n)),
 	}
 	if withHostname {
-		name := m.podName(i)
-		e.Hostname = &name
+		e.Hostname = new(m.podName(i))
 	}
 	return e
 }

@@ -89,17 +89,6 @@ func misuse(format string, args ...any) error {
 
 // Commands returns everything that can be asked of a running mesh.
 func Commands() []Command {
-	return slices.Concat(serverCommands(), contentCommands(), meshCommands())
-}
-
-// simple is a command on a cluster that can only succeed or not.
-func simple(f func(*sim.Running, context.Context) error, message string) func(context.Context, call) (Answer, error) {
-	return func(ctx context.Context, c call) (Answer, error) {
-		return done("%s: %s", c.name, message), f(c.cluster, ctx)
-	}
-}
-
-func serverCommands() []Command {
 	cluster := []string{argCluster}
 	return []Command{
 		{Name: "list", Help: "the clusters and their servers", run: runList},
@@ -119,29 +108,26 @@ func serverCommands() []Command {
 		{Name: "compact", Args: cluster, Help: "drop the history", run: runCompact},
 		{Name: "certificate", Args: []string{argCluster, "DURATION"}, Help: "give the agent another client certificate, which is valid for so long", run: runCertificate},
 		{Name: "heartbeat", Args: []string{argCluster, "on|off"}, Help: "begin or stop to write the heartbeat", run: runHeartbeat},
-	}
-}
-
-func contentCommands() []Command {
-	return []Command{
 		{Name: "put", Args: []string{argCluster, "KEY", ArgValue}, Help: "write a key; - reads the value from standard input", run: runPut},
 		{Name: "delete", Args: []string{argCluster, "KEY"}, Help: "delete a key", run: runDelete},
 		{Name: "malform", Args: []string{argCluster, strings.Join(sim.Kinds(), "|")}, Help: "write a malformed value over a key of this kind", run: runMalform},
-		{Name: "config", Args: []string{argCluster}, Help: "change the cluster configuration", Flags: []Flag{
+		{Name: "config", Args: cluster, Help: "change the cluster configuration", Flags: []Flag{
 			{Name: "id", Help: "another cluster `ID`, in all entries too"},
 			{Name: "capability", Repeated: true, Help: "`NAME=VALUE` of a capability, such as syncedCanaries=false (repeatable)"},
 			{Name: "delete", Switch: true, Help: "delete the configuration"},
 		}, run: runConfig},
 		{Name: "claim", Args: []string{argCluster, "ADDRESS"}, Help: "also claim the address of another cluster's pod", run: runClaim},
 		{Name: "churn", Args: []string{argCluster, "RATE"}, Help: "how many keys change per second", run: runChurn},
-		{Name: "mend", Args: []string{argCluster}, Help: "write all right values back", run: runMend},
+		{Name: "mend", Args: cluster, Help: "write all right values back", run: runMend},
+		{Name: "remove", Args: cluster, Help: "take the client file out of the mesh directory", run: runRemove},
+		{Name: "add", Args: cluster, Help: "put the client file back", run: runAdd},
 	}
 }
 
-func meshCommands() []Command {
-	return []Command{
-		{Name: "remove", Args: []string{argCluster}, Help: "take the client file out of the mesh directory", run: runRemove},
-		{Name: "add", Args: []string{argCluster}, Help: "put the client file back", run: runAdd},
+// simple is a command on a cluster that can only succeed or not.
+func simple(f func(*sim.Running, context.Context) error, message string) func(context.Context, call) (Answer, error) {
+	return func(ctx context.Context, c call) (Answer, error) {
+		return done("%s: %s", c.name, message), f(c.cluster, ctx)
 	}
 }
 

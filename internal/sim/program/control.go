@@ -106,8 +106,7 @@ func Ask(ctx context.Context, socket string, q Request) (Answer, error) {
 		return Answer{}, fmt.Errorf("write the request: %w", err)
 	}
 	resp, err := c.Do(req)
-	var nobody *NoSimulatorError
-	if errors.As(err, &nobody) {
+	if nobody, is := errors.AsType[*NoSimulatorError](err); is {
 		return Answer{}, nobody
 	}
 	if err != nil {

@@ -14,10 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func must(t *testing.T, err error) {
@@ -136,14 +140,14 @@ func TestEveryCommand(t *testing.T) {
 			t.Errorf("%s: %q, then %+v", tc.command, a.Message, s)
 		}
 		if a.Clusters[0].State != "killed" {
-			meshtest.Equal(t, m.Clusters()[0])
+			equal(t, m.Clusters()[0])
 		}
 		delete(untried, tc.command)
 	}
 	if len(untried) > 0 {
 		t.Errorf("not tried: %v", untried)
 	}
-	meshtest.Equal(t, m.Clusters()[0])
+	equal(t, m.Clusters()[0])
 }
 
 // TestACertificateThatEnds is in the place of the agent's, and lets it in until then.
@@ -215,7 +219,7 @@ func TestWrongRequestsChangeNothing(t *testing.T) {
 			t.Errorf("before %+v, after %+v", before[i], after[i])
 		}
 	}
-	meshtest.Equal(t, m.Clusters()[0])
+	equal(t, m.Clusters()[0])
 }
 
 func TestControlRefusesWhatIsNoRequest(t *testing.T) {
@@ -272,5 +276,23 @@ func TestPathsOfSockets(t *testing.T) {
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "x" {
 		t.Errorf("the file is changed: %q, %v", text, err)
+	}
+}
+
+// equal compares what a cluster has in etcd with what the simulator says of it.
+func equal(t *testing.T, r *sim.Running) {
+	t.Helper()
+	resp, err := r.Client().Get(t.Context(), "\x00", clientv3.WithFromKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range resp.Kvs {
+		if key := string(e.Key); key != wire.HeartbeatKey && !strings.HasPrefix(key, wire.SyncedPrefix+"/") { // whose values are times
+			got[key] = string(e.Value)
+		}
+	}
+	if diff := cmp.Diff(r.Contents(), got); diff != "" {
+		t.Errorf("etcd differs from what the simulator says (-simulator +etcd):\n%s", diff)
 	}
 }

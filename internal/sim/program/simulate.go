@@ -102,7 +102,7 @@ func rate(l sim.Loaded) string {
 	if l.Keys < 10_000 {
 		return ""
 	}
-	return " (" + thousands(int(l.Rate())) + " keys/s)"
+	return " (" + thousands(int(float64(l.Keys)/l.Took.Seconds())) + " keys/s)"
 }
 
 // thousands writes a number with a comma between thousands.

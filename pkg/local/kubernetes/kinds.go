@@ -16,11 +16,7 @@ import (
 // kinds returns a follower for each table that is to be filled. A role must allow these
 // resources to be listed and watched, and nothing else: for an agent
 // deploy/kubernetes.yaml, for an operator, with ServicesOnly, deploy/operate.yaml.
-func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Logger) ([]*follower, error) {
-	clients, err := c.clients()
-	if err != nil {
-		return nil, err
-	}
+func kinds(o Options, into *local.Cluster, clients clients, h *health, log *slog.Logger) []*follower {
 	pods := fields.Everything()
 	if o.OwnPodsOnly {
 		pods = fields.OneTermEqualSelector("spec.nodeName", o.NodeName)
@@ -51,13 +47,13 @@ func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Lo
 		)
 	}
 	if o.ServicesOnly {
-		return list, nil
+		return list
 	}
 	return append(
 		list,
 		newFollower(with, into.Nodes, typed(stripNode), typedRequests(clients.coreV1, "nodes", all)),
 		newFollower(with, into.Pods, typed(stripPod), typedRequests(clients.coreV1, "pods", pods)),
-	), nil
+	)
 }
 
 // without selects what has not the label "key=value".

@@ -25,40 +25,37 @@ type requests struct {
 	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// connection is to one API server; all requests share it.
-type connection struct {
-	config *rest.Config
-	client *http.Client
-}
-
-// clients are for the kinds that Kubernetes itself has, and for those with a definition.
+// clients are for the kinds that Kubernetes itself has, and for those with a definition. They share
+// one connection.
 type clients struct {
 	coreV1, discoveryV1 *rest.RESTClient
 	dynamic             *dynamic.DynamicClient
 }
 
-// clients fails when the configuration contradicts itself.
-func (c connection) clients() (cs clients, _ error) {
+// newClients fails when the configuration contradicts itself.
+func newClients(config *rest.Config, client *http.Client) (cs clients, _ error) {
 	var errs [3]error
-	cs.coreV1, errs[0] = c.typed("/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
-	cs.discoveryV1, errs[1] = c.typed("/apis", discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme)
-	cs.dynamic, errs[2] = dynamic.NewForConfigAndClient(c.config, c.client)
+	cs.coreV1, errs[0] = typedClient(config, client, "/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
+	cs.discoveryV1, errs[1] = typedClient(config, client, "/apis", discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme)
+	cs.dynamic, errs[2] = dynamic.NewForConfigAndClient(config, client)
 	return cs, cmp.Or(errs[:]...)
 }
 
-// typed makes a client for one group of kinds. (The client of everything that
+// typedClient makes a client for one group of kinds. (The client of everything that
 // Kubernetes has would be most of the program.)
-func (c connection) typed(path string, gv schema.GroupVersion, add func(*runtime.Scheme) error) (*rest.RESTClient, error) {
+func typedClient(
+	config *rest.Config, client *http.Client, path string, gv schema.GroupVersion, add func(*runtime.Scheme) error,
+) (*rest.RESTClient, error) {
 	scheme := runtime.NewScheme()
 	if err := add(scheme); err != nil {
 		return nil, err
 	}
-	config := rest.CopyConfig(c.config)
+	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = path, &gv
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	return rest.RESTClientForConfigAndClient(config, c.client)
+	return rest.RESTClientForConfigAndClient(config, client)
 }
 
 func typedRequests(c *rest.RESTClient, resource string, which fields.Selector) requests {

@@ -77,34 +77,30 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 	if s.client, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)
 	}
-	if s.kinds, err = kinds(o, into, connection{config, s.client}, s.health, log); err != nil {
+	clients, err := newClients(config, s.client)
+	if err != nil {
 		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)
 	}
+	s.kinds = kinds(o, into, clients, s.health, log)
 	into.Confirmed(quiet+delivery, func() time.Time { return s.health.current(shown) }) // both are known until then
 	return s, nil
 }
 
 // Configuration reads where the API server is and who we are; from an empty name, as a pod does.
 func Configuration(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, fmt.Errorf("the Kubernetes API as a pod's service account reaches it: %w: "+
-				"mount the account's token (automountServiceAccountToken), or name a kubeconfig file", err)
+	var config *rest.Config
+	var err error
+	if kubeconfig != "" {
+		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
 		}
-		return ours(config), nil
+	} else if config, err = rest.InClusterConfig(); err != nil {
+		return nil, fmt.Errorf("the Kubernetes API as a pod's service account reaches it: %w: "+
+			"mount the account's token (automountServiceAccountToken), or name a kubeconfig file", err)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
-	}
-	return ours(config), nil
-}
-
-func ours(config *rest.Config) *rest.Config {
 	config.UserAgent = "mesh-agent"
 	config.WarningHandler = rest.NoWarnings{} // advice to authors of manifests
-	return config
+	return config, nil
 }
 
 // Run keeps the tables as the API server has the objects, until ctx ends, and

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
@@ -25,7 +26,7 @@ type batches[T any, P local.Object[T]] struct {
 	read    func(any) (P, error) // of a fresh object; it is ours
 	log     *slog.Logger
 	heard   func(until time.Time) // everything that was said until then is in the table
-	wake    chan struct{}
+	wake    waiting.Signal        // something is pending
 
 	applying sync.Mutex // held while the table changes; before mu
 
@@ -37,7 +38,7 @@ type batches[T any, P local.Object[T]] struct {
 func newBatches[T any, P local.Object[T]](objects *local.Objects[T, P], read func(any) (P, error), heard func(time.Time), log *slog.Logger) *batches[T, P] {
 	return &batches[T, P]{
 		objects: objects, read: read, log: log, heard: heard,
-		wake: make(chan struct{}, 1), pending: make(map[string]P),
+		wake: waiting.NewSignal(), pending: make(map[string]P),
 	}
 }
 
@@ -115,10 +116,7 @@ func (b *batches[T, P]) note(change func(pending map[string]P)) {
 		b.flush()
 		return
 	}
-	select {
-	case b.wake <- struct{}{}:
-	default: // it is awake
-	}
+	b.wake.Give()
 }
 
 // confirm notes that nothing else than what is pending had changed until then.

@@ -40,7 +40,20 @@ func newKind[T any, P local.Object[T]](objects *local.Objects[T, P], name, group
 		o := P(new(T))
 		return o, json.Unmarshal(value, o)
 	}
-	return kind{name, group, versions, namespaced, decode, (&table[T, P]{store.NewSet[T](), objects}).apply}
+	set := store.NewSet[T]()
+	// apply makes these the objects of the kind, all at once. Those that are as they were cause nothing.
+	apply := func(docs []document) {
+		var changes []store.Change[T]
+		set.Begin()
+		for _, d := range docs {
+			decoded := func(string, []byte) (*T, error) { return (*T)(d.object.(P)), nil }
+			if ch, changed, _ := set.Upsert([]byte(d.name), d.value, 0, decoded); changed {
+				changes = append(changes, ch)
+			}
+		}
+		objects.Apply(slices.AppendSeq(changes, set.Done()))
+	}
+	return kind{name, group, versions, namespaced, decode, apply}
 }
 
 // apiVersion is how manifests name the kind's usual version.
@@ -49,25 +62,4 @@ func (k kind) apiVersion() string {
 		return k.versions[0]
 	}
 	return k.group + "/" + k.versions[0]
-}
-
-// table finds out what changed and fills a table.
-type table[T any, P local.Object[T]] struct {
-	set     *store.Set[T]
-	objects *local.Objects[T, P]
-}
-
-// apply makes these the objects of the kind, all at once. Those that are as they
-// were cause nothing.
-func (t *table[T, P]) apply(docs []document) {
-	var changes []store.Change[T]
-	t.set.Begin()
-	for _, d := range docs {
-		decoded := func(string, []byte) (*T, error) { return (*T)(d.object.(P)), nil }
-		ch, changed, _ := t.set.Upsert([]byte(d.name), d.value, 0, decoded)
-		if changed {
-			changes = append(changes, ch)
-		}
-	}
-	t.objects.Apply(slices.AppendSeq(changes, t.set.Done()))
 }

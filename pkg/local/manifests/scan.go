@@ -73,11 +73,7 @@ func (s *scanner) note(path string) {
 }
 
 func isManifest(name string) bool {
-	switch filepath.Ext(name) {
-	case ".yaml", ".yml", ".json":
-		return !strings.HasPrefix(name, ".")
-	}
-	return false
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) && !strings.HasPrefix(name, ".")
 }
 
 // look returns the state that a file is in: that of the last time, if nothing

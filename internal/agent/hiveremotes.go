@@ -7,10 +7,10 @@ import (
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/reconcile"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/endpointslices"
@@ -19,12 +19,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/local/kubernetes"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/serviceimports"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // slicesRole has the rights that an operator needs for EndpointSlices of remote backends.
 const slicesRole = "deploy/endpointslices.yaml"
+
+// importsRole has the rights that an operator needs for the objects of the MCS API.
+const importsRole = "deploy/mcs.yaml"
 
 // remotesCell writes objects that follow from remote clusters while the operator leads, when a flag says
 // so: EndpointSlices of their backends, imports of what they export. Only then does an operator read them.
@@ -50,11 +54,7 @@ type remoteObjects struct {
 
 // run runs what writes during a term.
 func (r *remoteObjects) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, run := range r.controllers {
-		g.Go(func() error { return run(ctx) })
-	}
-	return g.Wait()
+	return waiting.Together(ctx, r.controllers...)
 }
 
 func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (*remoteObjects, error) {
@@ -78,7 +78,7 @@ func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (
 			return nil, err
 		}
 		o.controllers = append(o.controllers, endpointslices.New(endpointslices.Params{
-			DB: p.View.DB, Cluster: p.From, Services: all, Ready: isReady(m), Remotes: func() []reconcile.Remote { return remotes(m) },
+			DB: p.View.DB, Cluster: p.From, Services: all, Ready: isReady(m), Remotes: remotes(m, servicesRead),
 			Writer: w, Report: report, Metrics: metrics, Log: p.Log,
 		}).Run)
 	}
@@ -87,7 +87,11 @@ func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (
 		if err != nil {
 			return nil, err
 		}
-		o.controllers = append(o.controllers, newServiceImports(p, all, m, w, report).Run)
+		o.controllers = append(o.controllers, serviceimports.New(serviceimports.Params{
+			DB: p.View.DB, Own: p.Config.Own(), GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: all,
+			Ready: isReady(m), Remotes: remotes(m, exportsRead), Writer: w,
+			Slices: p.Config.Operate.EndpointSlices, InstallCRDs: p.Config.Operate.InstallCRDs, Report: report, Log: p.Log,
+		}).Run)
 	}
 	return o, nil
 }
@@ -128,12 +132,19 @@ func remotesNeed(c config.OperateConfig) func(own bool, r wire.Resource) bool {
 }
 
 // remotes are the clusters of the mesh directory. What one says that is being removed counts at once.
-func remotes(m *clustermesh.Mesh) (all []reconcile.Remote) {
-	for _, c := range m.Clusters() {
-		all = append(all, reconcile.Remote{Name: c.Name, Read: len(clustermesh.Unsynced(c)) == 0 || c.State == remotecluster.Removing})
+func remotes(m *clustermesh.Mesh, read func(remotecluster.Status) bool) func() []reconcile.Remote {
+	return func() (all []reconcile.Remote) {
+		for _, c := range m.Clusters() {
+			all = append(all, reconcile.Remote{Name: c.Name, Read: read(c) || c.State == remotecluster.Removing})
+		}
+		return all
 	}
-	return all
 }
+
+func servicesRead(c remotecluster.Status) bool { return len(clustermesh.Unsynced(c)) == 0 }
+
+// exportsRead: exports are optional, so a cluster may be synced without them; one that exports nothing counts as read.
+func exportsRead(c remotecluster.Status) bool { return c.Sources[wire.ServiceExports].Synced }
 
 // readRemotes runs what an operator without the flag has not.
 func readRemotes(r *remoteObjects, c config.Config, current *claims.Current, from *local.Cluster, v *clustermesh.View, h cell.Health, jobs job.Group, log *slog.Logger) error {
