@@ -118,6 +118,28 @@ type env struct {
 	store Store
 }
 
+// errorIf fails the case, which goes on, if something is wrong, and says what.
+func (e *env) errorIf(wrong bool, format string, args ...any) {
+	e.Helper()
+	if wrong {
+		e.Errorf(format, args...)
+	}
+}
+
+// must ends the case if there is an error.
+func (e *env) must(err error) {
+	e.Helper()
+	e.fatalIf(err != nil, "%v", err)
+}
+
+// fatalIf is errorIf for what ends the case.
+func (e *env) fatalIf(wrong bool, format string, args ...any) {
+	e.Helper()
+	if wrong {
+		e.Fatalf(format, args...)
+	}
+}
+
 func (e *env) open() kvstore.Client { return e.store.Open(e.T) }
 
 func (e *env) writer() kvstore.Writer { return e.store.Writer(e.T, nil) }
@@ -139,18 +161,14 @@ func (e *env) list(c kvstore.Client, prefix string) ([]kvstore.KeyValue, kvstore
 		items = append(items, p.Items...)
 		return nil
 	})
-	if err != nil {
-		e.Fatalf("list %q: %v", prefix, err)
-	}
+	e.fatalIf(err != nil, "list %q: %v", prefix, err)
 	return items, at
 }
 
 func (e *env) watch(c kvstore.Client, prefix string, after kvstore.Position) kvstore.Stream {
 	e.Helper()
 	s, err := c.Watch(e.ctx, prefix, after)
-	if err != nil {
-		e.Fatalf("watch %q after %v: %v", prefix, after, err)
-	}
+	e.fatalIf(err != nil, "watch %q after %v: %v", prefix, after, err)
 	e.Cleanup(s.Close)
 	return s
 }
@@ -158,18 +176,14 @@ func (e *env) watch(c kvstore.Client, prefix string, after kvstore.Position) kvs
 func (e *env) head(c kvstore.Client) kvstore.Position {
 	e.Helper()
 	at, err := c.Head(e.ctx)
-	if err != nil {
-		e.Fatalf("head: %v", err)
-	}
+	e.fatalIf(err != nil, "head: %v", err)
 	return at
 }
 
 func (e *env) recv(s kvstore.Stream) kvstore.Batch {
 	e.Helper()
 	b, err := s.Recv()
-	if err != nil {
-		e.Fatalf("recv: %v", err)
-	}
+	e.fatalIf(err != nil, "recv: %v", err)
 	return b
 }
 
@@ -180,9 +194,7 @@ func (e *env) events(s kvstore.Stream, n int) []kvstore.Event {
 	var at kvstore.Position
 	for len(all) < n {
 		b := e.recv(s)
-		if b.At.Revision < at.Revision {
-			e.Fatalf("the position went back from %d to %d", at.Revision, b.At.Revision)
-		}
+		e.fatalIf(b.At.Revision < at.Revision, "the position went back from %d to %d", at.Revision, b.At.Revision)
 		at = b.At
 		all = append(all, b.Events...)
 		if k := len(b.Events); k > 0 && !b.Partial && at.Revision < b.Events[k-1].ModRevision {
@@ -194,9 +206,7 @@ func (e *env) events(s kvstore.Stream, n int) []kvstore.Event {
 
 func (e *env) wantErr(what string, err, want error) {
 	e.Helper()
-	if !errors.Is(err, want) {
-		e.Errorf("%s: error %v, want %v", what, err, want)
-	}
+	e.errorIf(!errors.Is(err, want), "%s: error %v, want %v", what, err, want)
 }
 
 // second is the error of a call, of which nothing else matters.
@@ -204,9 +214,8 @@ func second[T any](_ T, err error) error { return err }
 
 func (e *env) same(what string, want, got any) {
 	e.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		e.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	diff := cmp.Diff(want, got)
+	e.errorIf(diff != "", "%s (-want +got):\n%s", what, diff)
 }
 
 func (e *env) counts(w kvstore.Writer, leases, lockLeases, locks int) {

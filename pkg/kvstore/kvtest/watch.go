@@ -37,9 +37,7 @@ func watchCases(is cases) {
 		s := e.watch(c, "p/", at)
 		for next := at.Revision + 1; next <= last; {
 			for _, ev := range e.events(s, 1) {
-				if ev.ModRevision != next {
-					e.Fatalf("revision %d, want %d", ev.ModRevision, next)
-				}
+				e.fatalIf(ev.ModRevision != next, "revision %d, want %d", ev.ModRevision, next)
 				next++
 				model[string(ev.Key)] = ev.ModRevision
 			}
@@ -72,9 +70,7 @@ func watchCases(is cases) {
 		s := e.watch(c, "p/", at)
 		for got := 0; got < 20*40; {
 			b := e.recv(s)
-			if len(b.Events)%40 != 0 && !b.Partial {
-				e.Fatalf("a batch of %d events splits a revision", len(b.Events))
-			}
+			e.fatalIf(len(b.Events)%40 != 0 && !b.Partial, "a batch of %d events splits a revision", len(b.Events))
 			got += len(b.Events)
 		}
 	})
@@ -116,21 +112,16 @@ func watchCases(is cases) {
 			_, err = s.Recv()
 		}
 		e.wantErr("watch", err, kvstore.ErrCompacted)
-		if ke, is := errors.AsType[*kvstore.KeyError](err); !is || ke.Op != "watch" || ke.Key != "p/" {
-			e.Errorf("error %#v, want a KeyError of watch and p/", err)
-		}
+		ke, is := errors.AsType[*kvstore.KeyError](err)
+		e.errorIf(!is || ke.Op != "watch" || ke.Key != "p/", "error %#v, want a KeyError of watch and p/", err)
 		s = e.watch(c, "p/", kvstore.Position{ClusterID: at.ClusterID, Revision: rev - 1})
-		if got, want := text(e.events(s, 1))[0], fmt.Sprintf("put p/k=v@%d", rev); got != want {
-			e.Errorf("%s, want %s", got, want)
-		}
+		e.same("the event", []string{fmt.Sprintf("put p/k=v@%d", rev)}, text(e.events(s, 1)))
 	})
 	is.onClient("a stream that is up to date does not notice a compaction", func(e *env, c kvstore.Client) {
 		s := e.watch(c, "p/", e.head(c))
 		for range 3 {
 			rev := e.put("p/k", "v")
-			if got := e.events(s, 1)[0].ModRevision; got != rev {
-				e.Fatalf("revision %d, want %d", got, rev)
-			}
+			e.same("the revision", rev, e.events(s, 1)[0].ModRevision)
 			e.store.Compact(e.T)
 		}
 	})
@@ -139,9 +130,8 @@ func watchCases(is cases) {
 		lazy := e.watch(c, "p/", at)
 		e.fill("p/", 500)
 		for _, s := range []kvstore.Stream{e.watch(c, "p/", at), lazy} {
-			if items, _ := e.list(c, "p/"); len(items) != 500 {
-				e.Errorf("%d keys, want 500", len(items))
-			}
+			items, _ := e.list(c, "p/")
+			e.same("keys", 500, len(items))
 			for i, ev := range e.events(s, 500) {
 				if want := at.Revision + 1 + int64(i); ev.ModRevision != want || string(ev.Key) != fmt.Sprintf("p/%03d", i) {
 					e.Fatalf("event %d is %s of revision %d, want revision %d", i, ev.Key, ev.ModRevision, want)
@@ -164,16 +154,12 @@ func watchCases(is cases) {
 			if seen += len(b.Events); len(b.Events) == 0 && seen < 5 && b.At.Revision >= want.Revision {
 				e.Fatalf("progress to %d after %d of 5 events", b.At.Revision, seen)
 			}
-			if b.At.ClusterID != want.ClusterID {
-				e.Fatalf("cluster ID %x, want %x", b.At.ClusterID, want.ClusterID)
-			}
+			e.fatalIf(b.At.ClusterID != want.ClusterID, "cluster ID %x, want %x", b.At.ClusterID, want.ClusterID)
 			if b.At.Revision >= want.Revision {
 				break
 			}
 		}
 		close(stop)
-		if err := <-asked; err != nil {
-			e.Errorf("request progress: %v", err)
-		}
+		e.wantErr("request progress", <-asked, nil)
 	})
 }
