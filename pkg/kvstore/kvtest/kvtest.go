@@ -262,13 +262,20 @@ func (e *env) recvFails(s kvstore.Stream, want error) {
 	e.wantErr("another recv", recv(), want)
 }
 
-// text renders events in short: put k=v@rev, delete k@rev.
-func text(events []kvstore.Event) []string {
+// follow is the text of the n events that follow a position.
+func (e *env) follow(c kvstore.Client, prefix string, after kvstore.Position, n int) []string {
+	e.Helper()
+	return text(after, e.events(e.watch(c, prefix, after), n))
+}
+
+// text renders events in short: put k=v@1, delete k@2, with the revisions counted from a position.
+func text(from kvstore.Position, events []kvstore.Event) []string {
 	var out []string
 	for _, ev := range events {
-		s := fmt.Sprintf("%v %s@%d", ev.Type, ev.Key, ev.ModRevision)
+		rev := ev.ModRevision - from.Revision
+		s := fmt.Sprintf("%v %s@%d", ev.Type, ev.Key, rev)
 		if ev.Type == kvstore.EventPut {
-			s = fmt.Sprintf("%v %s=%s@%d", ev.Type, ev.Key, ev.Value, ev.ModRevision)
+			s = fmt.Sprintf("%v %s=%s@%d", ev.Type, ev.Key, ev.Value, rev)
 		}
 		out = append(out, s)
 	}

@@ -28,7 +28,7 @@ func lockCases(is cases) {
 		const n = 5
 		got := make(chan taken, n)
 		for i := range n {
-			e.take(e.ctx, w, "locks/l", i, got)
+			e.take(e.ctx, w, i, got)
 		}
 		served := make(map[int]bool)
 		for range n {
@@ -49,7 +49,7 @@ func lockCases(is cases) {
 		var waiting [n]kvstore.Writer
 		for i := range n {
 			waiting[i] = e.writer()
-			e.take(e.ctx, waiting[i], "locks/l", i, got)
+			e.take(e.ctx, waiting[i], i, got)
 			e.waiters(w, "locks/l", i+2)
 		}
 		for i := range n {
@@ -67,7 +67,7 @@ func lockCases(is cases) {
 	is.onWriter("whoever else creates a key below the path holds the lock", func(e *env, w kvstore.Writer) {
 		e.put("locks/l/17", "")
 		got := make(chan taken, 1)
-		e.take(e.ctx, w, "locks/l", 0, got)
+		e.take(e.ctx, w, 0, got)
 		e.waiters(w, "locks/l", 2)
 		e.put("locks/l/18", "") // who comes later does not matter
 		e.nobody(got)
@@ -78,28 +78,25 @@ func lockCases(is cases) {
 	})
 	is("keys further below are those of other locks", func(e *env) {
 		a, b := e.writer(), e.writer()
-		deep := e.lock(a, "locks/l/deep")
-		l := e.lock(b, "locks/l")
-		again := e.lock(b, "locks/l/deep2")
-		for _, x := range []*kvstore.Lock{deep, l, again} {
-			x.Unlock()
-		}
+		defer e.lock(a, "locks/l/deep").Unlock()
+		defer e.lock(b, "locks/l").Unlock()
+		e.lock(b, "locks/l/deep2").Unlock()
 	})
 	is("a lock ends with its context while waiting, and leaves nothing", func(e *env) {
 		a, b := e.writer(), e.writer()
 		l := e.lock(a, "locks/l")
 		ctx, cancel := context.WithCancel(e.ctx)
 		got := make(chan taken, 3)
-		e.take(ctx, b, "locks/l", 0, got) // waits outside
+		e.take(ctx, b, 0, got) // waits outside
 		e.waiters(a, "locks/l", 2)
-		e.take(ctx, b, "locks/l", 1, got) // waits within the session
+		e.take(ctx, b, 1, got) // waits within the session
 		cancel()
 		for range 2 {
 			t := <-got
 			e.errorIf(!errors.Is(t.err, context.Canceled), "waiter %d: %v, %v", t.who, t.lock, t.err)
 		}
 		e.waiters(a, "locks/l", 1)
-		e.take(e.ctx, b, "locks/l", 2, got)
+		e.take(e.ctx, b, 2, got)
 		e.waiters(a, "locks/l", 2)
 		l.Unlock()
 		e.got(got).lock.Unlock()
@@ -165,7 +162,7 @@ func lockCases(is cases) {
 	is.onWriter("a waiter whose lease ends gets the lock all the same", func(e *env, w kvstore.Writer) {
 		e.put("locks/l/17", "")
 		got := make(chan taken, 1)
-		e.take(e.ctx, w, "locks/l", 0, got)
+		e.take(e.ctx, w, 0, got)
 		e.waiters(w, "locks/l", 2)
 		e.store.ExpireLeases(e.T)
 		e.waiters(w, "locks/l", 1)
@@ -204,9 +201,10 @@ type taken struct {
 	err  error
 }
 
-func (e *env) take(ctx context.Context, w kvstore.Writer, path string, who int, to chan<- taken) {
+// take takes the lock "locks/l" beside the test.
+func (e *env) take(ctx context.Context, w kvstore.Writer, who int, to chan<- taken) {
 	go func() {
-		l, err := w.Lock(ctx, path)
+		l, err := w.Lock(ctx, "locks/l")
 		to <- taken{who, l, err}
 	}()
 }

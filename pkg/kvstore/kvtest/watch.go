@@ -49,14 +49,9 @@ func watchCases(is cases) {
 	is.onClient("watch takes what ends in a slash as a prefix and all else as a key", func(e *env, c kvstore.Client) {
 		at := e.head(c)
 		e.put("a", "1", "a/", "2", "a/b", "3", "a0", "4")
-		rev := e.put("ba", "", "b/", "", "b", "5", "a/c", "6")
-		got := text(e.events(e.watch(c, "a/", at), 3))
-		want := []string{
-			fmt.Sprintf("put a/=2@%d", rev-1), fmt.Sprintf("put a/b=3@%d", rev-1), fmt.Sprintf("put a/c=6@%d", rev),
-		}
-		e.same("events", want, got)
-		got = text(e.events(e.watch(c, "b", at), 1))
-		e.same("events", []string{fmt.Sprintf("put b=5@%d", rev)}, got)
+		e.put("ba", "", "b/", "", "b", "5", "a/c", "6")
+		e.same("events", []string{"put a/=2@1", "put a/b=3@1", "put a/c=6@2"}, e.follow(c, "a/", at, 3))
+		e.same("events", []string{"put b=5@2"}, e.follow(c, "b", at, 1))
 	})
 	is.onClient("a revision is not split over batches", func(e *env, c kvstore.Client) {
 		at := e.head(c)
@@ -78,10 +73,10 @@ func watchCases(is cases) {
 		at := e.head(c)
 		a, b := e.watch(c, "p/", at), e.watch(c, "p/", at)
 		e.fill("p/", 3)
-		first := text(e.events(a, 3))
+		first := text(at, e.events(a, 3))
 		a.Close()
 		e.put("p/last", "")
-		e.same("events", first, text(e.events(b, 4))[:3])
+		e.same("events", first, text(at, e.events(b, 4))[:3])
 	})
 	is.onWriter("an event tells whether it has created the key; a deletion has its revision and no value", func(e *env, w kvstore.Writer) {
 		at := e.head(w)
@@ -114,8 +109,8 @@ func watchCases(is cases) {
 		e.wantErr("watch", err, kvstore.ErrCompacted)
 		ke, is := errors.AsType[*kvstore.KeyError](err)
 		e.errorIf(!is || ke.Op != "watch" || ke.Key != "p/", "error %#v, want a KeyError of watch and p/", err)
-		s = e.watch(c, "p/", kvstore.Position{ClusterID: at.ClusterID, Revision: rev - 1})
-		e.same("the event", []string{fmt.Sprintf("put p/k=v@%d", rev)}, text(e.events(s, 1)))
+		at.Revision = rev - 1
+		e.same("the event", []string{"put p/k=v@1"}, e.follow(c, "p/", at, 1))
 	})
 	is.onClient("a stream that is up to date does not notice a compaction", func(e *env, c kvstore.Client) {
 		s := e.watch(c, "p/", e.head(c))

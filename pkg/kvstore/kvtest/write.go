@@ -20,16 +20,15 @@ func writeCases(is cases) {
 		e.has(w, "k", "")
 	})
 	is.onWriter("the position of a write is that of its event", func(e *env, w kvstore.Writer) {
-		s := e.watch(w, "p/", e.head(w))
+		before := e.head(w)
+		s := e.watch(w, "p/", before)
 		a := e.do(w.Put(e.ctx, "p/a", []byte("1")))
 		b := e.do(w.Put(e.ctx, "p/b", []byte("1")))
 		c := e.do(w.Delete(e.ctx, "p/a"))
 		d := e.do(w.DeletePrefix(e.ctx, "p/"))
-		want := []string{
-			fmt.Sprintf("put p/a=1@%d", a.At.Revision), fmt.Sprintf("put p/b=1@%d", b.At.Revision),
-			fmt.Sprintf("delete p/a@%d", c.At.Revision), fmt.Sprintf("delete p/b@%d", d.At.Revision),
-		}
-		e.same("events", want, text(e.events(s, 4)))
+		at := before.Revision
+		e.same("revisions", []int64{at + 1, at + 2, at + 3, at + 4}, []int64{a.At.Revision, b.At.Revision, c.At.Revision, d.At.Revision})
+		e.same("events", []string{"put p/a=1@1", "put p/b=1@2", "delete p/a@3", "delete p/b@4"}, text(before, e.events(s, 4)))
 		e.same("the head", d.At, e.head(w))
 	})
 	is.onWriter("delete deletes, and an absent key is fine", func(e *env, w kvstore.Writer) {
