@@ -7,7 +7,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -39,10 +38,7 @@ type Store struct {
 	status  kvstore.Status
 }
 
-var (
-	_ kvstore.Engine  = (*Store)(nil)
-	_ kvstore.Session = (*Store)(nil)
-)
+var _ kvstore.Session = (*Store)(nil)
 
 // address is where a server can be reached: it outlives the server.
 type address struct {
@@ -132,17 +128,11 @@ func (m *Store) Set(key, value string) kvstore.Position {
 // Unset deletes a key, as somebody else. Deleting an absent one changes nothing, not even the
 // revision.
 func (m *Store) Unset(key string) kvstore.Position {
-	return m.Write(kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}})
+	return m.Write(deletion(key))
 }
 
-// deletions are the events that delete some keys, in order.
-func (s *contents) deletions(which func(kvstore.KeyValue) bool) (events []kvstore.Event) {
-	for _, key := range slices.Sorted(maps.Keys(s.items)) {
-		if which(s.items[key]) {
-			events = append(events, kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}})
-		}
-	}
-	return events
+func deletion(key string) kvstore.Event {
+	return kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}}
 }
 
 // Write makes several changes at one revision, as a transaction does, and
@@ -232,9 +222,7 @@ func (m *Store) SetFault(f Fault) { m.addr.locked(func(a *address) { a.fault = f
 func (m *Store) SetPageSize(n int) { m.addr.locked(func(a *address) { a.pageSize = max(n, 1) }) }
 
 // SetProbeInterval sets the time between two probes of [Store.Run]; 100 ms at first.
-func (m *Store) SetProbeInterval(d time.Duration) {
-	m.addr.locked(func(a *address) { a.interval = d })
-}
+func (m *Store) SetProbeInterval(d time.Duration) { m.addr.locked(func(a *address) { a.interval = d }) }
 
 // Position returns the server's position, without an operation of the session.
 func (m *Store) Position() kvstore.Position {
