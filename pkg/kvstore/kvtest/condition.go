@@ -141,12 +141,8 @@ func conditionCases(is cases) {
 		l := e.lock(w, "locks/l")
 		kv, at, err := w.Get(e.ctx, "p/000", kvstore.Holding(l))
 		e.fatalIf(err != nil || kv == nil || string(kv.Value) != "v0", "get: %v, %v", kv, err)
-		n := 0
-		listed, err := w.List(e.ctx, "p/", func(p kvstore.Page) error {
-			n += len(p.Items)
-			return nil
-		}, kvstore.Holding(l))
-		e.errorIf(err != nil || n != 2*PageSize, "list: %d keys, %v", n, err)
+		items, listed := e.list(w, "p/", kvstore.Holding(l))
+		e.same("keys", 2*PageSize, len(items))
 		e.same("where it is read", []kvstore.Position{e.head(w), e.head(w)}, []kvstore.Position{at, listed})
 		_, err = w.List(e.ctx, "p/", func(kvstore.Page) error {
 			l.Unlock()

@@ -154,15 +154,24 @@ func (e *env) fill(prefix string, n int) (last int64) {
 	return last
 }
 
-func (e *env) list(c kvstore.Client, prefix string) ([]kvstore.KeyValue, kvstore.Position) {
+func (e *env) list(c kvstore.Client, prefix string, opts ...kvstore.ReadOption) ([]kvstore.KeyValue, kvstore.Position) {
 	e.Helper()
 	var items []kvstore.KeyValue
-	at, err := c.List(e.ctx, prefix, func(p kvstore.Page) error {
+	pages, at := e.pages(c, prefix, opts...)
+	for _, p := range pages {
 		items = append(items, p.Items...)
-		return nil
-	})
-	e.fatalIf(err != nil, "list %q: %v", prefix, err)
+	}
 	return items, at
+}
+
+func (e *env) pages(c kvstore.Client, prefix string, opts ...kvstore.ReadOption) (all []kvstore.Page, at kvstore.Position) {
+	e.Helper()
+	at, err := c.List(e.ctx, prefix, func(p kvstore.Page) error {
+		all = append(all, p)
+		return nil
+	}, opts...)
+	e.fatalIf(err != nil, "list %q: %v", prefix, err)
+	return all, at
 }
 
 func (e *env) watch(c kvstore.Client, prefix string, after kvstore.Position) kvstore.Stream {

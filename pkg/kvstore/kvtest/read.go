@@ -35,24 +35,15 @@ func readCases(is cases) {
 	is("list of an empty prefix gives a position and no page", func(e *env) {
 		rev := e.put("other", "x")
 		c := e.open()
-		pages := 0
-		at, err := c.List(e.ctx, "p/", func(kvstore.Page) error {
-			pages++
-			return nil
-		})
-		e.errorIf(err != nil || pages != 0, "list: %d pages, error %v", pages, err)
+		pages, at := e.pages(c, "p/")
+		e.same("pages", 0, len(pages))
 		e.same("the position", kvstore.Position{ClusterID: e.head(c).ClusterID, Revision: rev}, at)
 	})
 	is("list is complete, in order, and in pages of bounded size", func(e *env) {
 		const n = 3*PageSize + 2
 		e.fill("p/", n)
 		c := e.open()
-		var pages []kvstore.Page
-		at, err := c.List(e.ctx, "p/", func(p kvstore.Page) error {
-			pages = append(pages, p)
-			return nil
-		})
-		e.must(err)
+		pages, at := e.pages(c, "p/")
 		var got []string
 		for i, p := range pages {
 			e.errorIf(len(p.Items) == 0 || len(p.Items) > PageSize, "page %d has %d keys", i, len(p.Items))
