@@ -82,17 +82,14 @@ func (m *Store) Connect() *Store { return m.ConnectWith(nil) }
 // ConnectWith begins a new session whose keys are tied to these leases; nil: to its own.
 func (m *Store) ConnectWith(leases *kvstore.Leases) *Store {
 	n := &Store{addr: m.addr}
-	m.addr.mu.Lock()
-	n.start()
-	m.addr.mu.Unlock()
+	m.addr.locked(n.start)
 	n.EngineWriter = kvstore.NewWriter(n, kvstore.WriterOptions{LeaseTTL: LeaseTTL, LockTTL: LeaseTTL, Leases: leases, Hint: hint.Text})
 	n.Join(n.pinned)
 	return n
 }
 
-func (m *Store) start() {
-	m.pinned = m.addr.store.id
-	m.highest = m.addr.store.rev
+func (m *Store) start(a *address) {
+	m.pinned, m.highest = a.store.id, a.store.rev
 	now := time.Now()
 	m.status = kvstore.Status{
 		Endpoint: "memory", EtcdClusterID: m.pinned, Connected: true, Quorum: true,
@@ -102,10 +99,12 @@ func (m *Store) start() {
 	}
 }
 
+// install puts an empty server here. Open streams break.
 func (a *address) install(id uint64) {
 	a.store = &contents{
 		id: id, rev: 1, items: make(map[string]kvstore.KeyValue), created: make(map[string]int64), leases: make(map[int64]bool),
 	}
+	a.cut(errBroken)
 }
 
 func (a *address) locked(f func(*address)) {
@@ -193,18 +192,12 @@ func (m *Store) Replace() {
 	m.addr.locked(func(a *address) {
 		a.nextID++
 		a.install(a.nextID)
-		a.cut(errBroken)
 	})
 }
 
 // Wipe empties the server and starts its revisions again under the same cluster
 // ID, as an etcd does that lost its data and kept its token. Open streams break.
-func (m *Store) Wipe() {
-	m.addr.locked(func(a *address) {
-		a.install(a.store.id)
-		a.cut(errBroken)
-	})
-}
+func (m *Store) Wipe() { m.addr.locked(func(a *address) { a.install(a.store.id) }) }
 
 // Break ends all open streams with the error; nil: the connection was lost. The sessions go on.
 func (m *Store) Break(err error) { m.addr.locked(func(a *address) { a.cut(cmp.Or(err, errBroken)) }) }
