@@ -22,7 +22,7 @@ func (o Options) writerOptions() kvstore.WriterOptions {
 		NoQuorumCheck: o.NoLockQuorumCheck, Leases: o.Leases, Hint: hint.Text, Log: o.Log,
 	}
 	if m := o.Metrics; m != nil {
-		w.LeaseGauge, w.LockLeaseGauge, w.LockGauge = m.leasesOf("session"), m.leasesOf("lock"), m.locks
+		w.LeaseGauge, w.LockLeaseGauge, w.LockGauge = m.leases.WithLabelValues("session"), m.leases.WithLabelValues("lock"), m.locks
 	}
 	return w
 }
@@ -214,7 +214,9 @@ func partOf(asked *pb.RequestOp, answer *pb.ResponseOp) kvstore.PartResult {
 		inner := resultOf(r.RequestTxn, answer.GetResponseTxn())
 		return kvstore.PartResult{Kind: kvstore.OpTxn, Txn: &inner}
 	default:
-		found := func(kv *mvccpb.KeyValue) kvstore.Found { return kvstore.Found{KeyValue: fromPB(kv), Created: kv.CreateRevision} }
+		found := func(kv *mvccpb.KeyValue) kvstore.Found {
+			return kvstore.Found{KeyValue: fromPB(kv), Created: kv.CreateRevision}
+		}
 		return kvstore.PartResult{Kind: kvstore.OpRead, Found: converted(answer.GetResponseRange().GetKvs(), found)}
 	}
 }
