@@ -113,10 +113,10 @@ func (a *Allocator) abandon(ctx context.Context, text string, err error) {
 	if ctx.Err() != nil {
 		err = nil
 	}
-	a.mu.Lock()
-	a.core.abandon(text, time.Now())
-	a.endTurn(text, err)
-	a.mu.Unlock()
+	a.with(func(c *core) {
+		c.abandon(text, time.Now())
+		a.endTurn(text, err)
+	})
 	a.jobs.Give()
 }
 
@@ -135,9 +135,8 @@ func (a *Allocator) attempt(ctx context.Context, key Key, text string) (id uint6
 	if err != nil {
 		return NoID, false, err
 	}
-	a.mu.Lock()
-	try, err := a.core.candidate(text, referenced)
-	a.mu.Unlock()
+	var try candidate
+	a.with(func(c *core) { try, err = c.candidate(text, referenced) })
 	if err != nil {
 		return NoID, false, err
 	}
@@ -151,9 +150,7 @@ func (a *Allocator) attempt(ctx context.Context, key Key, text string) (id uint6
 	held, err := a.backend.AcquireReference(ctx, try.id, key, lock)
 	if err != nil {
 		if !errors.Is(err, kvstore.ErrLockLeaseExpired) {
-			a.mu.Lock()
-			a.core.unsure(text, try.id)
-			a.mu.Unlock()
+			a.with(func(c *core) { c.unsure(text, try.id) })
 		}
 		return NoID, false, err
 	}

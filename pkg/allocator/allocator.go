@@ -123,6 +123,13 @@ func (a *Allocator) WaitForInitialSync(ctx context.Context) error {
 	}
 }
 
+// with gives f the core under the lock.
+func (a *Allocator) with(f func(*core)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f(a.core)
+}
+
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -85,20 +85,16 @@ func (a *Allocator) nextJobs(wake *time.Timer) []job {
 	return jobs
 }
 
-func (a *Allocator) refreshAll() {
-	a.mu.Lock()
-	a.core.refreshAll(time.Now())
-	a.mu.Unlock()
-}
+func (a *Allocator) refreshAll() { a.with(func(c *core) { c.refreshAll(time.Now()) }) }
 
 func (a *Allocator) perform(ctx context.Context, j job) {
 	try, cancel := context.WithTimeout(ctx, jobTimeout)
 	err := a.do(try, j)
 	cancel()
-	a.mu.Lock()
-	a.core.done(j.text, err != nil, time.Now(), rand.Float64())
-	a.endTurn(j.text, nil)
-	a.mu.Unlock()
+	a.with(func(c *core) {
+		c.done(j.text, err != nil, time.Now(), rand.Float64())
+		a.endTurn(j.text, nil)
+	})
 	a.jobs.Give()
 	a.options.metrics.job(j.kind, err)
 	switch {

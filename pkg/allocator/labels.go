@@ -3,6 +3,7 @@ package allocator
 import (
 	"encoding/binary"
 	"iter"
+	"slices"
 	"unique"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -53,13 +54,7 @@ func (ls Labels) All() iter.Seq[wire.Label] {
 }
 
 // Wire returns the labels as they were before.
-func (ls Labels) Wire() wire.Labels {
-	var out wire.Labels
-	for l := range ls.All() {
-		out = append(out, l)
-	}
-	return out
-}
+func (ls Labels) Wire() wire.Labels { return slices.Collect(ls.All()) }
 
 // Map returns the labels as a map from "source:key" to value.
 func (ls Labels) Map() map[string]string { return ls.Wire().Map() }

@@ -35,9 +35,7 @@ func (w watcher) OnUpsert(id uint64, key Key) {
 }
 
 func (a *Allocator) refuse(id uint64, key Key, why error) {
-	a.mu.Lock()
-	a.core.reject(id, key, time.Now())
-	a.mu.Unlock()
+	a.with(func(c *core) { c.reject(id, key, time.Now()) })
 	a.jobs.Give()
 	a.options.metrics.refusedOwn.Inc()
 	a.report(slog.LevelWarn, "Refused a mapping of the own cluster; one before it stays in force", "id", id, "key", key, "error", why)

@@ -1,8 +1,8 @@
 package allocator
 
 import (
-	"cmp"
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -66,19 +66,12 @@ func (m *mappings) delete(id uint64) (old Key) {
 
 // all iterates, once, over what is there now, by ID. It holds a copy, sorted when
 // the iteration begins: the mappings may be changed meanwhile.
-func (m *mappings) all() iter.Seq2[uint64, Key] {
-	type mapping struct {
-		id  uint64
-		key Key
-	}
-	all := make([]mapping, 0, len(m.keys))
-	for id, key := range m.keys {
-		all = append(all, mapping{id, key})
-	}
+func (m *mappings) all() iter.Seq2[uint64, Key] { return byID(maps.Clone(m.keys)) }
+
+func byID(keys map[uint64]Key) iter.Seq2[uint64, Key] {
 	return func(yield func(uint64, Key) bool) {
-		slices.SortFunc(all, func(a, b mapping) int { return cmp.Compare(a.id, b.id) })
-		for _, m := range all {
-			if !yield(m.id, m.key) {
+		for _, id := range slices.Sorted(maps.Keys(keys)) {
+			if !yield(id, keys[id]) {
 				return
 			}
 		}

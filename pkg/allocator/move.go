@@ -62,9 +62,7 @@ func (a *Allocator) move(ctx context.Context, j job, lock Lock) (moved bool, err
 		return false, nil
 	}
 	_, shared := who.Others[j.id]
-	a.mu.Lock()
-	can = a.core.canMove(id)
-	a.mu.Unlock()
+	a.with(func(c *core) { can = c.canMove(id) })
 	if shared || who.Own == j.id || !can {
 		a.report(slog.LevelWarn, "Nodes use a key under two IDs, since a reference and its mapping were gone for a while; see 'mesh-agent identity heal'",
 			"code", codes.LabelsInUseTwice, "key", j.key, "id", j.id, "others", who.numbers())
@@ -82,10 +80,8 @@ func (a *Allocator) move(ctx context.Context, j job, lock Lock) (moved bool, err
 	case !held:
 		return false, fmt.Errorf("%w: %d", errLost, id)
 	}
-	a.mu.Lock()
-	is := a.core.move(j.text, id)
-	a.mu.Unlock()
-	if !is {
+	a.with(func(c *core) { moved = c.move(j.text, id) })
+	if !moved {
 		return false, fmt.Errorf("%w: %d", errInUse, id)
 	}
 	a.report(slog.LevelWarn, "A key has another ID now: others gave it one while its reference here was gone, and nobody else uses the earlier one",

@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/internal/mistakes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -107,30 +108,24 @@ func WithMetrics(m *Metrics) Option { return func(o *options) { o.metrics = cmp.
 func (o *options) idRange() (from, to uint64) { return o.min | o.mask, o.max | o.mask }
 
 func (o *options) validate() error {
-	var errs []error
-	if o.min == NoID {
-		errs = append(errs, errors.New("the least ID is 0, which is no ID; the least possible is 1"))
-	}
-	if o.min > o.max {
-		errs = append(errs, fmt.Errorf("the least ID %d is greater than the greatest, %d", o.min, o.max))
-	}
+	from, to := o.idRange()
 	// In a range of successive numbers all bits vary up to the highest one in
 	// which its ends differ. The mask may only have bits above it: then no two
 	// IDs become one, and they stay successive.
-	if varying := uint64(1)<<bits.Len64(o.min^o.max) - 1; o.mask&varying != 0 {
-		errs = append(errs, fmt.Errorf("the prefix mask %#x would make one ID of several between %d and %d: it may not have the bits %#x", o.mask, o.min, o.max, o.mask&varying))
-	}
-	if from, to := o.idRange(); o.clusterMax != 0 && (from < o.clusterMin || to > o.clusterMax) {
-		errs = append(errs, fmt.Errorf("IDs from %d to %d are not all of cluster %d, which has those from %d to %d", from, to, o.cluster, o.clusterMin, o.clusterMax))
-	}
-	if o.maxAttempts < 1 {
-		errs = append(errs, fmt.Errorf("%d attempts of an allocation: there must be at least 1", o.maxAttempts))
-	}
-	if o.syncInterval <= 0 || o.listTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("the sync interval %s and the list timeout %s must be positive", o.syncInterval, o.listTimeout))
-	}
-	if len(errs) > 0 {
-		return fmt.Errorf("options of the allocator: %w", errors.Join(errs...))
+	wrongBits := o.mask & (uint64(1)<<bits.Len64(o.min^o.max) - 1)
+	err := errors.Join(
+		mistakes.If(o.min == NoID, "the least ID is 0, which is no ID; the least possible is 1"),
+		mistakes.If(o.min > o.max, "the least ID %d is greater than the greatest, %d", o.min, o.max),
+		mistakes.If(wrongBits != 0, "the prefix mask %#x would make one ID of several between %d and %d: it may not have the bits %#x",
+			o.mask, o.min, o.max, wrongBits),
+		mistakes.If(o.clusterMax != 0 && (from < o.clusterMin || to > o.clusterMax),
+			"IDs from %d to %d are not all of cluster %d, which has those from %d to %d", from, to, o.cluster, o.clusterMin, o.clusterMax),
+		mistakes.If(o.maxAttempts < 1, "%d attempts of an allocation: there must be at least 1", o.maxAttempts),
+		mistakes.If(o.syncInterval <= 0 || o.listTimeout <= 0,
+			"the sync interval %s and the list timeout %s must be positive", o.syncInterval, o.listTimeout),
+	)
+	if err != nil {
+		return fmt.Errorf("options of the allocator: %w", err)
 	}
 	return nil
 }

@@ -65,9 +65,9 @@ func (r *remote) key(id uint64) Key {
 
 // all is as [mappings.all].
 func (r *remote) all() iter.Seq2[uint64, Key] {
-	both := mappings{keys: maps.Clone(r.before.keys)}
-	maps.Copy(both.keys, r.mappings.keys)
-	return both.all()
+	both := maps.Clone(r.before.keys)
+	maps.Copy(both, r.mappings.keys)
+	return byID(both)
 }
 
 func (r *remote) replaced(by *RemoteCache) {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -189,13 +191,10 @@ func best(names map[string]*Identity, plain string) (winner *Identity, done bool
 	if v, ok := names[plain]; ok {
 		return v, len(names) == 1
 	}
-	var least string
-	for name, v := range names {
-		if winner == nil || name < least {
-			least, winner = name, v
-		}
+	if len(names) == 0 {
+		return nil, true
 	}
-	return winner, winner == nil
+	return names[slices.Min(slices.Collect(maps.Keys(names)))], false
 }
 
 func plainName(id uint32) string { return strconv.FormatUint(uint64(id), 10) }

@@ -36,12 +36,7 @@ func Lead(ctx context.Context, w Writer, path string, lead func(context.Context,
 	lock.Lasting()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return guard(ctx, w, lock) })
-	g.Go(func() error {
-		if err := lead(ctx, lock); err != nil {
-			return err
-		}
-		return errLed
-	})
+	g.Go(func() error { return cmp.Or(lead(ctx, lock), errLed) })
 	if err := g.Wait(); !errors.Is(err, errLed) {
 		return err
 	}

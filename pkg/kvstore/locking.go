@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -210,10 +211,8 @@ func untilDeleted(st Stream) error {
 		if err != nil {
 			return err
 		}
-		for _, ev := range b.Events {
-			if ev.Type == EventDelete {
-				return nil
-			}
+		if slices.ContainsFunc(b.Events, func(ev Event) bool { return ev.Type == EventDelete }) {
+			return nil
 		}
 	}
 }

@@ -80,28 +80,24 @@ func (d *Delayed[T]) Run(ctx context.Context) error {
 
 // heldBack is the pure core of [Delayed]: the deletions that are not passed on yet.
 type heldBack[T any] struct {
-	of    map[string]deletion[T]
-	since []waitingFor // in the order of due; some are outdated
+	of    map[string]*deletion[T]
+	since []*deletion[T] // in the order of due; some are outdated
 }
 
 type deletion[T any] struct {
-	old *T
-	due time.Time
-}
-
-type waitingFor struct {
 	name string
+	old  *T
 	due  time.Time
 }
 
-func newHeldBack[T any]() heldBack[T] { return heldBack[T]{of: make(map[string]deletion[T])} }
+func newHeldBack[T any]() heldBack[T] { return heldBack[T]{of: make(map[string]*deletion[T])} }
 
 // change takes a change, and gives what is to be applied for it now. due is when a
 // deletion is to be passed on; it never decreases.
 func (h *heldBack[T]) change(ch Change[T], due time.Time) (Change[T], bool) {
 	if ch.New == nil {
-		h.of[ch.Name] = deletion[T]{ch.Old, due}
-		h.since = append(h.since, waitingFor{ch.Name, due})
+		gone := &deletion[T]{ch.Name, ch.Old, due}
+		h.of[ch.Name], h.since = gone, append(h.since, gone)
 		return ch, false
 	}
 	if gone, held := h.of[ch.Name]; held {
@@ -117,17 +113,16 @@ func (h *heldBack[T]) due(now time.Time) (gone []Change[T]) {
 		if !more || next.After(now) {
 			return gone
 		}
-		name := h.since[0].name
-		gone = append(gone, Change[T]{Name: name, Old: h.of[name].old})
-		delete(h.of, name)
+		first := h.since[0]
+		gone = append(gone, Change[T]{Name: first.name, Old: first.old})
+		delete(h.of, first.name)
 		h.since = h.since[1:]
 	}
 }
 
 func (h *heldBack[T]) next() (due time.Time, more bool) {
 	for len(h.since) > 0 {
-		first := h.since[0]
-		if gone, held := h.of[first.name]; held && gone.due.Equal(first.due) {
+		if first := h.since[0]; h.of[first.name] == first {
 			return first.due, true
 		}
 		h.since = h.since[1:]

@@ -147,12 +147,7 @@ func (w keeper[T]) Proof() (follow.Proof, bool) {
 	return p, true
 }
 
-func (w keeper[T]) Agrees(p follow.Proof, past kvstore.Past) bool {
-	for i := range past.Items {
-		past.Items[i].Key = follow.NameOf(past.Items[i].Key, w.prefix)
-	}
-	return w.set.Agrees(p.Name, past)
-}
+func (w keeper[T]) Agrees(p follow.Proof, past kvstore.Past) bool { return w.set.Agrees(p.Name, past) }
 
 func (w *Watch[T]) listed() {
 	if w.kind.Listed != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/internal/mistakes"
 )
 
 // The labels of what is made here.
@@ -81,24 +82,15 @@ var _ allocator.Backend = (*Backend)(nil)
 
 // New returns a backend. The error says what is missing; nobody is asked yet.
 func New(client dynamic.Interface, c Config) (*Backend, error) {
-	var errs []error
-	if client == nil {
-		errs = append(errs, errors.New("there is no Kubernetes API"))
-	}
-	if c.Namespace == "" {
-		errs = append(errs, errors.New("the namespace of the Leases is not given"))
-	}
-	if c.Node == "" {
-		errs = append(errs, errors.New("the node's address is needed, which names its references"))
-	}
-	if c.Keys == nil {
-		errs = append(errs, errors.New("the type of the keys is not given"))
-	}
-	if c.TTL < time.Second {
-		errs = append(errs, fmt.Errorf("references that outlive their owner for %s: at least a second is needed", c.TTL))
-	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("allocator in the Kubernetes API: %w", errors.Join(errs...))
+	err := errors.Join(
+		mistakes.If(client == nil, "there is no Kubernetes API"),
+		mistakes.If(c.Namespace == "", "the namespace of the Leases is not given"),
+		mistakes.If(c.Node == "", "the node's address is needed, which names its references"),
+		mistakes.If(c.Keys == nil, "the type of the keys is not given"),
+		mistakes.If(c.TTL < time.Second, "references that outlive their owner for %s: at least a second is needed", c.TTL),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("allocator in the Kubernetes API: %w", err)
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return &Backend{

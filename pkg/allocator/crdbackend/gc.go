@@ -1,6 +1,7 @@
 package crdbackend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 func (b *Backend) RunGC(
 	ctx context.Context, limiter *rate.Limiter, stale allocator.StaleIDs, lo, hi uint64,
 ) (allocator.StaleIDs, allocator.GCStats, error) {
+	limiter = cmp.Or(limiter, rate.NewLimiter(rate.Inf, 0))
 	list, err := b.list(ctx, ManagedBy+"="+Manager)
 	if err != nil {
 		return stale, allocator.GCStats{}, fmt.Errorf("collecting unused CiliumIdentities: %w", err)
@@ -44,10 +46,8 @@ func (b *Backend) RunGC(
 		case stale[id] != revision:
 			next[id] = revision
 		default:
-			if limiter != nil {
-				if err := limiter.Wait(ctx); err != nil {
-					return stale, stats, err
-				}
+			if err := limiter.Wait(ctx); err != nil {
+				return stale, stats, err
 			}
 			if deleted, err = b.collect(ctx, o, id, key); err != nil {
 				next[id] = revision // the next round tries again

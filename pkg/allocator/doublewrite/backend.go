@@ -36,6 +36,8 @@ func (s Side) String() string {
 
 // Backend is an [allocator.Backend] over two.
 type Backend struct {
+	allocator.Backend // the side that is read: what is not about both goes there
+
 	sides    [2]allocator.Backend
 	read     Side
 	log      *slog.Logger
@@ -64,8 +66,9 @@ var _ allocator.Backend = (*Backend)(nil)
 // New returns a backend that writes to both and reads one. Metrics are
 // registered unless reg is nil; log is nil for none.
 func New(primary, secondary allocator.Backend, read Side, log *slog.Logger, reg prometheus.Registerer) *Backend {
+	sides := [2]allocator.Backend{primary, secondary}
 	return &Backend{
-		sides: [2]allocator.Backend{primary, secondary}, read: read, log: cmp.Or(log, slog.New(slog.DiscardHandler)),
+		Backend: sides[read], sides: sides, read: read, log: cmp.Or(log, slog.New(slog.DiscardHandler)),
 		pending: make(map[string]pendingRelease), busy: waiting.NewNamedLocks(),
 		failures: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_agent_allocator_doublewrite_failures_total",
@@ -73,8 +76,6 @@ func New(primary, secondary allocator.Backend, read Side, log *slog.Logger, reg 
 		}, []string{"side", "operation"}),
 	}
 }
-
-func (b *Backend) reading() allocator.Backend { return b.sides[b.read] }
 
 func (b *Backend) other() allocator.Backend { return b.sides[1-b.read] }
 
@@ -127,7 +128,7 @@ func (b *Backend) Lock(ctx context.Context, key allocator.Key) (allocator.Lock, 
 			continue
 		}
 		var err error
-		if l[side], err = b.reading().Lock(ctx, key); err != nil {
+		if l[side], err = b.Backend.Lock(ctx, key); err != nil {
 			l[side] = nil
 			l.Unlock()
 			return nil, err
@@ -139,7 +140,7 @@ func (b *Backend) Lock(ctx context.Context, key allocator.Key) (allocator.Lock, 
 // CatchUp implements [allocator.Backend].
 func (b *Backend) CatchUp(ctx context.Context, lock allocator.Lock) error {
 	reading, _ := b.split(lock)
-	return b.reading().CatchUp(ctx, reading)
+	return b.Backend.CatchUp(ctx, reading)
 }
 
 func (b *Backend) split(lock allocator.Lock) (reading, other allocator.Lock) {
@@ -162,7 +163,7 @@ func (b *Backend) AllocateID(ctx context.Context, id uint64, key allocator.Key, 
 	if taken {
 		return false, nil
 	}
-	return b.reading().AllocateID(ctx, id, key, reading)
+	return b.Backend.AllocateID(ctx, id, key, reading)
 }
 
 // takenBy creates the mapping on a side and tells whether the number belongs to another key there.
@@ -181,7 +182,7 @@ func takenBy(ctx context.Context, side allocator.Backend, id uint64, key allocat
 // Restore implements [allocator.Backend].
 func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator.Key, lock allocator.Lock) (bool, error) {
 	reading, other := b.split(lock)
-	restored, err := b.reading().Restore(ctx, id, key, instead, reading)
+	restored, err := b.Backend.Restore(ctx, id, key, instead, reading)
 	b.onOther(ctx, "restore", id, key, func(ctx context.Context, side allocator.Backend) error {
 		_, err := side.Restore(ctx, id, key, instead, other)
 		return err
@@ -194,7 +195,7 @@ func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator
 // not copied yet, or could not be written here, keeps its number.
 func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Lock) (uint64, error) {
 	reading, other := b.split(lock)
-	id, err := b.reading().Get(ctx, key, reading)
+	id, err := b.Backend.Get(ctx, key, reading)
 	if id != allocator.NoID || err != nil || other == nil {
 		return id, err
 	}
@@ -205,21 +206,11 @@ func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Loc
 	if id == allocator.NoID {
 		return id, nil
 	}
-	holder, err := b.reading().GetByID(ctx, id)
+	holder, err := b.Backend.GetByID(ctx, id)
 	if err != nil || holder != nil && holder.GetKey() != key.GetKey() {
 		return allocator.NoID, err
 	}
 	return id, nil
-}
-
-// GetByID implements [allocator.Backend].
-func (b *Backend) GetByID(ctx context.Context, id uint64) (allocator.Key, error) {
-	return b.reading().GetByID(ctx, id)
-}
-
-// ListAndWatch implements [allocator.Backend].
-func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutations) error {
-	return b.reading().ListAndWatch(ctx, handler)
 }
 
 // RunGC implements [allocator.Backend], on both sides. The statistics are those
@@ -233,7 +224,7 @@ func (b *Backend) RunGC(
 	next, _, err := b.other().RunGC(ctx, limiter, b.staleIDs, lo, hi)
 	b.staleIDs = next
 	b.spare(ctx, "collect", allocator.NoID, nil, err)
-	return b.reading().RunGC(ctx, limiter, stale, lo, hi)
+	return b.Backend.RunGC(ctx, limiter, stale, lo, hi)
 }
 
 // RunLocksGC implements [allocator.Backend], on both sides. The result is that
@@ -244,16 +235,13 @@ func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (a
 	next, err := b.other().RunLocksGC(ctx, b.staleLocks)
 	b.staleLocks = next
 	b.spare(ctx, "collect-locks", allocator.NoID, nil, err)
-	return b.reading().RunLocksGC(ctx, stale)
+	return b.Backend.RunLocksGC(ctx, stale)
 }
-
-// ListIDs implements [allocator.Backend].
-func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) { return b.reading().ListIDs(ctx) }
 
 // DeleteID implements [allocator.Backend]. What a node uses on the side that is read is deleted on
 // neither, what is used on the other one stays there. The result is that of the side that is read.
 func (b *Backend) DeleteID(ctx context.Context, id uint64) (bool, error) {
-	deleted, err := b.reading().DeleteID(ctx, id)
+	deleted, err := b.Backend.DeleteID(ctx, id)
 	if err != nil {
 		return deleted, err
 	}

@@ -12,7 +12,7 @@ import (
 // AcquireReference implements [allocator.Backend].
 func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
 	reading, other := b.split(lock)
-	held, err := b.reading().AcquireReference(ctx, id, key, reading)
+	held, err := b.Backend.AcquireReference(ctx, id, key, reading)
 	if held && err == nil {
 		b.refreshOther(ctx, "reference", id, key, other)
 	}
@@ -21,7 +21,7 @@ func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator
 
 // ReferencesOf implements [allocator.References] as the side that is read does.
 func (b *Backend) ReferencesOf(ctx context.Context, key allocator.Key, lock allocator.Lock) (allocator.Referrers, error) {
-	by, can := b.reading().(allocator.References)
+	by, can := b.Backend.(allocator.References)
 	if !can {
 		return allocator.Referrers{}, errors.ErrUnsupported
 	}
@@ -47,7 +47,7 @@ func (b *Backend) refreshOther(ctx context.Context, operation string, id uint64,
 // Release implements [allocator.Backend]. A reference that cannot be deleted on
 // the other side is remembered, since nothing refreshes a key that is not used.
 func (b *Backend) Release(ctx context.Context, id uint64, key allocator.Key) error {
-	if err := b.reading().Release(ctx, id, key); err != nil {
+	if err := b.Backend.Release(ctx, id, key); err != nil {
 		return err
 	}
 	err := b.busy.Acquire(ctx, key.GetKey())
@@ -107,7 +107,7 @@ func (b *Backend) releaseOne(ctx context.Context, o pendingRelease) bool {
 // of the side that is read alone.
 func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, reliablyMissing bool, lock allocator.Lock) error {
 	reading, other := b.split(lock)
-	err := b.reading().UpdateKey(ctx, id, key, reliablyMissing, reading)
+	err := b.Backend.UpdateKey(ctx, id, key, reliablyMissing, reading)
 	b.refreshOther(ctx, "update", id, key, other)
 	b.releasePending(ctx)
 	return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/internal/mistakes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -46,21 +47,14 @@ type Config struct {
 
 // New returns a backend in the kvstore. The error says what is missing.
 func New(client kvstore.Writer, c Config) (*Backend, error) {
-	var errs []error
-	if client == nil {
-		errs = append(errs, errors.New("there is no kvstore"))
-	}
-	if c.Paths == "" || strings.HasSuffix(string(c.Paths), "/") {
-		errs = append(errs, fmt.Errorf("the path %q is no base: it is empty or ends in a slash", c.Paths))
-	}
-	if c.Node == "" || strings.Contains(c.Node, "/") {
-		errs = append(errs, fmt.Errorf("the node %q cannot end a path: the node's address is needed", c.Node))
-	}
-	if c.Keys == nil {
-		errs = append(errs, errors.New("the type of the keys is not given"))
-	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("allocator in the kvstore at %q: %w", c.Paths, errors.Join(errs...))
+	err := errors.Join(
+		mistakes.If(client == nil, "there is no kvstore"),
+		mistakes.If(c.Paths == "" || strings.HasSuffix(string(c.Paths), "/"), "the path %q is no base: it is empty or ends in a slash", c.Paths),
+		mistakes.If(c.Node == "" || strings.Contains(c.Node, "/"), "the node %q cannot end a path: the node's address is needed", c.Node),
+		mistakes.If(c.Keys == nil, "the type of the keys is not given"),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("allocator in the kvstore at %q: %w", c.Paths, err)
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	bad := newMalformed(c.Log, c.Metrics)

@@ -2,6 +2,7 @@ package kvbackend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,9 +34,7 @@ func (b *Backend) RunGC(
 	}
 	next, stats := make(allocator.StaleIDs), allocator.GCStats{}
 	var errs []error
-	if limiter == nil {
-		limiter = rate.NewLimiter(rate.Inf, 0)
-	}
+	limiter = cmp.Or(limiter, rate.NewLimiter(rate.Inf, 0))
 	for _, id := range slices.Sorted(maps.Keys(mappings)) {
 		revision := mappings[id].revision
 		switch {

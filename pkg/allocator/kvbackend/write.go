@@ -54,21 +54,15 @@ func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, r
 	r, err = b.client.Put(ctx, b.Paths.Reference(key.GetKey(), b.Node), wire.EncodeAllocatedID(id),
 		kvstore.Leased(), need, held, kvstore.IfOther(b.Paths.Mapping(id), []byte(key.GetKey())))
 	if err == nil && !r.Met {
-		err = b.saysKey(ctx, id, key)
+		var kv *kvstore.KeyValue
+		if kv, _, err = b.client.Get(ctx, b.Paths.Mapping(id)); err == nil && (kv == nil || string(kv.Value) != key.GetKey()) {
+			err = allocator.ErrTaken
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("refreshing the reference of %s, %d: %w", key, id, err)
 	}
 	return nil
-}
-
-// saysKey is [allocator.ErrTaken] when the mapping says anything else.
-func (b *Backend) saysKey(ctx context.Context, id uint64, key allocator.Key) error {
-	kv, _, err := b.client.Get(ctx, b.Paths.Mapping(id))
-	if err == nil && (kv == nil || string(kv.Value) != key.GetKey()) {
-		err = allocator.ErrTaken
-	}
-	return err
 }
 
 // Restore implements [allocator.Backend].

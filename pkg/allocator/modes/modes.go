@@ -159,8 +159,10 @@ func (c Config) inKubernetes(b *Backend) (*crdbackend.Backend, error) {
 	crd := crdbackend.Config{Namespace: c.Namespace, Node: c.Node, Keys: c.Keys, TTL: c.TTL, Log: c.Log}
 	if c.Collect != nil {
 		crd.Elsewhere = func(ctx context.Context, id uint64, key allocator.Key) (bool, error) {
-			if err := c.Collect.leading(ctx); err != nil {
-				return true, err
+			if leading := c.Collect.Leading; leading != nil {
+				if err := leading(ctx); err != nil {
+					return true, err
+				}
 			}
 			if c.Collect.kept(id) {
 				return true, nil
@@ -169,13 +171,6 @@ func (c Config) inKubernetes(b *Backend) (*crdbackend.Backend, error) {
 		}
 	}
 	return crdbackend.New(c.Kubernetes, crd)
-}
-
-func (c *Collect) leading(ctx context.Context) error {
-	if c.Leading == nil {
-		return nil
-	}
-	return c.Leading(ctx)
 }
 
 func (c *Collect) kept(id uint64) bool { return c.Kept != nil && c.Kept(id) }

@@ -109,7 +109,7 @@ func TestEventsThatBreakARule(t *testing.T) {
 // TestTransactionsThatBreakARule: an answer of another shape than what was asked.
 func TestTransactionsThatBreakARule(t *testing.T) {
 	t.Parallel()
-	read := opToPB(&kvstore.TxnOp{Key: "p/1"})
+	read := opToPB(kvstore.TxnOp{Key: "p/1"})
 	put := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("p/1")}}}
 	ranged := func(kvs ...*mvccpb.KeyValue) *pb.ResponseOp {
 		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: &pb.RangeResponse{Kvs: kvs, Count: int64(len(kvs))}}}

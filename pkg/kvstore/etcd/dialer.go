@@ -138,10 +138,7 @@ func (d *dialer) connect(ctx context.Context, addr string) (net.Conn, error) {
 // connectAny tries the addresses of an alias: the one that last worked, then
 // the others in random order, each with its share of the time that is left.
 func (d *dialer) connectAny(ctx context.Context, host, port string, ips []netip.Addr) (net.Conn, error) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = time.Now().Add(d.timeout)
-	}
+	deadline, _ := ctx.Deadline() // bounded has set one
 	var errs []error
 	order := d.order(host, ips)
 	for i, ip := range order {

@@ -96,14 +96,11 @@ func (e *Session) WaitConnected(ctx context.Context, want bool) error {
 		e.mu.Lock()
 		is, wake := e.health.status.Connected, e.wake
 		e.mu.Unlock()
-		if is == want {
+		switch over := e.over(); {
+		case is == want, !want && over != nil:
 			return nil
-		}
-		if err := e.over(); err != nil {
-			if !want {
-				return nil
-			}
-			return err
+		case over != nil:
+			return over
 		}
 		select {
 		case <-wake:

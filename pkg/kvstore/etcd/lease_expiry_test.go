@@ -61,7 +61,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	if err != nil || len(resp.Leases) != 1 || int64(resp.Leases[0].ID) != second || first == second {
 		t.Errorf("leases %v, was %x, is %x; %v", resp, first, second, err)
 	}
-	if n := testutil.ToFloat64(o.Metrics.leasesOf("session")); n != 1 || e.Status().Leases != 1 {
+	if n := testutil.ToFloat64(o.Metrics.leases.WithLabelValues("session")); n != 1 || e.Status().Leases != 1 {
 		t.Errorf("the gauge says %v, the status %v", n, e.Status())
 	}
 	if len(log.Lines("A kvstore lease has ended")) != 1 {

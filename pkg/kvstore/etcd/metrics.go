@@ -67,10 +67,6 @@ func kindOfOp(op string) string {
 	}
 }
 
-func (m *Metrics) leasesOf(kind string) prometheus.Gauge {
-	return m.leases.WithLabelValues(kind)
-}
-
 func (m *Metrics) quorumError(err error) {
 	if m == nil {
 		return

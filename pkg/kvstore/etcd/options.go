@@ -20,9 +20,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// defaultMaxQuorumErrors is how many linearizable reads may fail in a row.
-const defaultMaxQuorumErrors = 2
-
 // What an operator may choose as LeaseTTL.
 const (
 	minLeaseTTL = 25 * time.Second
@@ -162,7 +159,7 @@ func DefaultOptions() Options {
 		BootstrapQPS:               10000,
 		MaxInflight:                20,
 		PageLimit:                  5000,
-		MaxConsecutiveQuorumErrors: defaultMaxQuorumErrors,
+		MaxConsecutiveQuorumErrors: 2,
 		LeaseTTL:                   kvstore.DefaultLeaseTTL,
 		LockTTL:                    kvstore.DefaultLockTTL,
 		Timings:                    DefaultTimings(),

@@ -271,11 +271,6 @@ func (e *Session) reached(rev int64) {
 	}
 }
 
-var (
-	_ kvstore.Engine  = (*Session)(nil)
-	_ kvstore.Session = (*Session)(nil)
-)
-
 // NewDurable returns a [kvstore.Durable] of sessions with an etcd. load is called before each
 // attempt, so that a changed client file counts. The pauses between attempts grow with
 // the own cluster ([Options.Stretch]).

@@ -128,11 +128,7 @@ func (e *Session) EnsureRole(ctx context.Context, name string, rights []Access) 
 		if err := e.answered(role, err, nil); err != nil {
 			return fmt.Errorf("read the role's rights: %w", err)
 		}
-		wanted := make([]*authpb.Permission, 0, len(rights))
-		for _, a := range rights {
-			wanted = append(wanted, a.permission())
-		}
-		return e.setRights(ctx, name, role.Perm, wanted)
+		return e.setRights(ctx, name, role.Perm, converted(rights, Access.permission))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
@@ -21,7 +22,7 @@ func (o Options) writerOptions() kvstore.WriterOptions {
 		NoQuorumCheck: o.NoLockQuorumCheck, Leases: o.Leases, Hint: hint.Text, Log: o.Log,
 	}
 	if m := o.Metrics; m != nil {
-		w.LeaseGauge, w.LockLeaseGauge, w.LockGauge = m.leasesOf("session"), m.leasesOf("lock"), m.locks
+		w.LeaseGauge, w.LockLeaseGauge, w.LockGauge = m.leases.WithLabelValues("session"), m.leases.WithLabelValues("lock"), m.locks
 	}
 	return w
 }
@@ -136,14 +137,21 @@ func (e *Session) Revoke(ctx context.Context, id int64) error {
 
 // toPB is a transaction in etcd's words.
 func toPB(t kvstore.Txn) *pb.TxnRequest {
-	req := &pb.TxnRequest{Success: opsToPB(t.Then), Failure: opsToPB(t.Else)}
-	if len(t.If) > 0 {
-		req.Compare = make([]*pb.Compare, len(t.If))
+	return &pb.TxnRequest{
+		Compare: converted(t.If, conditionToPB), Success: converted(t.Then, opToPB), Failure: converted(t.Else, opToPB),
 	}
-	for i, c := range t.If {
-		req.Compare[i] = conditionToPB(c)
+}
+
+// converted is a list with each element converted; nil for an empty one.
+func converted[From, To any](list []From, one func(From) To) []To {
+	if len(list) == 0 {
+		return nil
 	}
-	return req
+	to := make([]To, len(list))
+	for i := range list {
+		to[i] = one(list[i])
+	}
+	return to
 }
 
 func conditionToPB(c kvstore.Condition) *pb.Compare {
@@ -163,18 +171,7 @@ func conditionToPB(c kvstore.Condition) *pb.Compare {
 	return to
 }
 
-func opsToPB(ops []kvstore.TxnOp) []*pb.RequestOp {
-	if len(ops) == 0 {
-		return nil
-	}
-	to := make([]*pb.RequestOp, len(ops))
-	for i := range ops {
-		to[i] = opToPB(&ops[i])
-	}
-	return to
-}
-
-func opToPB(op *kvstore.TxnOp) *pb.RequestOp {
+func opToPB(op kvstore.TxnOp) *pb.RequestOp {
 	key := []byte(op.Key)
 	switch op.Kind {
 	case kvstore.OpPut:
@@ -217,11 +214,9 @@ func partOf(asked *pb.RequestOp, answer *pb.ResponseOp) kvstore.PartResult {
 		inner := resultOf(r.RequestTxn, answer.GetResponseTxn())
 		return kvstore.PartResult{Kind: kvstore.OpTxn, Txn: &inner}
 	default:
-		kvs := answer.GetResponseRange().GetKvs()
-		part := kvstore.PartResult{Kind: kvstore.OpRead}
-		for _, kv := range kvs {
-			part.Found = append(part.Found, kvstore.Found{KeyValue: fromPB(kv), Created: kv.CreateRevision})
+		found := func(kv *mvccpb.KeyValue) kvstore.Found {
+			return kvstore.Found{KeyValue: fromPB(kv), Created: kv.CreateRevision}
 		}
-		return part
+		return kvstore.PartResult{Kind: kvstore.OpRead, Found: converted(answer.GetResponseRange().GetKvs(), found)}
 	}
 }

@@ -108,7 +108,8 @@ func TestWriteMetrics(t *testing.T) {
 	gauges := func(want ...float64) {
 		t.Helper()
 		m := o.Metrics
-		got := []float64{testutil.ToFloat64(m.leasesOf("session")), testutil.ToFloat64(m.leasesOf("lock")), testutil.ToFloat64(m.locks)}
+		leases := func(kind string) float64 { return testutil.ToFloat64(m.leases.WithLabelValues(kind)) }
+		got := []float64{leases("session"), leases("lock"), testutil.ToFloat64(m.locks)}
 		if !slices.Equal(got, want) {
 			t.Errorf("gauges %v, want %v", got, want)
 		}

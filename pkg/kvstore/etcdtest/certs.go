@@ -22,13 +22,10 @@ func NewCerts(t testing.TB, hosts ...string) *Certs {
 		hosts = []string{"127.0.0.1", "localhost"}
 	}
 	ca, err := pki.NewCA("mesh test CA")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, "make an authority", err)
 	c := &Certs{CA: ca, Dir: t.TempDir()}
-	if c.CAFile, err = ca.Write(c.Dir, "ca"); err != nil {
-		t.Fatal(err)
-	}
+	c.CAFile, err = ca.Write(c.Dir, "ca")
+	must(t, "write the authority", err)
 	c.SetServer(t, hosts)
 	return c
 }
@@ -37,12 +34,9 @@ func NewCerts(t testing.TB, hosts ...string) *Certs {
 func (c *Certs) SetServer(t testing.TB, hosts []string, opts ...pki.Option) {
 	t.Helper()
 	pair, err := c.CA.Server(hosts, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.ServerCert, c.ServerKey, err = pair.Write(c.Dir, "server"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, "issue a certificate for the server", err)
+	c.ServerCert, c.ServerKey, err = pair.Write(c.Dir, "server")
+	must(t, "write the server's certificate", err)
 }
 
 // Client issues a client certificate for a user, replacing an earlier one of
@@ -50,12 +44,9 @@ func (c *Certs) SetServer(t testing.TB, hosts []string, opts ...pki.Option) {
 func (c *Certs) Client(t testing.TB, user string, opts ...pki.Option) (certFile, keyFile string) {
 	t.Helper()
 	pair, err := c.CA.Client(user, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if certFile, keyFile, err = pair.Write(c.Dir, "client-"+user); err != nil {
-		t.Fatal(err)
-	}
+	must(t, "issue a client certificate", err)
+	certFile, keyFile, err = pair.Write(c.Dir, "client-"+user)
+	must(t, "write a client certificate", err)
 	return certFile, keyFile
 }
 
@@ -63,12 +54,8 @@ func (c *Certs) Client(t testing.TB, user string, opts ...pki.Option) (certFile,
 func (c *Certs) ClientTLS(t testing.TB, user string) *tls.Config {
 	t.Helper()
 	pair, err := c.CA.Client(user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, "issue a client certificate", err)
 	cert, err := pair.TLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, "read a client certificate", err)
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.CA.Pool(), Certificates: []tls.Certificate{cert}}
 }

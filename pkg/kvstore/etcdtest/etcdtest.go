@@ -89,9 +89,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s := newSettings(t, opts)
 	srv, err := etcdserver.Start(s.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, "start etcd", err)
 	t.Cleanup(srv.Close)
 	return &Server{srv, access{srv.Endpoint, s.certs}}
 }
@@ -108,9 +106,7 @@ func (s *Server) Delete(t testing.TB, keys ...string) int64 {
 	var rev int64
 	for _, k := range keys {
 		resp, err := s.Local().Delete(testContext(t), k)
-		if err != nil {
-			t.Fatalf("delete %q: %v", k, err)
-		}
+		must(t, "delete "+k, err)
 		rev = resp.Header.Revision
 	}
 	return rev
@@ -120,18 +116,14 @@ func (s *Server) Delete(t testing.TB, keys ...string) int64 {
 func (s *Server) Compact(t testing.TB) int64 {
 	t.Helper()
 	rev, err := etcdserver.Compact(testContext(t), s.Local())
-	if err != nil {
-		t.Fatalf("compact: %v", err)
-	}
+	must(t, "compact", err)
 	return rev
 }
 
 // EnableAuth creates the users and switches authentication on. The password of root is "root".
 func (s *Server) EnableAuth(t testing.TB, users ...User) {
 	t.Helper()
-	if err := etcdserver.EnableAuth(testContext(t), s.Local(), "root", users...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, "enable authentication", etcdserver.EnableAuth(testContext(t), s.Local(), "root", users...))
 }
 
 // access is how clients reach a server.
@@ -191,9 +183,7 @@ func configFileOf(t testing.TB, endpoint string, certs *Certs, user string, extr
 	}
 	path := filepath.Join(t.TempDir(), "cluster2")
 	text := strings.Join(append(lines, extra...), "\n") + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, "write a client file", os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -208,9 +198,7 @@ func (a access) connect(t testing.TB, commonName, user, password string) *client
 		Endpoints: []string{a.endpoint()}, TLS: tc, Username: user, Password: password,
 		DialTimeout: opTimeout, Logger: zap.NewNop(),
 	})
-	if err != nil {
-		t.Fatalf("connect to %s: %v", a.endpoint(), err)
-	}
+	must(t, "connect to "+a.endpoint(), err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -223,12 +211,18 @@ func put(t testing.TB, c *clientv3.Client, kvs []string) int64 {
 	var rev int64
 	for i := 0; i < len(kvs); i += 2 {
 		resp, err := c.Put(testContext(t), kvs[i], kvs[i+1])
-		if err != nil {
-			t.Fatalf("put %q: %v", kvs[i], err)
-		}
+		must(t, "put "+kvs[i], err)
 		rev = resp.Header.Revision
 	}
 	return rev
+}
+
+// must ends the test if there is an error, and says of what.
+func must(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
 }
 
 func testContext(t testing.TB) context.Context {

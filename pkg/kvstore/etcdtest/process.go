@@ -77,9 +77,7 @@ func StartProcess(t testing.TB, opts ...Option) *Process {
 	p := &Process{settings: newSettings(t, opts)}
 	p.access = access{p.Endpoint, p.settings.certs}
 	port, err := ports.Reserve("127.0.0.1:0") // its own, also between two processes
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, "reserve a port", err)
 	t.Cleanup(port.Release)
 	p.settings.cfg.Addr = port.Addr()
 	p.start(t)
@@ -90,30 +88,21 @@ func StartProcess(t testing.TB, opts ...Option) *Process {
 func (p *Process) start(t testing.TB) {
 	t.Helper()
 	text, err := json.Marshal(p.settings.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, "encode the configuration", err)
 	exe := os.Getenv(program)
 	if exe == "" {
-		if exe, err = os.Executable(); err != nil {
-			t.Fatal(err)
-		}
+		exe, err = os.Executable()
+		must(t, "find this program", err)
 	}
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), env+"="+string(text))
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, "connect to the etcd process", err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start the etcd process: %v", err)
-	}
+	must(t, "connect to the etcd process", err)
+	must(t, "start the etcd process", cmd.Start())
 	giveUp := time.AfterFunc(2*opTimeout, func() { _ = cmd.Process.Kill() })
 	defer giveUp.Stop()
 	line, _ := bufio.NewReader(stdout).ReadString('\n')
@@ -204,9 +193,7 @@ func (p *Process) signal(t testing.TB, s syscall.Signal) {
 	if p.cmd == nil {
 		t.Fatalf("%v: the etcd process is not running", s)
 	}
-	if err := p.cmd.Process.Signal(s); err != nil {
-		t.Fatalf("%v: %v", s, err)
-	}
+	must(t, s.String(), p.cmd.Process.Signal(s))
 }
 
 // Restart runs the server again on the same data and the same port, killing it first if it runs.
@@ -231,9 +218,7 @@ func (p *Process) Backup(t testing.TB) string {
 	t.Helper()
 	p.stop()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(p.settings.cfg.DataDir)); err != nil {
-		t.Fatalf("back up the etcd process: %v", err)
-	}
+	must(t, "back up the etcd process", os.CopyFS(dir, os.DirFS(p.settings.cfg.DataDir)))
 	p.start(t)
 	return dir
 }

@@ -51,12 +51,12 @@ func adviceOn(err error) advice {
 	if err == nil {
 		return advice{}
 	}
-	for _, known := range types() {
+	for _, known := range all() {
 		if known.is(err) {
 			return known.advice
 		}
 	}
-	return adviceOnText(err)
+	return advice{}
 }
 
 // What an etcd engine says of its connections, by which their errors are recognised: what
@@ -85,8 +85,8 @@ type known struct {
 	advice
 }
 
-// types are what is known, the more exact before the less exact.
-func types() []known {
+// all are what is known, the more exact before the less exact.
+func all() []known {
 	return []known{
 		{is(kvstore.ErrPermissionDenied), advice{codes.RightsMissing, "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"}},
 		{is(kvstore.ErrUnauthenticated), advice{codes.EtcdUserRefused, "check username and password, or the common name of the client certificate, against the users of that etcd"}},
@@ -116,6 +116,24 @@ func types() []known {
 		{is(fs.ErrNotExist), advice{codes.FileMissing, "put the file there, or correct the path; in a pod the Secret that holds it must be mounted"}},
 		{is(fs.ErrPermission), advice{codes.FileForbidden, "let the user that the agent runs as read it"}},
 		{says("private key does not match public key"), advice{codes.CertificateOfOtherKey, "cert-file and key-file must be of one pair: take both from the same Secret or directory, and renew them together"}},
+
+		// What has lost its type on its way through gRPC.
+		{both(says(OpeningPlain), says(NothingBack)), advice{codes.ServerSilent, hintSilent}},
+		{both(says(OpeningTLS), says(NoAnswer)), advice{codes.ServerSilent, hintSilent}},
+		{both(says(OpeningTLS), says("closed by the server")), advice{codes.ClientCertificateRefused, hintClientCert}},
+		{both(says(OpeningTLS), is(io.EOF)), advice{codes.ServerWithoutTLS, hintNoTLS}},
+		{both(says(OpeningTLS), is(syscall.ECONNRESET)), advice{codes.ServerWithoutTLS, hintNoTLS}},
+		{says("connection refused"), advice{codes.ConnectionRefused, hintRefused}},
+		{says("no such host"), advice{codes.HostUnknown, hintNoName}},
+		{says("first record does not look like a TLS handshake"), advice{codes.ServerWithoutTLS, hintNoTLS}},
+		{says(OpeningPlain), advice{codes.ServerNeedsTLS, "the server may speak TLS; the endpoint may need https:// instead of http://"}},
+		{says("signed by unknown authority"), advice{codes.ServerAuthorityUnknown, hintAuthority}},
+		{says(message(rpctypes.ErrGRPCNoLeader)), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
+		{says(message(rpctypes.ErrGRPCTimeoutDueToLeaderFail)), advice{codes.EtcdNoQuorum, "that etcd is electing a leader"}},
+		{says(message(rpctypes.ErrGRPCTimeoutDueToConnectionLost)), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
+		// Its text is a part of those before it.
+		{says(message(rpctypes.ErrGRPCTimeout)), advice{codes.EtcdNoQuorum, "that etcd is overloaded or has lost its quorum"}},
+		{is(context.DeadlineExceeded), advice{codes.EtcdUnanswered, "the endpoint is unreachable, overloaded, or its etcd has lost its quorum"}},
 	}
 }
 
@@ -130,6 +148,10 @@ func as[T error](err error) bool {
 
 func says(part string) func(error) bool {
 	return func(err error) bool { return strings.Contains(err.Error(), part) }
+}
+
+func both(one, other func(error) bool) func(error) bool {
+	return func(err error) bool { return one(err) && other(err) }
 }
 
 func dial(is func(error) bool) func(error) bool {
@@ -147,46 +169,6 @@ func isExpired(err error) bool {
 func isUnknownHost(err error) bool {
 	dns, ok := errors.AsType[*net.DNSError](err)
 	return ok && dns.IsNotFound
-}
-
-// adviceOnText recognises what has lost its type on its way through gRPC.
-func adviceOnText(err error) advice {
-	s := err.Error()
-	if strings.Contains(s, OpeningPlain) && strings.Contains(s, NothingBack) {
-		return advice{codes.ServerSilent, hintSilent}
-	}
-	if strings.Contains(s, OpeningTLS) {
-		switch {
-		case strings.Contains(s, NoAnswer):
-			return advice{codes.ServerSilent, hintSilent}
-		case strings.Contains(s, "closed by the server"):
-			return advice{codes.ClientCertificateRefused, hintClientCert}
-		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-			return advice{codes.ServerWithoutTLS, hintNoTLS}
-		}
-	}
-	for _, known := range []struct {
-		part string
-		advice
-	}{
-		{"connection refused", advice{codes.ConnectionRefused, hintRefused}},
-		{"no such host", advice{codes.HostUnknown, hintNoName}},
-		{"first record does not look like a TLS handshake", advice{codes.ServerWithoutTLS, hintNoTLS}},
-		{OpeningPlain, advice{codes.ServerNeedsTLS, "the server may speak TLS; the endpoint may need https:// instead of http://"}},
-		{"signed by unknown authority", advice{codes.ServerAuthorityUnknown, hintAuthority}},
-		{message(rpctypes.ErrGRPCNoLeader), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
-		{message(rpctypes.ErrGRPCTimeoutDueToLeaderFail), advice{codes.EtcdNoQuorum, "that etcd is electing a leader"}},
-		{message(rpctypes.ErrGRPCTimeoutDueToConnectionLost), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
-		{message(rpctypes.ErrGRPCTimeout), advice{codes.EtcdNoQuorum, "that etcd is overloaded or has lost its quorum"}}, // a part of the others
-	} {
-		if strings.Contains(s, known.part) {
-			return known.advice
-		}
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return advice{codes.EtcdUnanswered, "the endpoint is unreachable, overloaded, or its etcd has lost its quorum"}
-	}
-	return advice{}
 }
 
 func message(err error) string { return status.Convert(err).Message() }

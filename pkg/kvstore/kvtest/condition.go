@@ -67,9 +67,8 @@ func conditionCases(is cases) {
 			{w, "1", []kvstore.Option{changed}, true},
 			{w, "1", []kvstore.Option{changed}, false},
 		} {
-			if r := e.do(step.w.Put(e.ctx, "k", []byte(step.value), step.opts...)); r.Done != step.done {
-				e.Errorf("step %d: %+v, want done %t", i, r, step.done)
-			}
+			r := e.do(step.w.Put(e.ctx, "k", []byte(step.value), step.opts...))
+			e.errorIf(r.Done != step.done, "step %d: %+v, want done %t", i, r, step.done)
 		}
 	})
 	is.onWriter("an option that is not for this kind of write is an error", func(e *env, w kvstore.Writer) {
@@ -104,9 +103,7 @@ func conditionCases(is cases) {
 			e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1")}, append(both, kvstore.Holding(nil), kvstore.Leased())...)),
 			e.do(w.Update(e.ctx, []kvstore.Write{gone("a"), put("b", "2")}, append(both, kvstore.Leased())...)),
 		} {
-			if !r.Done {
-				e.Errorf("write %d was not made: %+v", i, r)
-			}
+			e.errorIf(!r.Done, "write %d was not made: %+v", i, r)
 		}
 		e.has(w, "a", "-")
 		e.has(w, "b", "2")
@@ -134,29 +131,18 @@ func conditionCases(is cases) {
 		l := e.lock(w, "locks/l")
 		before := e.head(w)
 		r := e.do(w.Put(e.ctx, "k", []byte("new"), kvstore.Holding(l), kvstore.IfAbsent()))
-		if want := (kvstore.Result{At: before}); r != want {
-			e.Errorf("%+v, want %+v", r, want)
-		}
-		if r := e.do(w.Delete(e.ctx, "k", kvstore.Holding(l), kvstore.IfValue([]byte("w")))); r.Done {
-			e.Errorf("%+v", r)
-		}
+		e.same("the result", kvstore.Result{At: before}, r)
+		r = e.do(w.Delete(e.ctx, "k", kvstore.Holding(l), kvstore.IfValue([]byte("w"))))
+		e.errorIf(r.Done, "%+v", r)
 		e.has(w, "k", "v")
 	})
 	is.onWriter("reads under a lock succeed while it is held", func(e *env, w kvstore.Writer) {
 		e.fill("p/", 2*PageSize)
 		l := e.lock(w, "locks/l")
 		kv, at, err := w.Get(e.ctx, "p/000", kvstore.Holding(l))
-		if err != nil || kv == nil || string(kv.Value) != "v0" {
-			e.Fatalf("get: %v, %v", kv, err)
-		}
-		n := 0
-		listed, err := w.List(e.ctx, "p/", func(p kvstore.Page) error {
-			n += len(p.Items)
-			return nil
-		}, kvstore.Holding(l))
-		if err != nil || n != 2*PageSize {
-			e.Errorf("list: %d keys, %v", n, err)
-		}
+		e.fatalIf(err != nil || kv == nil || string(kv.Value) != "v0", "get: %v, %v", kv, err)
+		items, listed := e.list(w, "p/", kvstore.Holding(l))
+		e.same("keys", 2*PageSize, len(items))
 		e.same("where it is read", []kvstore.Position{e.head(w), e.head(w)}, []kvstore.Position{at, listed})
 		_, err = w.List(e.ctx, "p/", func(kvstore.Page) error {
 			l.Unlock()
@@ -204,31 +190,24 @@ func (e *env) checkDone(w kvstore.Writer, c condition, write func() (kvstore.Res
 	e.Helper()
 	before := e.head(w)
 	r, err := write()
-	if err != nil || r.Done != c.done || r.Met != c.done {
-		e.Errorf("%s: %+v, %v, want done and met %t", c.name, r, err, c.done)
-	}
+	e.errorIf(err != nil || r.Done != c.done || r.Met != c.done, "%s: %+v, %v, want done and met %t", c.name, r, err, c.done)
 	if c.done {
 		before.Revision++
 	}
-	if after := e.head(w); after != before || r.At != after {
-		e.Errorf("%s: the result is at %v, the head at %v, want %v", c.name, r.At, after, before)
-	}
+	after := e.head(w)
+	e.errorIf(after != before || r.At != after, "%s: the result is at %v, the head at %v, want %v", c.name, r.At, after, before)
 }
 
 // unfit checks that a write with an option that is not for it is an error.
 func (e *env) unfit(what string, err error) {
 	e.Helper()
-	if err == nil {
-		e.Errorf("%s is no error", what)
-	}
+	e.errorIf(err == nil, "%s is no error", what)
 }
 
 func (e *env) lock(w kvstore.Writer, path string) *kvstore.Lock {
 	e.Helper()
 	l, err := w.Lock(e.ctx, path)
-	if err != nil {
-		e.Fatal(err)
-	}
+	e.must(err)
 	return l
 }
 

@@ -15,9 +15,7 @@ func endCases(is cases) {
 		at := e.head(c)
 		ctx, cancel := context.WithCancel(e.ctx)
 		s, err := c.Watch(ctx, "p/", at)
-		if err != nil {
-			e.Fatal(err)
-		}
+		e.must(err)
 		time.AfterFunc(20*time.Millisecond, cancel)
 		e.recvFails(s, context.Canceled)
 		s.Close()
@@ -28,9 +26,7 @@ func endCases(is cases) {
 		e.recvFails(s, kvstore.ErrClosed)
 		s.Close()
 		e.recvFails(s, kvstore.ErrClosed)
-		if _, err := c.Head(e.ctx); err != nil {
-			e.Errorf("closing a stream has ended the session: %v", err)
-		}
+		e.head(c) // closing a stream has not ended the session
 	})
 	is.onClient("closing a client ends its calls and streams", func(e *env, c kvstore.Client) {
 		at := e.head(c)
@@ -62,23 +58,17 @@ func endCases(is cases) {
 		events = append(events, e.events(again, 10-len(events))...)
 		last := at.Revision
 		for _, ev := range events {
-			if ev.ModRevision <= last {
-				e.Errorf("revision %d after %d", ev.ModRevision, last)
-			}
+			e.errorIf(ev.ModRevision <= last, "revision %d after %d", ev.ModRevision, last)
 			last = ev.ModRevision
 		}
-		if last != at.Revision+11 {
-			e.Errorf("the last revision is %d, want %d", last, at.Revision+11)
-		}
+		e.errorIf(last != at.Revision+11, "the last revision is %d, want %d", last, at.Revision+11)
 	})
 	is.onClient("a broken stream does not end the session", func(e *env, c kvstore.Client) {
 		s := e.watch(c, "p/", e.head(c))
 		e.store.Break(e.T)
 		_, _, err := e.drain(s)
 		for _, not := range []error{kvstore.ErrCompacted, kvstore.ErrServerChanged, kvstore.ErrClosed, context.Canceled} {
-			if errors.Is(err, not) {
-				e.Errorf("the error of a broken stream is %v", err)
-			}
+			e.errorIf(errors.Is(err, not), "the error of a broken stream is %v", err)
 		}
 		waittest.Try(e.T, "head", func() error { return second(c.Head(e.ctx)) })
 	})
@@ -123,19 +113,15 @@ func changed(e *env, change func(*testing.T), sameID bool) {
 	at := e.head(c)
 	s := e.watch(c, "p/", at)
 	change(e.T)
-	if _, _, err := e.drain(s); err == nil {
-		e.Error("the stream has survived")
-	}
+	_, _, err := e.drain(s)
+	e.errorIf(err == nil, "the stream has survived")
 	e.untilChanged(c)
 	e.readsFail(e.ctx, c, at, kvstore.ErrServerChanged)
-	if c.Status().Connected {
-		e.Error("connected after the end of the session")
-	}
+	e.errorIf(c.Status().Connected, "connected after the end of the session")
 
 	next := e.open()
 	items, now := e.list(next, "p/")
-	if len(items) != 0 || (now.ClusterID == at.ClusterID) != sameID {
-		e.Errorf("the new session sees %d keys at %v, the old one was at %v", len(items), now, at)
-	}
+	e.same("keys that the new session sees", 0, len(items))
+	e.errorIf((now.ClusterID == at.ClusterID) != sameID, "the new session is at %v, the old one was at %v", now, at)
 	e.wantErr("watch after the old position", second(next.Watch(e.ctx, "p/", at)), kvstore.ErrServerChanged)
 }

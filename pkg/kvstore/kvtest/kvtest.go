@@ -118,6 +118,28 @@ type env struct {
 	store Store
 }
 
+// errorIf fails the case, which goes on, if something is wrong, and says what.
+func (e *env) errorIf(wrong bool, format string, args ...any) {
+	e.Helper()
+	if wrong {
+		e.Errorf(format, args...)
+	}
+}
+
+// must ends the case if there is an error.
+func (e *env) must(err error) {
+	e.Helper()
+	e.fatalIf(err != nil, "%v", err)
+}
+
+// fatalIf is errorIf for what ends the case.
+func (e *env) fatalIf(wrong bool, format string, args ...any) {
+	e.Helper()
+	if wrong {
+		e.Fatalf(format, args...)
+	}
+}
+
 func (e *env) open() kvstore.Client { return e.store.Open(e.T) }
 
 func (e *env) writer() kvstore.Writer { return e.store.Writer(e.T, nil) }
@@ -132,25 +154,30 @@ func (e *env) fill(prefix string, n int) (last int64) {
 	return last
 }
 
-func (e *env) list(c kvstore.Client, prefix string) ([]kvstore.KeyValue, kvstore.Position) {
+func (e *env) list(c kvstore.Client, prefix string, opts ...kvstore.ReadOption) ([]kvstore.KeyValue, kvstore.Position) {
 	e.Helper()
 	var items []kvstore.KeyValue
-	at, err := c.List(e.ctx, prefix, func(p kvstore.Page) error {
+	pages, at := e.pages(c, prefix, opts...)
+	for _, p := range pages {
 		items = append(items, p.Items...)
-		return nil
-	})
-	if err != nil {
-		e.Fatalf("list %q: %v", prefix, err)
 	}
 	return items, at
+}
+
+func (e *env) pages(c kvstore.Client, prefix string, opts ...kvstore.ReadOption) (all []kvstore.Page, at kvstore.Position) {
+	e.Helper()
+	at, err := c.List(e.ctx, prefix, func(p kvstore.Page) error {
+		all = append(all, p)
+		return nil
+	}, opts...)
+	e.fatalIf(err != nil, "list %q: %v", prefix, err)
+	return all, at
 }
 
 func (e *env) watch(c kvstore.Client, prefix string, after kvstore.Position) kvstore.Stream {
 	e.Helper()
 	s, err := c.Watch(e.ctx, prefix, after)
-	if err != nil {
-		e.Fatalf("watch %q after %v: %v", prefix, after, err)
-	}
+	e.fatalIf(err != nil, "watch %q after %v: %v", prefix, after, err)
 	e.Cleanup(s.Close)
 	return s
 }
@@ -158,18 +185,14 @@ func (e *env) watch(c kvstore.Client, prefix string, after kvstore.Position) kvs
 func (e *env) head(c kvstore.Client) kvstore.Position {
 	e.Helper()
 	at, err := c.Head(e.ctx)
-	if err != nil {
-		e.Fatalf("head: %v", err)
-	}
+	e.fatalIf(err != nil, "head: %v", err)
 	return at
 }
 
 func (e *env) recv(s kvstore.Stream) kvstore.Batch {
 	e.Helper()
 	b, err := s.Recv()
-	if err != nil {
-		e.Fatalf("recv: %v", err)
-	}
+	e.fatalIf(err != nil, "recv: %v", err)
 	return b
 }
 
@@ -180,9 +203,7 @@ func (e *env) events(s kvstore.Stream, n int) []kvstore.Event {
 	var at kvstore.Position
 	for len(all) < n {
 		b := e.recv(s)
-		if b.At.Revision < at.Revision {
-			e.Fatalf("the position went back from %d to %d", at.Revision, b.At.Revision)
-		}
+		e.fatalIf(b.At.Revision < at.Revision, "the position went back from %d to %d", at.Revision, b.At.Revision)
 		at = b.At
 		all = append(all, b.Events...)
 		if k := len(b.Events); k > 0 && !b.Partial && at.Revision < b.Events[k-1].ModRevision {
@@ -194,9 +215,7 @@ func (e *env) events(s kvstore.Stream, n int) []kvstore.Event {
 
 func (e *env) wantErr(what string, err, want error) {
 	e.Helper()
-	if !errors.Is(err, want) {
-		e.Errorf("%s: error %v, want %v", what, err, want)
-	}
+	e.errorIf(!errors.Is(err, want), "%s: error %v, want %v", what, err, want)
 }
 
 // second is the error of a call, of which nothing else matters.
@@ -204,9 +223,8 @@ func second[T any](_ T, err error) error { return err }
 
 func (e *env) same(what string, want, got any) {
 	e.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		e.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	diff := cmp.Diff(want, got)
+	e.errorIf(diff != "", "%s (-want +got):\n%s", what, diff)
 }
 
 func (e *env) counts(w kvstore.Writer, leases, lockLeases, locks int) {
@@ -253,13 +271,20 @@ func (e *env) recvFails(s kvstore.Stream, want error) {
 	e.wantErr("another recv", recv(), want)
 }
 
-// text renders events in short: put k=v@rev, delete k@rev.
-func text(events []kvstore.Event) []string {
+// follow is the text of the n events that follow a position.
+func (e *env) follow(c kvstore.Client, prefix string, after kvstore.Position, n int) []string {
+	e.Helper()
+	return text(after, e.events(e.watch(c, prefix, after), n))
+}
+
+// text renders events in short: put k=v@1, delete k@2, with the revisions counted from a position.
+func text(from kvstore.Position, events []kvstore.Event) []string {
 	var out []string
 	for _, ev := range events {
-		s := fmt.Sprintf("%v %s@%d", ev.Type, ev.Key, ev.ModRevision)
+		rev := ev.ModRevision - from.Revision
+		s := fmt.Sprintf("%v %s@%d", ev.Type, ev.Key, rev)
 		if ev.Type == kvstore.EventPut {
-			s = fmt.Sprintf("%v %s=%s@%d", ev.Type, ev.Key, ev.Value, ev.ModRevision)
+			s = fmt.Sprintf("%v %s=%s@%d", ev.Type, ev.Key, ev.Value, rev)
 		}
 		out = append(out, s)
 	}

@@ -29,9 +29,8 @@ func leaseCases(is cases) {
 		for i := range 5 {
 			leases = append(leases, e.lease(w, fmt.Sprintf("p/%d", i)))
 		}
-		if slices.Sort(leases); leases[0] == 0 || len(slices.Compact(leases)) != 1 {
-			e.Errorf("leases %x", leases)
-		}
+		slices.Sort(leases)
+		e.errorIf(leases[0] == 0 || len(slices.Compact(leases)) != 1, "leases %x", leases)
 		e.do(w.Put(e.ctx, "p/unleased", []byte("v")))
 		e.store.ExpireLeases(e.T)
 		e.same("left", []string{"p/unleased"}, e.below(w, "p"))
@@ -53,9 +52,8 @@ func leaseCases(is cases) {
 		e.loses(all, "o", "p/a", "p/again", "p/b")
 		e.loses(some, "p/a", "p/again", "p/b")
 		e.losesNothing(none)
-		if after := e.lease(w, "p/a"); after == before {
-			e.Errorf("the key was put back with the lease %x that has ended", after)
-		}
+		after := e.lease(w, "p/a")
+		e.errorIf(after == before, "the key was put back with the lease %x that has ended", after)
 		e.store.ExpireLeases(e.T)
 		e.loses(some, "p/a")
 	})
@@ -66,9 +64,8 @@ func leaseCases(is cases) {
 			e.lease(w, "p/b")
 			e.store.ExpireLeases(e.T)
 			e.lease(w, "p/b") // before or after the end was noticed
-			if keys := e.lost(lost); !slices.Contains(keys, "p/a") {
-				e.Errorf("round %d: lost %v", i, keys)
-			}
+			keys := e.lost(lost)
+			e.errorIf(!slices.Contains(keys, "p/a"), "round %d: lost %v", i, keys)
 			e.has(w, "p/b", "v")
 		}
 	})
@@ -94,19 +91,14 @@ func leaseCases(is cases) {
 		e.has(e.open(), "p/a", "v")
 		w = e.store.Writer(e.T, leases)
 		e.counts(w, 1, 0, 0)
-		if r := e.do(w.Put(e.ctx, "p/a", []byte("v"), kvstore.Leased(), kvstore.IfChanged())); r.Done {
-			e.Errorf("the key was written again: %+v", r)
-		}
-		if after := e.lease(w, "p/b"); after != before {
-			e.Errorf("lease %x, was %x", after, before)
-		}
+		r := e.do(w.Put(e.ctx, "p/a", []byte("v"), kvstore.Leased(), kvstore.IfChanged()))
+		e.errorIf(r.Done, "the key was written again: %+v", r)
+		e.same("the lease", before, e.lease(w, "p/b"))
 		e.losesNothing(lost)
 		e.store.ExpireLeases(e.T)
 		e.loses(lost, "p/a", "p/b")
 		another := e.writer()
-		if after := e.lease(another, "p/a"); after == before {
-			e.Error("sessions of their own share a lease")
-		}
+		e.errorIf(e.lease(another, "p/a") == before, "sessions of their own share a lease")
 	})
 	is("keys of another etcd are lost when the next session begins", func(e *env) { leaseOtherServer(e, e.store.Replace) })
 	is("keys of an etcd that was wiped are lost when the next session begins", func(e *env) { leaseOtherServer(e, e.store.Wipe) })
@@ -115,14 +107,11 @@ func leaseCases(is cases) {
 		w := e.store.Writer(e.T, leases)
 		lost := observe(w, "p/")
 		before := e.lease(w, "p/a")
-		if err := leases.Revoke(e.ctx); err != nil {
-			e.Fatal(err)
-		}
+		e.must(leases.Revoke(e.ctx))
 		e.has(w, "p/a", "-")
 		e.counts(w, 0, 0, 0)
-		if after := e.lease(w, "p/a"); after == before {
-			e.Errorf("the revoked lease %x is used again", after)
-		}
+		after := e.lease(w, "p/a")
+		e.errorIf(after == before, "the revoked lease %x is used again", after)
 		e.losesNothing(lost)
 	})
 }

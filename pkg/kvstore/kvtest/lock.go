@@ -16,16 +16,11 @@ func lockCases(is cases) {
 		l := e.lock(w, "locks/a b;/c")
 		defer l.Unlock()
 		items, _ := e.list(w, "locks/a b;/c/")
-		if len(items) != 1 || string(items[0].Key) != l.Key || len(items[0].Value) != 0 {
-			e.Fatalf("the lock %+v is %v", l, items)
-		}
+		e.fatalIf(len(items) != 1 || string(items[0].Key) != l.Key || len(items[0].Value) != 0, "the lock %+v is %v", l, items)
 		kv := items[0]
-		if want := fmt.Sprintf("locks/a b;/c/%x", kv.Lease); kv.Lease == 0 || l.Key != want || l.Path != "locks/a b;/c" {
-			e.Errorf("the lock %+v, want the key %s", l, want)
-		}
-		if kv.ModRevision != l.Revision {
-			e.Errorf("the lock's revision is %d, its key's %d", l.Revision, kv.ModRevision)
-		}
+		want := fmt.Sprintf("locks/a b;/c/%x", kv.Lease)
+		e.errorIf(kv.Lease == 0 || l.Key != want || l.Path != "locks/a b;/c", "the lock %+v, want the key %s", l, want)
+		e.errorIf(kv.ModRevision != l.Revision, "the lock's revision is %d, its key's %d", l.Revision, kv.ModRevision)
 	})
 	// That they are served in order is seen from within only.
 	is.onWriter("within a session one waits without a key, and each is served", func(e *env, w kvstore.Writer) {
@@ -33,22 +28,18 @@ func lockCases(is cases) {
 		const n = 5
 		got := make(chan taken, n)
 		for i := range n {
-			e.take(e.ctx, w, "locks/l", i, got)
+			e.take(e.ctx, w, i, got)
 		}
 		served := make(map[int]bool)
 		for range n {
 			e.nobody(got)
-			if keys := e.below(w, "locks/l"); len(keys) != 1 {
-				e.Errorf("local waiters have keys: %v", keys)
-			}
+			e.same("keys, also of local waiters", []string{l.Key}, e.below(w, "locks/l"))
 			l.Unlock()
 			t := e.got(got)
 			served[t.who] = true
 			l = t.lock
 		}
-		if len(served) != n {
-			e.Errorf("served: %v", served)
-		}
+		e.errorIf(len(served) != n, "served: %v", served)
 		l.Unlock()
 	})
 	is.onWriter("only one session holds a lock, and waiters are served in the order of their keys", func(e *env, w kvstore.Writer) {
@@ -58,7 +49,7 @@ func lockCases(is cases) {
 		var waiting [n]kvstore.Writer
 		for i := range n {
 			waiting[i] = e.writer()
-			e.take(e.ctx, waiting[i], "locks/l", i, got)
+			e.take(e.ctx, waiting[i], i, got)
 			e.waiters(w, "locks/l", i+2)
 		}
 		for i := range n {
@@ -66,9 +57,7 @@ func lockCases(is cases) {
 			e.lock(waiting[i], "locks/other").Unlock() // waiting for one does not keep it from others
 			l.Unlock()
 			t := e.got(got)
-			if t.who != i {
-				e.Errorf("session %d is served before %d", t.who, i)
-			}
+			e.errorIf(t.who != i, "session %d is served before %d", t.who, i)
 			l = t.lock
 			e.do(w.Put(e.ctx, "k", nil, kvstore.Holding(l)))
 		}
@@ -78,42 +67,36 @@ func lockCases(is cases) {
 	is.onWriter("whoever else creates a key below the path holds the lock", func(e *env, w kvstore.Writer) {
 		e.put("locks/l/17", "")
 		got := make(chan taken, 1)
-		e.take(e.ctx, w, "locks/l", 0, got)
+		e.take(e.ctx, w, 0, got)
 		e.waiters(w, "locks/l", 2)
 		e.put("locks/l/18", "") // who comes later does not matter
 		e.nobody(got)
 		e.store.Delete(e.T, "locks/l/17")
 		l := e.got(got).lock
-		if keys := e.below(w, "locks/l"); len(keys) != 2 {
-			e.Errorf("below the path: %v", keys)
-		}
+		e.same("below the path", 2, len(e.below(w, "locks/l")))
 		l.Unlock()
 	})
 	is("keys further below are those of other locks", func(e *env) {
 		a, b := e.writer(), e.writer()
-		deep := e.lock(a, "locks/l/deep")
-		l := e.lock(b, "locks/l")
-		again := e.lock(b, "locks/l/deep2")
-		for _, x := range []*kvstore.Lock{deep, l, again} {
-			x.Unlock()
-		}
+		defer e.lock(a, "locks/l/deep").Unlock()
+		defer e.lock(b, "locks/l").Unlock()
+		e.lock(b, "locks/l/deep2").Unlock()
 	})
 	is("a lock ends with its context while waiting, and leaves nothing", func(e *env) {
 		a, b := e.writer(), e.writer()
 		l := e.lock(a, "locks/l")
 		ctx, cancel := context.WithCancel(e.ctx)
 		got := make(chan taken, 3)
-		e.take(ctx, b, "locks/l", 0, got) // waits outside
+		e.take(ctx, b, 0, got) // waits outside
 		e.waiters(a, "locks/l", 2)
-		e.take(ctx, b, "locks/l", 1, got) // waits within the session
+		e.take(ctx, b, 1, got) // waits within the session
 		cancel()
 		for range 2 {
-			if t := <-got; !errors.Is(t.err, context.Canceled) {
-				e.Errorf("waiter %d: %v, %v", t.who, t.lock, t.err)
-			}
+			t := <-got
+			e.errorIf(!errors.Is(t.err, context.Canceled), "waiter %d: %v, %v", t.who, t.lock, t.err)
 		}
 		e.waiters(a, "locks/l", 1)
-		e.take(e.ctx, b, "locks/l", 2, got)
+		e.take(e.ctx, b, 2, got)
 		e.waiters(a, "locks/l", 2)
 		l.Unlock()
 		e.got(got).lock.Unlock()
@@ -128,9 +111,7 @@ func lockCases(is cases) {
 		wg.Wait()
 		again := e.lock(w, "locks/l")
 		l.Unlock()
-		if _, err := w.Put(e.ctx, "k", nil, kvstore.Holding(again)); err != nil {
-			e.Errorf("unlocking the earlier lock has ended the later one: %v", err)
-		}
+		e.do(w.Put(e.ctx, "k", nil, kvstore.Holding(again))) // unlocking the earlier one has not ended it
 		again.Unlock()
 		e.waiters(w, "locks/l", 0)
 	})
@@ -181,7 +162,7 @@ func lockCases(is cases) {
 	is.onWriter("a waiter whose lease ends gets the lock all the same", func(e *env, w kvstore.Writer) {
 		e.put("locks/l/17", "")
 		got := make(chan taken, 1)
-		e.take(e.ctx, w, "locks/l", 0, got)
+		e.take(e.ctx, w, 0, got)
 		e.waiters(w, "locks/l", 2)
 		e.store.ExpireLeases(e.T)
 		e.waiters(w, "locks/l", 1)
@@ -199,9 +180,7 @@ func lockCases(is cases) {
 			go func() { errs <- CountUnderLock(e.ctx, w, each) }()
 		}
 		for range sessions {
-			if err := <-errs; err != nil {
-				e.Error(err)
-			}
+			e.wantErr("counting", <-errs, nil)
 		}
 		c := e.open()
 		e.has(c, "counter", strconv.Itoa(sessions*each))
@@ -222,9 +201,10 @@ type taken struct {
 	err  error
 }
 
-func (e *env) take(ctx context.Context, w kvstore.Writer, path string, who int, to chan<- taken) {
+// take takes the lock "locks/l" beside the test.
+func (e *env) take(ctx context.Context, w kvstore.Writer, who int, to chan<- taken) {
 	go func() {
-		l, err := w.Lock(ctx, path)
+		l, err := w.Lock(ctx, "locks/l")
 		to <- taken{who, l, err}
 	}()
 }
@@ -252,9 +232,7 @@ func (e *env) nobody(from <-chan taken) {
 func (e *env) got(from <-chan taken) taken {
 	e.Helper()
 	t := waittest.Receive(e.T, "the lock", from)
-	if t.err != nil {
-		e.Fatal(t.err)
-	}
+	e.must(t.err)
 	return t
 }
 
@@ -267,9 +245,8 @@ func (e *env) held(what string, w kvstore.Writer, l *kvstore.Lock, want bool, lo
 		held = false
 	default:
 	}
-	if n := w.Status().Locks; held != want || n != locks {
-		e.Errorf("%s: the lock is held: %t, and %d are; want %t and %d", what, held, n, want, locks)
-	}
+	n := w.Status().Locks
+	e.errorIf(held != want || n != locks, "%s: the lock is held: %t, and %d are; want %t and %d", what, held, n, want, locks)
 }
 
 // Increment adds 1 to the number in the key "counter", which is 0 when absent, by a read and a

@@ -28,51 +28,29 @@ func readCases(is cases) {
 	is.onClient("head is not before an acknowledged write", func(e *env, c kvstore.Client) {
 		for i := range 5 {
 			rev := e.put("k", fmt.Sprint(i))
-			if at := e.head(c); at.Revision < rev {
-				e.Errorf("head %d after the write of revision %d", at.Revision, rev)
-			}
+			at := e.head(c)
+			e.errorIf(at.Revision < rev, "head %d after the write of revision %d", at.Revision, rev)
 		}
 	})
 	is("list of an empty prefix gives a position and no page", func(e *env) {
 		rev := e.put("other", "x")
 		c := e.open()
-		pages := 0
-		at, err := c.List(e.ctx, "p/", func(kvstore.Page) error {
-			pages++
-			return nil
-		})
-		if err != nil || pages != 0 {
-			e.Errorf("list: %d pages, error %v", pages, err)
-		}
-		if want := (kvstore.Position{ClusterID: e.head(c).ClusterID, Revision: rev}); at != want {
-			e.Errorf("position %v, want %v", at, want)
-		}
+		pages, at := e.pages(c, "p/")
+		e.same("pages", 0, len(pages))
+		e.same("the position", kvstore.Position{ClusterID: e.head(c).ClusterID, Revision: rev}, at)
 	})
 	is("list is complete, in order, and in pages of bounded size", func(e *env) {
 		const n = 3*PageSize + 2
 		e.fill("p/", n)
 		c := e.open()
-		var pages []kvstore.Page
-		at, err := c.List(e.ctx, "p/", func(p kvstore.Page) error {
-			pages = append(pages, p)
-			return nil
-		})
-		if err != nil {
-			e.Fatal(err)
-		}
+		pages, at := e.pages(c, "p/")
 		var got []string
 		for i, p := range pages {
-			if len(p.Items) == 0 || len(p.Items) > PageSize {
-				e.Errorf("page %d has %d keys", i, len(p.Items))
-			}
-			if p.At != at {
-				e.Errorf("page %d is at %v, the list at %v", i, p.At, at)
-			}
+			e.errorIf(len(p.Items) == 0 || len(p.Items) > PageSize, "page %d has %d keys", i, len(p.Items))
+			e.errorIf(p.At != at, "page %d is at %v, the list at %v", i, p.At, at)
 			got = append(got, keys(p.Items)...)
 		}
-		if len(got) != n || !slices.IsSorted(got) {
-			e.Errorf("%d keys, want %d in order: %v", len(got), n, got)
-		}
+		e.errorIf(len(got) != n || !slices.IsSorted(got), "%d keys, want %d in order: %v", len(got), n, got)
 	})
 	is("list takes what ends in a slash as a prefix and all else as a key", func(e *env) {
 		e.put("a", "", "a/", "", "a/b", "", "a0", "", "ab", "", "b", "")
@@ -99,9 +77,7 @@ func readCases(is cases) {
 		at, err := c.List(e.ctx, "p/", func(p kvstore.Page) error {
 			for _, kv := range p.Items {
 				values = append(values, string(kv.Value))
-				if kv.ModRevision > p.At.Revision {
-					e.Errorf("%s of revision %d in a list at %d", kv.Key, kv.ModRevision, p.At.Revision)
-				}
+				e.errorIf(kv.ModRevision > p.At.Revision, "%s of revision %d in a list at %d", kv.Key, kv.ModRevision, p.At.Revision)
 			}
 			if first {
 				first = false
@@ -111,19 +87,11 @@ func readCases(is cases) {
 			}
 			return nil
 		})
-		if err != nil {
-			e.Fatal(err)
-		}
-		if len(values) != n || slices.Contains(values, "changed") || slices.Contains(values, "added") {
-			e.Errorf("the list is not of one revision: %v", values)
-		}
-		got := text(e.events(e.watch(c, "p/", at), 3))
-		want := []string{
-			fmt.Sprintf("put p/%03d=changed@%d", n-1, at.Revision+1),
-			fmt.Sprintf("delete p/%03d@%d", n-2, at.Revision+2),
-			fmt.Sprintf("put p/zzz=added@%d", at.Revision+3),
-		}
-		e.same("what follows the list", want, got)
+		e.must(err)
+		mixed := len(values) != n || slices.Contains(values, "changed") || slices.Contains(values, "added")
+		e.errorIf(mixed, "the list is not of one revision: %v", values)
+		want := []string{fmt.Sprintf("put p/%03d=changed@1", n-1), fmt.Sprintf("delete p/%03d@2", n-2), "put p/zzz=added@3"}
+		e.same("what follows the list", want, e.follow(c, "p/", at, 3))
 	})
 	is("list returns the error of the page function and calls it no more", func(e *env) {
 		e.fill("p/", 3*PageSize)
@@ -138,9 +106,7 @@ func readCases(is cases) {
 		if err != stop { //nolint:errorlint // it is to be the very same
 			e.Errorf("error %v, want %v", err, stop)
 		}
-		if calls != 2 {
-			e.Errorf("the page function was called %d times, want 2", calls)
-		}
+		e.errorIf(calls != 2, "the page function was called %d times, want 2", calls)
 	})
 	is("list that is overtaken by a compaction fails as compacted", func(e *env) {
 		e.fill("p/", 3*PageSize)
@@ -151,25 +117,21 @@ func readCases(is cases) {
 			return nil
 		})
 		e.wantErr("list", err, kvstore.ErrCompacted)
-		if items, _ := e.list(c, "p/"); len(items) != 3*PageSize {
-			e.Errorf("the next list has %d keys, want %d", len(items), 3*PageSize)
-		}
+		items, _ := e.list(c, "p/")
+		e.same("keys of the next list", 3*PageSize, len(items))
 	})
 	is("pages are not reused", func(e *env) {
 		e.fill("p/", 3*PageSize)
 		items, _ := e.list(e.open(), "p/")
 		for i, kv := range items {
-			if want := fmt.Sprintf("p/%03d", i); string(kv.Key) != want || string(kv.Value) != fmt.Sprintf("v%d", i) {
-				e.Errorf("item %d is now %s=%s", i, kv.Key, kv.Value)
-			}
+			want := fmt.Sprintf("p/%03d", i)
+			e.errorIf(string(kv.Key) != want || string(kv.Value) != fmt.Sprintf("v%d", i), "item %d is now %s=%s", i, kv.Key, kv.Value)
 			if cap(kv.Value) > 0 {
 				kv.Value[0] = '!' // must not show anywhere else
 			}
 		}
 		again, _ := e.list(e.open(), "p/")
-		if string(again[0].Value) != "v0" {
-			e.Errorf("a page shares its bytes with the store: %s", again[0].Value)
-		}
+		e.errorIf(string(again[0].Value) != "v0", "a page shares its bytes with the store: %s", again[0].Value)
 	})
 	// The state has since been changed in every way.
 	is("recall gives what was there, from a key on, and counts the rest", func(e *env) {
@@ -197,9 +159,7 @@ func readCases(is cases) {
 			{"q/", "", 10, nil, 0},
 		} {
 			past, err := c.Recall(e.ctx, q.prefix, q.from, at, q.limit)
-			if err != nil {
-				e.Fatalf("recall %q from %q: %v", q.prefix, q.from, err)
-			}
+			e.fatalIf(err != nil, "recall %q from %q: %v", q.prefix, q.from, err)
 			var got []string
 			for _, kv := range past.Items {
 				got = append(got, fmt.Sprintf("%s=%s@%d", kv.Key, kv.Value, kv.ModRevision))
@@ -240,9 +200,7 @@ func readCases(is cases) {
 			future := kvstore.Position{ClusterID: at.ClusterID, Revision: at.Revision + later}
 			e.wantErr("recall of a revision to come", recall(future), kvstore.ErrServerChanged)
 		}
-		if got := e.head(c); got != at {
-			e.Errorf("the session is at %v, was at %v", got, at)
-		}
+		e.same("where the session is", at, e.head(c))
 		at.Revision += 1000
 		e.wantErr("watch of a revision to come", watch(at), kvstore.ErrServerChanged)
 	})
@@ -257,12 +215,8 @@ func readCases(is cases) {
 		if !s.Connected || !s.Quorum || s.Endpoint == "" || s.ConnectedSince.IsZero() || s.LastSuccess.IsZero() {
 			e.Errorf("status of a new session: %+v", s)
 		}
-		if at := e.head(c); s.EtcdClusterID != at.ClusterID {
-			e.Errorf("cluster ID %x, want %x", s.EtcdClusterID, at.ClusterID)
-		}
+		e.same("the cluster ID", e.head(c).ClusterID, s.EtcdClusterID)
 		c.Close()
-		if c.Status().Connected {
-			e.Error("connected after Close")
-		}
+		e.errorIf(c.Status().Connected, "connected after Close")
 	})
 }

@@ -9,20 +9,15 @@ import (
 
 func updateCases(is cases) {
 	is.onWriter("an update makes all its writes at one revision, and none that changes nothing", func(e *env, w kvstore.Writer) {
-		rev := e.put("p/old", "1", "p/gone", "1")
-		s := e.watch(w, "p/", e.head(w))
+		e.put("p/old", "1", "p/gone", "1")
+		before := e.head(w)
+		s := e.watch(w, "p/", before)
 		r := e.do(w.Update(e.ctx, []kvstore.Write{put("p/a", "1"), gone("p/gone"), put("p/old", "2"), gone("p/absent"), put("p/empty", "")}))
-		if want := (kvstore.Result{Done: true, Met: true, Deleted: 1, At: e.head(w)}); r != want || r.At.Revision != rev+1 {
-			e.Errorf("%+v, want %+v one after %d", r, want, rev)
-		}
-		got := text(e.events(s, 4))
+		e.same("the result", kvstore.Result{Done: true, Met: true, Deleted: 1, At: e.head(w)}, r)
+		e.same("its revision", before.Revision+1, r.At.Revision)
+		got := text(before, e.events(s, 4))
 		slices.Sort(got)
-		at := r.At.Revision
-		want := []string{
-			fmt.Sprintf("delete p/gone@%d", at), fmt.Sprintf("put p/a=1@%d", at),
-			fmt.Sprintf("put p/empty=@%d", at), fmt.Sprintf("put p/old=2@%d", at),
-		}
-		e.same("events", want, got)
+		e.same("events", []string{"delete p/gone@1", "put p/a=1@1", "put p/empty=@1", "put p/old=2@1"}, got)
 		nothing := e.do(w.Update(e.ctx, []kvstore.Write{gone("a"), gone("b")}))
 		e.same("an update that changes nothing", kvstore.Result{Met: true, At: r.At}, nothing)
 	})
@@ -34,20 +29,16 @@ func updateCases(is cases) {
 		for what, writes := range map[string][]kvstore.Write{
 			"nothing": nil, "too many": many, "a key twice": {put("a", "1"), put("b", "1"), gone("a")}, "no key": {put("a", "1"), put("", "1")},
 		} {
-			if _, err := w.Update(e.ctx, writes); !kvstore.IsRefused(err) {
-				e.Errorf("%s: error %v", what, err)
-			}
+			err := second(w.Update(e.ctx, writes))
+			e.errorIf(!kvstore.IsRefused(err), "%s: error %v", what, err)
 		}
 		e.has(w, "a", "-")
-		if r := e.do(w.Update(e.ctx, many[1:], kvstore.Leased())); !r.Done {
-			e.Errorf("as many as there may be: %+v", r)
-		}
+		r := e.do(w.Update(e.ctx, many[1:], kvstore.Leased()))
+		e.errorIf(!r.Done, "as many as there may be: %+v", r)
 		for i := range many {
 			many[i] = gone(many[i].Key)
 		}
-		if r := e.do(w.Update(e.ctx, many[1:])); r.Deleted != kvstore.MaxWrites {
-			e.Errorf("%+v", r)
-		}
+		e.same("deleted", kvstore.MaxWrites, int(e.do(w.Update(e.ctx, many[1:])).Deleted))
 	})
 	// Others of the same update are made, however many there are.
 	is.onWriter("a write leaves a key alone that is tied to no lease", func(e *env, w kvstore.Writer) {
@@ -79,9 +70,8 @@ func updateCases(is cases) {
 				}
 			}
 			r := e.do(w.Update(e.ctx, append(writes, put("p/any", value)), kvstore.Leased()))
-			if want := (kvstore.Result{Done: true, Met: true, Deleted: r.Deleted, At: e.head(w)}); r != want || n == 0 != (r.Deleted == 1) {
-				e.Errorf("%d writes: %+v, want %+v", n, r, want)
-			}
+			want := kvstore.Result{Done: true, Met: true, Deleted: r.Deleted, At: e.head(w)}
+			e.errorIf(r != want || n == 0 != (r.Deleted == 1), "%d writes: %+v, want %+v", n, r, want)
 			e.same(fmt.Sprintf("kept of %d writes", n), map[string]string{"p/foreign": "theirs", "p/foreigngone": "theirs", "p/taken": "theirs"}, kept)
 			e.has(w, "p/foreign", "theirs")
 			e.has(w, "p/foreigngone", "theirs")
@@ -93,9 +83,7 @@ func updateCases(is cases) {
 		e.store.ExpireLeases(e.T)
 		all := append(e.lost(lost), e.lost(lost)...)
 		for _, key := range []string{"p/foreign", "p/foreigngone", "p/taken"} {
-			if slices.Contains(all, key) {
-				e.Errorf("%s is lost as one of ours", key)
-			}
+			e.errorIf(slices.Contains(all, key), "%s is lost as one of ours", key)
 		}
 		e.has(w, "p/taken", "theirs")
 	})
@@ -116,9 +104,7 @@ func updateCases(is cases) {
 		for _, kv := range items {
 			leases[kv.Lease]++
 		}
-		if len(items) != len(keys) || len(leases) != 2 || leases[0] != 0 {
-			e.Errorf("%d keys, of leases %v", len(items), leases)
-		}
+		e.errorIf(len(items) != len(keys) || len(leases) != 2 || leases[0] != 0, "%d keys, of leases %v", len(items), leases)
 		e.store.ExpireLeases(e.T)
 		all := append(e.lost(lost), e.lost(lost)...)
 		slices.Sort(all)
@@ -127,9 +113,7 @@ func updateCases(is cases) {
 	is.onWriter("what is deleted, put without a lease, or to have none in an update is untied", func(e *env, w kvstore.Writer) {
 		lost := observe(w, "")
 		e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1"), put("e", "1")}, kvstore.Leased()))
-		if kv := e.has(w, "a", "1"); kv.Lease == 0 {
-			e.Error("a leased key has no lease")
-		}
+		e.errorIf(e.has(w, "a", "1").Lease == 0, "a leased key has no lease")
 		stays := put("a", "2")
 		stays.Unleased = true
 		e.do(w.Update(e.ctx, []kvstore.Write{gone("b"), stays, put("f", "1")}, kvstore.Leased()))
@@ -160,9 +144,8 @@ func updateCases(is cases) {
 			e.store.ExpireLeases(e.T)
 			value := fmt.Sprint(round + 1)
 			e.do(w.Update(e.ctx, []kvstore.Write{put("p/0/000", value), put("p/9/000", value), gone("p/5/000")}, kvstore.Leased()))
-			if after := e.has(w, "p/9/000", value).Lease; after == before || !w.Owns(after) {
-				e.Errorf("round %d: the lease is %x, was %x", round, after, before)
-			}
+			after := e.has(w, "p/9/000", value).Lease
+			e.errorIf(after == before || !w.Owns(after), "round %d: the lease is %x, was %x", round, after, before)
 			fill(value)
 		}
 	})
@@ -173,15 +156,11 @@ func updateCases(is cases) {
 		lease := e.has(w, "k", "v").Lease
 		foreign := e.lease(another, "other")
 		for lease, want := range map[int64]bool{lease: true, foreign: false, 0: false, lease + 1<<40: false} {
-			if w.Owns(lease) != want {
-				e.Errorf("owns %x: %t", lease, !want)
-			}
+			e.errorIf(w.Owns(lease) != want, "owns %x: %t", lease, !want)
 		}
 		e.store.ExpireLeases(e.T)
 		e.lost(lost)
-		if w.Owns(lease) {
-			e.Errorf("%x has ended and is owned", lease)
-		}
+		e.errorIf(w.Owns(lease), "%x has ended and is owned", lease)
 	})
 }
 

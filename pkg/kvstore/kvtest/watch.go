@@ -37,9 +37,7 @@ func watchCases(is cases) {
 		s := e.watch(c, "p/", at)
 		for next := at.Revision + 1; next <= last; {
 			for _, ev := range e.events(s, 1) {
-				if ev.ModRevision != next {
-					e.Fatalf("revision %d, want %d", ev.ModRevision, next)
-				}
+				e.fatalIf(ev.ModRevision != next, "revision %d, want %d", ev.ModRevision, next)
 				next++
 				model[string(ev.Key)] = ev.ModRevision
 			}
@@ -51,14 +49,9 @@ func watchCases(is cases) {
 	is.onClient("watch takes what ends in a slash as a prefix and all else as a key", func(e *env, c kvstore.Client) {
 		at := e.head(c)
 		e.put("a", "1", "a/", "2", "a/b", "3", "a0", "4")
-		rev := e.put("ba", "", "b/", "", "b", "5", "a/c", "6")
-		got := text(e.events(e.watch(c, "a/", at), 3))
-		want := []string{
-			fmt.Sprintf("put a/=2@%d", rev-1), fmt.Sprintf("put a/b=3@%d", rev-1), fmt.Sprintf("put a/c=6@%d", rev),
-		}
-		e.same("events", want, got)
-		got = text(e.events(e.watch(c, "b", at), 1))
-		e.same("events", []string{fmt.Sprintf("put b=5@%d", rev)}, got)
+		e.put("ba", "", "b/", "", "b", "5", "a/c", "6")
+		e.same("events", []string{"put a/=2@1", "put a/b=3@1", "put a/c=6@2"}, e.follow(c, "a/", at, 3))
+		e.same("events", []string{"put b=5@2"}, e.follow(c, "b", at, 1))
 	})
 	is.onClient("a revision is not split over batches", func(e *env, c kvstore.Client) {
 		at := e.head(c)
@@ -72,9 +65,7 @@ func watchCases(is cases) {
 		s := e.watch(c, "p/", at)
 		for got := 0; got < 20*40; {
 			b := e.recv(s)
-			if len(b.Events)%40 != 0 && !b.Partial {
-				e.Fatalf("a batch of %d events splits a revision", len(b.Events))
-			}
+			e.fatalIf(len(b.Events)%40 != 0 && !b.Partial, "a batch of %d events splits a revision", len(b.Events))
 			got += len(b.Events)
 		}
 	})
@@ -82,10 +73,10 @@ func watchCases(is cases) {
 		at := e.head(c)
 		a, b := e.watch(c, "p/", at), e.watch(c, "p/", at)
 		e.fill("p/", 3)
-		first := text(e.events(a, 3))
+		first := text(at, e.events(a, 3))
 		a.Close()
 		e.put("p/last", "")
-		e.same("events", first, text(e.events(b, 4))[:3])
+		e.same("events", first, text(at, e.events(b, 4))[:3])
 	})
 	is.onWriter("an event tells whether it has created the key; a deletion has its revision and no value", func(e *env, w kvstore.Writer) {
 		at := e.head(w)
@@ -116,21 +107,16 @@ func watchCases(is cases) {
 			_, err = s.Recv()
 		}
 		e.wantErr("watch", err, kvstore.ErrCompacted)
-		if ke, is := errors.AsType[*kvstore.KeyError](err); !is || ke.Op != "watch" || ke.Key != "p/" {
-			e.Errorf("error %#v, want a KeyError of watch and p/", err)
-		}
-		s = e.watch(c, "p/", kvstore.Position{ClusterID: at.ClusterID, Revision: rev - 1})
-		if got, want := text(e.events(s, 1))[0], fmt.Sprintf("put p/k=v@%d", rev); got != want {
-			e.Errorf("%s, want %s", got, want)
-		}
+		ke, is := errors.AsType[*kvstore.KeyError](err)
+		e.errorIf(!is || ke.Op != "watch" || ke.Key != "p/", "error %#v, want a KeyError of watch and p/", err)
+		at.Revision = rev - 1
+		e.same("the event", []string{"put p/k=v@1"}, e.follow(c, "p/", at, 1))
 	})
 	is.onClient("a stream that is up to date does not notice a compaction", func(e *env, c kvstore.Client) {
 		s := e.watch(c, "p/", e.head(c))
 		for range 3 {
 			rev := e.put("p/k", "v")
-			if got := e.events(s, 1)[0].ModRevision; got != rev {
-				e.Fatalf("revision %d, want %d", got, rev)
-			}
+			e.same("the revision", rev, e.events(s, 1)[0].ModRevision)
 			e.store.Compact(e.T)
 		}
 	})
@@ -139,9 +125,8 @@ func watchCases(is cases) {
 		lazy := e.watch(c, "p/", at)
 		e.fill("p/", 500)
 		for _, s := range []kvstore.Stream{e.watch(c, "p/", at), lazy} {
-			if items, _ := e.list(c, "p/"); len(items) != 500 {
-				e.Errorf("%d keys, want 500", len(items))
-			}
+			items, _ := e.list(c, "p/")
+			e.same("keys", 500, len(items))
 			for i, ev := range e.events(s, 500) {
 				if want := at.Revision + 1 + int64(i); ev.ModRevision != want || string(ev.Key) != fmt.Sprintf("p/%03d", i) {
 					e.Fatalf("event %d is %s of revision %d, want revision %d", i, ev.Key, ev.ModRevision, want)
@@ -164,16 +149,12 @@ func watchCases(is cases) {
 			if seen += len(b.Events); len(b.Events) == 0 && seen < 5 && b.At.Revision >= want.Revision {
 				e.Fatalf("progress to %d after %d of 5 events", b.At.Revision, seen)
 			}
-			if b.At.ClusterID != want.ClusterID {
-				e.Fatalf("cluster ID %x, want %x", b.At.ClusterID, want.ClusterID)
-			}
+			e.fatalIf(b.At.ClusterID != want.ClusterID, "cluster ID %x, want %x", b.At.ClusterID, want.ClusterID)
 			if b.At.Revision >= want.Revision {
 				break
 			}
 		}
 		close(stop)
-		if err := <-asked; err != nil {
-			e.Errorf("request progress: %v", err)
-		}
+		e.wantErr("request progress", <-asked, nil)
 	})
 }

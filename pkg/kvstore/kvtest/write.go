@@ -13,51 +13,39 @@ func writeCases(is cases) {
 	is.onWriter("put without an option always writes", func(e *env, w kvstore.Writer) {
 		first := e.do(w.Put(e.ctx, "k", []byte("v")))
 		again := e.do(w.Put(e.ctx, "k", []byte("v")))
-		if !first.Done || !again.Done || again.At.Revision != first.At.Revision+1 {
-			e.Errorf("%+v, and again: %+v", first, again)
-		}
-		if kv := e.has(w, "k", "v"); kv.ModRevision != again.At.Revision || kv.Lease != 0 {
-			e.Errorf("%+v", kv)
-		}
+		e.errorIf(!first.Done || !again.Done || again.At.Revision != first.At.Revision+1, "%+v, and again: %+v", first, again)
+		kv := e.has(w, "k", "v")
+		e.errorIf(kv.ModRevision != again.At.Revision || kv.Lease != 0, "%+v", kv)
 		e.do(w.Put(e.ctx, "k", nil))
 		e.has(w, "k", "")
 	})
 	is.onWriter("the position of a write is that of its event", func(e *env, w kvstore.Writer) {
-		s := e.watch(w, "p/", e.head(w))
+		before := e.head(w)
+		s := e.watch(w, "p/", before)
 		a := e.do(w.Put(e.ctx, "p/a", []byte("1")))
 		b := e.do(w.Put(e.ctx, "p/b", []byte("1")))
 		c := e.do(w.Delete(e.ctx, "p/a"))
 		d := e.do(w.DeletePrefix(e.ctx, "p/"))
-		want := []string{
-			fmt.Sprintf("put p/a=1@%d", a.At.Revision), fmt.Sprintf("put p/b=1@%d", b.At.Revision),
-			fmt.Sprintf("delete p/a@%d", c.At.Revision), fmt.Sprintf("delete p/b@%d", d.At.Revision),
-		}
-		e.same("events", want, text(e.events(s, 4)))
-		if at := e.head(w); at != d.At {
-			e.Errorf("the last write is at %v, the head at %v", d.At, at)
-		}
+		at := before.Revision
+		e.same("revisions", []int64{at + 1, at + 2, at + 3, at + 4}, []int64{a.At.Revision, b.At.Revision, c.At.Revision, d.At.Revision})
+		e.same("events", []string{"put p/a=1@1", "put p/b=1@2", "delete p/a@3", "delete p/b@4"}, text(before, e.events(s, 4)))
+		e.same("the head", d.At, e.head(w))
 	})
 	is.onWriter("delete deletes, and an absent key is fine", func(e *env, w kvstore.Writer) {
 		put := e.put("k", "v", "k2", "v")
 		r := e.do(w.Delete(e.ctx, "k"))
-		if !r.Done || r.Deleted != 1 || r.At.Revision != put+1 {
-			e.Errorf("%+v", r)
-		}
+		e.errorIf(!r.Done || r.Deleted != 1 || r.At.Revision != put+1, "%+v", r)
 		e.has(w, "k", "-")
 		e.has(w, "k2", "v")
-		if again := e.do(w.Delete(e.ctx, "k")); again.Done || again.Deleted != 0 || again.At != r.At {
-			e.Errorf("an absent key: %+v, want nothing done at %v", again, r.At)
-		}
+		again := e.do(w.Delete(e.ctx, "k"))
+		e.errorIf(again.Done || again.Deleted != 0 || again.At != r.At, "an absent key: %+v, want nothing done at %v", again, r.At)
 	})
 	is.onWriter("delete prefix deletes what a list would give, at one revision", func(e *env, w kvstore.Writer) {
 		put := e.put("a", "", "a/", "", "a/b", "", "a/b/c", "", "a0", "", "ab/c", "")
 		r := e.do(w.DeletePrefix(e.ctx, "a/"))
-		if !r.Done || r.Deleted != 3 || r.At.Revision != put+1 {
-			e.Errorf("%+v", r)
-		}
-		if again := e.do(w.DeletePrefix(e.ctx, "a/")); again.Done || again.Deleted != 0 || again.At != r.At {
-			e.Errorf("nothing below: %+v", again)
-		}
+		e.errorIf(!r.Done || r.Deleted != 3 || r.At.Revision != put+1, "%+v", r)
+		again := e.do(w.DeletePrefix(e.ctx, "a/"))
+		e.errorIf(again.Done || again.Deleted != 0 || again.At != r.At, "nothing below: %+v", again)
 		for _, key := range []string{"a", "a0", "ab/c"} {
 			e.has(w, key, "")
 		}
@@ -91,9 +79,8 @@ func writeCases(is cases) {
 		for op, write := range writes(w, "some/key") {
 			err := write(e.ctx)
 			e.wantErr(op, err, kvstore.ErrClosed)
-			if ke, is := errors.AsType[*kvstore.KeyError](err); !is || ke.Op != op || strings.TrimSuffix(ke.Key, "/") != "some/key" {
-				e.Errorf("%s: error %#v", op, err)
-			}
+			ke, is := errors.AsType[*kvstore.KeyError](err)
+			e.errorIf(!is || ke.Op != op || strings.TrimSuffix(ke.Key, "/") != "some/key", "%s: error %#v", op, err)
 		}
 		e.wantErr("leased put", second(w.Put(e.ctx, "k", nil, kvstore.Leased())), kvstore.ErrClosed)
 	})
@@ -113,9 +100,7 @@ func writeCases(is cases) {
 // do makes a write that must not fail.
 func (e *env) do(r kvstore.Result, err error) kvstore.Result {
 	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
+	e.must(err)
 	return r
 }
 
@@ -123,15 +108,11 @@ func (e *env) do(r kvstore.Result, err error) kvstore.Result {
 func (e *env) has(c kvstore.Client, key, want string) kvstore.KeyValue {
 	e.Helper()
 	kv, _, err := c.Get(e.ctx, key)
-	if err != nil {
-		e.Fatal(err)
-	}
+	e.must(err)
 	if kv == nil {
 		kv = &kvstore.KeyValue{Value: []byte("-")}
 	}
-	if string(kv.Value) != want {
-		e.Errorf("%s is %q, want %q", key, kv.Value, want)
-	}
+	e.errorIf(string(kv.Value) != want, "%s is %q, want %q", key, kv.Value, want)
 	return *kv
 }
 

@@ -7,7 +7,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -39,10 +38,7 @@ type Store struct {
 	status  kvstore.Status
 }
 
-var (
-	_ kvstore.Engine  = (*Store)(nil)
-	_ kvstore.Session = (*Store)(nil)
-)
+var _ kvstore.Session = (*Store)(nil)
 
 // address is where a server can be reached: it outlives the server.
 type address struct {
@@ -86,17 +82,14 @@ func (m *Store) Connect() *Store { return m.ConnectWith(nil) }
 // ConnectWith begins a new session whose keys are tied to these leases; nil: to its own.
 func (m *Store) ConnectWith(leases *kvstore.Leases) *Store {
 	n := &Store{addr: m.addr}
-	m.addr.mu.Lock()
-	n.start()
-	m.addr.mu.Unlock()
+	m.addr.locked(n.start)
 	n.EngineWriter = kvstore.NewWriter(n, kvstore.WriterOptions{LeaseTTL: LeaseTTL, LockTTL: LeaseTTL, Leases: leases, Hint: hint.Text})
 	n.Join(n.pinned)
 	return n
 }
 
-func (m *Store) start() {
-	m.pinned = m.addr.store.id
-	m.highest = m.addr.store.rev
+func (m *Store) start(a *address) {
+	m.pinned, m.highest = a.store.id, a.store.rev
 	now := time.Now()
 	m.status = kvstore.Status{
 		Endpoint: "memory", EtcdClusterID: m.pinned, Connected: true, Quorum: true,
@@ -106,10 +99,12 @@ func (m *Store) start() {
 	}
 }
 
+// install puts an empty server here. Open streams break.
 func (a *address) install(id uint64) {
 	a.store = &contents{
 		id: id, rev: 1, items: make(map[string]kvstore.KeyValue), created: make(map[string]int64), leases: make(map[int64]bool),
 	}
+	a.cut(errBroken)
 }
 
 func (a *address) locked(f func(*address)) {
@@ -132,17 +127,11 @@ func (m *Store) Set(key, value string) kvstore.Position {
 // Unset deletes a key, as somebody else. Deleting an absent one changes nothing, not even the
 // revision.
 func (m *Store) Unset(key string) kvstore.Position {
-	return m.Write(kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}})
+	return m.Write(deletion(key))
 }
 
-// deletions are the events that delete some keys, in order.
-func (s *contents) deletions(which func(kvstore.KeyValue) bool) (events []kvstore.Event) {
-	for _, key := range slices.Sorted(maps.Keys(s.items)) {
-		if which(s.items[key]) {
-			events = append(events, kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}})
-		}
-	}
-	return events
+func deletion(key string) kvstore.Event {
+	return kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}}
 }
 
 // Write makes several changes at one revision, as a transaction does, and
@@ -203,18 +192,12 @@ func (m *Store) Replace() {
 	m.addr.locked(func(a *address) {
 		a.nextID++
 		a.install(a.nextID)
-		a.cut(errBroken)
 	})
 }
 
 // Wipe empties the server and starts its revisions again under the same cluster
 // ID, as an etcd does that lost its data and kept its token. Open streams break.
-func (m *Store) Wipe() {
-	m.addr.locked(func(a *address) {
-		a.install(a.store.id)
-		a.cut(errBroken)
-	})
-}
+func (m *Store) Wipe() { m.addr.locked(func(a *address) { a.install(a.store.id) }) }
 
 // Break ends all open streams with the error; nil: the connection was lost. The sessions go on.
 func (m *Store) Break(err error) { m.addr.locked(func(a *address) { a.cut(cmp.Or(err, errBroken)) }) }
@@ -232,9 +215,7 @@ func (m *Store) SetFault(f Fault) { m.addr.locked(func(a *address) { a.fault = f
 func (m *Store) SetPageSize(n int) { m.addr.locked(func(a *address) { a.pageSize = max(n, 1) }) }
 
 // SetProbeInterval sets the time between two probes of [Store.Run]; 100 ms at first.
-func (m *Store) SetProbeInterval(d time.Duration) {
-	m.addr.locked(func(a *address) { a.interval = d })
-}
+func (m *Store) SetProbeInterval(d time.Duration) { m.addr.locked(func(a *address) { a.interval = d }) }
 
 // Position returns the server's position, without an operation of the session.
 func (m *Store) Position() kvstore.Position {

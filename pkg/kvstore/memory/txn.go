@@ -74,7 +74,7 @@ func (s *contents) do(op kvstore.TxnOp) (kvstore.PartResult, []kvstore.Event) {
 		events = []kvstore.Event{{KeyValue: kvstore.KeyValue{Key: []byte(op.Key), Value: op.Value, Lease: op.Lease}}}
 	case kvstore.OpDelete:
 		for _, key := range s.between(op.Key, op.End) {
-			events = append(events, kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}})
+			events = append(events, deletion(key))
 		}
 		res.Deleted = int64(len(events))
 	case kvstore.OpTxn:
@@ -190,6 +190,12 @@ func (a *address) revoke(ids ...int64) {
 	for _, id := range ids {
 		delete(a.store.leases, id)
 	}
-	a.store.write(a.store.deletions(func(kv kvstore.KeyValue) bool { return slices.Contains(ids, kv.Lease) }))
+	var events []kvstore.Event
+	for _, key := range slices.Sorted(maps.Keys(a.store.items)) {
+		if slices.Contains(ids, a.store.items[key].Lease) {
+			events = append(events, deletion(key))
+		}
+	}
+	a.store.write(events)
 	a.changed()
 }

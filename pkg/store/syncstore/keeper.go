@@ -42,12 +42,6 @@ func (s keeper) Proof() (p follow.Proof, ok bool) {
 }
 
 func (s keeper) Agrees(p follow.Proof, past kvstore.Past) (is bool) {
-	for i := range past.Items {
-		past.Items[i].Key = follow.NameOf(past.Items[i].Key, s.p.Prefix)
-		if s.p.Shared {
-			past.Items[i].Key = []byte(p.Name)
-		}
-	}
 	s.update(func(l *ledger) { is = l.agrees(p, past) })
 	return is
 }

@@ -31,7 +31,8 @@ type Keeper interface {
 	// Done ends a complete list, which was made at this position.
 	Done(at kvstore.Position)
 	// Proof says what to ask a server to learn whether its history is the one that was followed;
-	// not ok: nothing proves it. Agrees tells whether the answer is the right one.
+	// not ok: nothing proves it. Agrees tells whether the answer, with the names of the keys, is
+	// the right one.
 	Proof() (p Proof, ok bool)
 	Agrees(p Proof, past kvstore.Past) bool
 }

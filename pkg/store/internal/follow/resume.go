@@ -44,6 +44,9 @@ func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, er
 	case proof.From == "" && int64(len(past.Items)) < past.Count:
 		return false, nil // all were to be compared, and they do not fit into one answer
 	}
+	for i := range past.Items {
+		past.Items[i].Key = NameOf(past.Items[i].Key, s.Prefix)
+	}
 	if !k.Agrees(proof, past) {
 		f.Log.Warn("The server's history is not the one that was followed: it was emptied or restored; listing again",
 			"prefix", s.Prefix, "revision", f.pos.Revision)

@@ -14,7 +14,7 @@ import (
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	busy map[string]struct{} // clusters with a place
+	busy map[string]bool // clusters with a place
 	// lines are the clusters that wait, the next one first; each waits for something.
 	lines []*queued
 }
@@ -27,7 +27,7 @@ type queued struct {
 
 // NewTurns returns n places.
 func NewTurns(n int) *Turns {
-	return &Turns{free: max(n, 1), busy: make(map[string]struct{})}
+	return &Turns{free: max(n, 1), busy: make(map[string]bool)}
 }
 
 // Take waits for a place for the cluster, until ctx ends.
@@ -54,7 +54,7 @@ func (t *Turns) Take(ctx context.Context, cluster string) error {
 func (t *Turns) ask(cluster string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.isFree(cluster) && t.free > 0 {
+	if !t.busy[cluster] && t.free > 0 {
 		t.take(cluster)
 		return nil
 	}
@@ -67,14 +67,9 @@ func (t *Turns) ask(cluster string) chan struct{} {
 	return ready
 }
 
-func (t *Turns) isFree(cluster string) bool { // it has no place
-	_, has := t.busy[cluster]
-	return !has
-}
-
 func (t *Turns) take(cluster string) {
 	t.free--
-	t.busy[cluster] = struct{}{}
+	t.busy[cluster] = true
 }
 
 func (t *Turns) lineOf(cluster string) int {
@@ -91,7 +86,7 @@ func (t *Turns) Give(cluster string) {
 	defer t.mu.Unlock()
 	t.free++
 	delete(t.busy, cluster)
-	i := slices.IndexFunc(t.lines, func(l *queued) bool { return t.isFree(l.cluster) })
+	i := slices.IndexFunc(t.lines, func(l *queued) bool { return !t.busy[l.cluster] })
 	if i < 0 {
 		return
 	}
@@ -111,7 +106,7 @@ func (t *Turns) Wanted(cluster string) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.lines, func(l *queued) bool { return l.cluster == cluster || t.isFree(l.cluster) })
+	return slices.ContainsFunc(t.lines, func(l *queued) bool { return l.cluster == cluster || !t.busy[l.cluster] })
 }
 
 // leave ends waiting; false when there is a place already.
