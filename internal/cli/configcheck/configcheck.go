@@ -204,7 +204,6 @@ func pageFindings(p *printer.Page, of string, findings []codes.Finding) {
 			}
 		}
 	}
-	p.End()
 }
 
 func pageDiff(p *printer.Page, d *checks.Diff) {
@@ -215,7 +214,6 @@ func pageDiff(p *printer.Page, d *checks.Diff) {
 	p.Section("against the running agent of %s (%s)", d.Agent, cmp.Or(d.Directory, "no mesh directory"))
 	p.Item("", "%d added, %d changed, %d removed, %d unchanged; %s would vanish",
 		n[checks.Add], n[checks.Modify], n[checks.Remove], d.Unchanged, checks.Entries(&d.Vanish))
-	p.End()
 	if len(d.Changes) > 0 {
 		p.Blank()
 		printer.Rows(p, diffTable(), d.Changes)
@@ -272,14 +270,12 @@ func checkedTable(connected bool) printer.Table[checks.File] {
 		}})
 	}
 	return append(t, printer.Column[checks.File]{Title: "ENDPOINTS", Text: func(f checks.File) string {
-		texts := make([]string, len(f.Endpoints))
-		for i, ep := range f.Endpoints {
-			texts[i] = ep.URL + " (no TLS)"
+		return printer.Join(f.Endpoints, ", ", func(ep checks.Endpoint) string {
 			if ep.TLS {
-				texts[i] = ep.URL + " (TLS)"
+				return ep.URL + " (TLS)"
 			}
-		}
-		return strings.Join(texts, ", ")
+			return ep.URL + " (no TLS)"
+		})
 	}})
 }
 

@@ -53,7 +53,6 @@ func pageConnections(p *printer.Page, s *api.ServiceBackends) {
 	p.Section("%s", title)
 	if len(rows) == 0 {
 		p.Line("%s", noConnections(s))
-		p.End()
 		return
 	}
 	printer.Rows(p, connectionTable(), rows)
@@ -63,7 +62,6 @@ func pageConnections(p *printer.Page, s *api.ServiceBackends) {
 	if len(s.Unconfirmed) > 0 {
 		p.Line("Other backends may be there by now in %s: what is known of them is not confirmed.", strings.Join(s.Unconfirmed, ", "))
 	}
-	p.End()
 }
 
 func noConnections(s *api.ServiceBackends) string {

@@ -244,7 +244,6 @@ func pageConflicts(p *printer.Page, conflicts []api.Conflict) {
 	if n := len(conflicts) - explain.Few; n > 0 {
 		p.Line("… and %s%d more: 'mesh-agent get conflicts' lists them", atLeast, n)
 	}
-	p.End()
 }
 
 func pageEvents(p *printer.Page, events []api.Event, now time.Time) {
@@ -255,5 +254,4 @@ func pageEvents(p *printer.Page, events []api.Event, now time.Time) {
 	for _, e := range events {
 		p.Item(fmt.Sprintf("%7s ago  ", printer.Duration(now.Sub(e.Time))), "%s: %s", explain.Coded(e.Code, e.Kind), e.Message)
 	}
-	p.End()
 }

@@ -61,10 +61,6 @@ func Write(p *printer.Page, l *api.Lookup, now time.Time) {
 	m := l.Match
 	p.Line("%s is %s", l.IP, printer.Painted{Text: owner(l), Color: printer.Bold})
 	p.Blank()
-	names := make([]string, len(l.Services))
-	for i, s := range l.Services {
-		names[i] = s.Namespace + "/" + s.Name
-	}
 	p.Fields(
 		printer.F("Prefix", m.Prefix),
 		printer.F("Cluster", fmt.Sprintf("%s (ID %d)", m.Cluster, m.ClusterID)),
@@ -74,7 +70,7 @@ func Write(p *printer.Page, l *api.Lookup, now time.Time) {
 		printer.F("Node", node(l)),
 		printer.F("Encryption key", printer.Number(uint32(m.EncryptionKey))),
 		printer.F("Source", m.Source),
-		printer.F("Services", strings.Join(names, ", ")),
+		printer.F("Services", printer.Join(l.Services, ", ", func(s api.ServiceName) string { return s.Namespace + "/" + s.Name })),
 		printer.F("Known as of", clustertext.KnownAsOf(l.Freshness)),
 	)
 	WriteUnconfirmed(p, l)

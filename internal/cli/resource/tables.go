@@ -46,11 +46,7 @@ func nodeTable() printer.Table[api.Node] {
 		{Title: "POD CIDRS", Text: func(n api.Node) string { return strings.Join(n.PodCIDRs, ",") }},
 		{Title: "KEY", Right: true, Text: func(n api.Node) string { return printer.Number(uint32(n.EncryptionKey)) }},
 		{Title: "ADDRESSES", Wide: true, Text: func(n api.Node) string {
-			texts := make([]string, len(n.Addresses))
-			for i, a := range n.Addresses {
-				texts[i] = a.Type + "=" + a.IP
-			}
-			return strings.Join(texts, ",")
+			return printer.Join(n.Addresses, ",", func(a api.NodeAddress) string { return a.Type + "=" + a.IP })
 		}},
 		{Title: "HEALTH", Wide: true, Text: func(n api.Node) string { return strings.Join(n.HealthIPs, ",") }},
 		{Title: "INGRESS", Wide: true, Text: func(n api.Node) string { return strings.Join(n.IngressIPs, ",") }},
@@ -77,19 +73,11 @@ func serviceTable() printer.Table[api.Service] {
 		{Title: "GLOBAL", Text: func(s api.Service) string { return printer.YesNo(s.Global) }},
 		{Title: "BACKENDS", Right: true, Text: func(s api.Service) string { return strconv.Itoa(len(s.Backends)) }},
 		{Title: "CLUSTERS", Text: func(s api.Service) string {
-			texts := make([]string, len(s.Clusters))
-			for i, c := range s.Clusters {
-				texts[i] = c.Cluster
-			}
-			return strings.Join(texts, ",")
+			return printer.Join(s.Clusters, ",", func(c api.ServiceCluster) string { return c.Cluster })
 		}},
 		{Title: "AFFINITY", Wide: true, Text: func(s api.Service) string { return s.Affinity }},
 		{Title: "ADDRESSES", Wide: true, Text: func(s api.Service) string {
-			texts := make([]string, len(s.Backends))
-			for i, b := range s.Backends {
-				texts[i] = b.Cluster + "=" + b.IP
-			}
-			return strings.Join(texts, ",")
+			return printer.Join(s.Backends, ",", func(b api.Backend) string { return b.Cluster + "=" + b.IP })
 		}},
 	}
 }
@@ -149,14 +137,13 @@ func SessionAffinityText(e api.ServiceExport) string {
 
 // PortTexts lists ports as in http=80/TCP.
 func PortTexts(ports []api.Port) string {
-	texts := make([]string, len(ports))
-	for i, port := range ports {
-		texts[i] = strconv.Itoa(int(port.Port)) + "/" + port.Protocol
+	return printer.Join(ports, ",", func(port api.Port) string {
+		text := strconv.Itoa(int(port.Port)) + "/" + port.Protocol
 		if port.Name != "" {
-			texts[i] = port.Name + "=" + texts[i]
+			text = port.Name + "=" + text
 		}
-	}
-	return strings.Join(texts, ",")
+		return text
+	})
 }
 
 // All are all kinds of objects.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,13 +92,7 @@ func (t *Target) Connect(ctx context.Context) (*etcd.Session, error) {
 // kvErrors is like [errors.Join], on one line.
 type kvErrors []error
 
-func (e kvErrors) Error() string {
-	texts := make([]string, len(e))
-	for i, err := range e {
-		texts[i] = printer.OneLine(err)
-	}
-	return strings.Join(texts, "; ")
-}
+func (e kvErrors) Error() string { return printer.Join(e, "; ", printer.OneLine) }
 
 func (e kvErrors) Unwrap() []error { return e }
 
