@@ -216,6 +216,18 @@ func Some(texts []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(texts[:most], ", "), len(texts)-most)
 }
 
+// List is "a, b and c", and of more than the most Some of them.
+func List(texts []string, most int) string {
+	n := len(texts)
+	if n > most {
+		return Some(texts, most)
+	}
+	if n < 2 {
+		return strings.Join(texts, "")
+	}
+	return strings.Join(texts[:n-1], ", ") + " and " + texts[n-1]
+}
+
 // Moment writes a time with its distance from now; nothing for none.
 func Moment(t *time.Time, now time.Time) string {
 	if t == nil {

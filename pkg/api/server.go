@@ -90,8 +90,8 @@ type route struct {
 
 // NewServer returns a server. It fails when a source is missing. A nil log is silence.
 func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, error) {
-	if err := sources.validate(); err != nil {
-		return nil, err
+	if sources.View == nil || sources.Gatherer == nil || sources.LogLevel == nil || sources.Settings == nil {
+		return nil, errors.New("api: a source is missing")
 	}
 	s := &Server{
 		Sources: sources, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -166,7 +165,10 @@ func pageChecked(p *printer.Page, r *checks.Report) {
 	}
 	if ignored := would[checks.WouldIgnore]; len(ignored) > 0 {
 		p.Blank()
-		printer.Rows(p, ignoredTable(), ignored)
+		printer.Rows(p, printer.Table[checks.File]{
+			{Title: "IGNORED", Text: func(f checks.File) string { return filepath.Base(f.File) }},
+			{Title: "WHY", Text: func(f checks.File) string { return f.Reason }},
+		}, ignored)
 	}
 }
 
@@ -262,12 +264,7 @@ func checkedTable(connected bool) printer.Table[checks.File] {
 		}},
 	}
 	if connected {
-		t = append(t, printer.Column[checks.File]{Title: "ID", Right: true, Text: func(f checks.File) string {
-			if f.ClusterID == 0 {
-				return ""
-			}
-			return strconv.FormatUint(uint64(f.ClusterID), 10)
-		}})
+		t = append(t, printer.Column[checks.File]{Title: "ID", Right: true, Text: func(f checks.File) string { return printer.Number(f.ClusterID) }})
 	}
 	return append(t, printer.Column[checks.File]{Title: "ENDPOINTS", Text: func(f checks.File) string {
 		return printer.Join(f.Endpoints, ", ", func(ep checks.Endpoint) string {
@@ -277,11 +274,4 @@ func checkedTable(connected bool) printer.Table[checks.File] {
 			return ep.URL + " (no TLS)"
 		})
 	}})
-}
-
-func ignoredTable() printer.Table[checks.File] {
-	return printer.Table[checks.File]{
-		{Title: "IGNORED", Text: func(f checks.File) string { return filepath.Base(f.File) }},
-		{Title: "WHY", Text: func(f checks.File) string { return f.Reason }},
-	}
 }

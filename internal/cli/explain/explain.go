@@ -17,7 +17,7 @@ import (
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:   "explain [CODE...]",
 		Short: "Show what the code of a finding means, and what to do",
 		Long: "Show what the code of a finding means, and what to do. Codes are in the log, in status, conflicts, events,\n" +
@@ -39,9 +39,7 @@ func New(c *command.Env) *cobra.Command {
 			}
 			return c.Answer(cmd, format, entries, page)
 		},
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	}, format)
 }
 
 func entriesOf(args []string) ([]codes.Entry, error) {

@@ -21,7 +21,7 @@ import (
 
 func kvGetCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(command.Plain, printer.JSON)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:   "get KEY",
 		Short: "Show the value of one key",
 		Long: "Show the value of one key, by a linearizable read. A value that is no printable text is shown decoded when its\n" +
@@ -54,9 +54,7 @@ func kvGetCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), shown.text())
 			return err
 		},
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	}, format)
 }
 
 // absent says that there is no such key, and what there is instead.
@@ -105,8 +103,7 @@ func kvListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&l.keysOnly, "keys-only", false, "leave the values out")
 	cmd.Flags().IntVar(&l.limit, "limit", 0, "at most this many keys; 0: all")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	return command.WithOutput(cmd, format)
 }
 
 // kvList prints keys as they come, a page in memory at a time.
@@ -126,7 +123,11 @@ func (l *kvList) run(ctx context.Context, client kvstore.Client, selected string
 			if l.more = l.limit > 0 && l.n == l.limit; l.more {
 				return errEnough
 			}
-			if err := l.print(out, kv); err != nil {
+			shown := show(kv)
+			if !l.keysOnly {
+				shown = shown.withValue(shown.Key, kv.Value)
+			}
+			if err := printKey(out, shown, l.json); err != nil {
 				return err
 			}
 			l.n++
@@ -137,14 +138,6 @@ func (l *kvList) run(ctx context.Context, client kvstore.Client, selected string
 		err = nil
 	}
 	return errors.Join(err, out.Flush())
-}
-
-func (l *kvList) print(out *bufio.Writer, kv kvstore.KeyValue) error {
-	shown := show(kv)
-	if !l.keysOnly {
-		shown = shown.withValue(shown.Key, kv.Value)
-	}
-	return printKey(out, shown, l.json)
 }
 
 func printKey(out *bufio.Writer, s ShownKey, asJSON bool) error {

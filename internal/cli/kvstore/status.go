@@ -53,7 +53,7 @@ type kvHeartbeat struct {
 
 func kvStatusCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:   "status",
 		Short: "Show each endpoint of a kvstore, its heartbeat, and what is wrong",
 		Args:  command.NoArgs,
@@ -65,9 +65,7 @@ func kvStatusCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			st, reached := status(t, cmd.Context(), c.Now)
 			return exit.Verdict(c.Answer(cmd, format, st, st.page), !reached, len(st.Problems) > 0)
 		},
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	}, format)
 }
 
 // status asks every endpoint, one after another.
@@ -115,8 +113,7 @@ func (st *KvStatus) readHeartbeat(ctx context.Context, client kvstore.Client, no
 	}
 	st.Heartbeat = &kvHeartbeat{Written: h.Written}
 	if h.Age != nil {
-		seconds := h.Age.Seconds()
-		st.Heartbeat.AgeSeconds = &seconds
+		st.Heartbeat.AgeSeconds = new(h.Age.Seconds())
 	}
 }
 

@@ -59,8 +59,7 @@ func kvWatchCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&w.fromNow, "from-now", false, "leave out what is there already")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	return command.WithOutput(cmd, format)
 }
 
 type kvWatch struct {

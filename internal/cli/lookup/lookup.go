@@ -22,7 +22,7 @@ import (
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:   "lookup ADDRESS",
 		Short: "Show whose address this is",
 		Long: "Show whose address this is: prefix, identity with labels, pod, node and cluster; and which other claims lost,\n" +
@@ -38,9 +38,7 @@ func New(c *command.Env) *cobra.Command {
 			page := func(p *printer.Page) { Write(p, l, time.Now()) }
 			return exit.Verdict(c.Answer(cmd, format, l, page), false, l.Match == nil || l.Why.Verdict.Code == codes.AddressUnknown)
 		}),
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	}, format)
 }
 
 // Write shows whose address it is, or that nobody claims it.

@@ -38,21 +38,6 @@ func ClusterTable() printer.Table[api.Cluster] {
 	}
 }
 
-func nodeTable() printer.Table[api.Node] {
-	return printer.Table[api.Node]{
-		{Title: "CLUSTER", Text: func(n api.Node) string { return n.Cluster }},
-		{Title: "NAME", Text: func(n api.Node) string { return n.Name }},
-		{Title: "ADDRESS", Text: nodeAddress},
-		{Title: "POD CIDRS", Text: func(n api.Node) string { return strings.Join(n.PodCIDRs, ",") }},
-		{Title: "KEY", Right: true, Text: func(n api.Node) string { return printer.Number(uint32(n.EncryptionKey)) }},
-		{Title: "ADDRESSES", Wide: true, Text: func(n api.Node) string {
-			return printer.Join(n.Addresses, ",", func(a api.NodeAddress) string { return a.Type + "=" + a.IP })
-		}},
-		{Title: "HEALTH", Wide: true, Text: func(n api.Node) string { return strings.Join(n.HealthIPs, ",") }},
-		{Title: "INGRESS", Wide: true, Text: func(n api.Node) string { return strings.Join(n.IngressIPs, ",") }},
-	}
-}
-
 // nodeAddress is the first internal address, or else the first of all.
 func nodeAddress(n api.Node) string {
 	for _, a := range n.Addresses {
@@ -64,22 +49,6 @@ func nodeAddress(n api.Node) string {
 		return n.Addresses[0].IP
 	}
 	return ""
-}
-
-func serviceTable() printer.Table[api.Service] {
-	return printer.Table[api.Service]{
-		{Title: "NAMESPACE", Text: func(s api.Service) string { return s.Namespace }},
-		{Title: "NAME", Text: func(s api.Service) string { return s.Name }},
-		{Title: "GLOBAL", Text: func(s api.Service) string { return printer.YesNo(s.Global) }},
-		{Title: "BACKENDS", Right: true, Text: func(s api.Service) string { return strconv.Itoa(len(s.Backends)) }},
-		{Title: "CLUSTERS", Text: func(s api.Service) string {
-			return printer.Join(s.Clusters, ",", func(c api.ServiceCluster) string { return c.Cluster })
-		}},
-		{Title: "AFFINITY", Wide: true, Text: func(s api.Service) string { return s.Affinity }},
-		{Title: "ADDRESSES", Wide: true, Text: func(s api.Service) string {
-			return printer.Join(s.Backends, ",", func(b api.Backend) string { return b.Cluster + "=" + b.IP })
-		}},
-	}
 }
 
 // IdentityTable shows identities.
@@ -163,7 +132,19 @@ func Clusters() Kind[api.Cluster] {
 func Nodes() Kind[api.Node] {
 	return Kind[api.Node]{
 		Plural: "nodes", Explained: true, singular: "node", form: "CLUSTER/NAME", hint: ", or NAME with -c",
-		name: func(n api.Node) string { return n.Cluster + "/" + n.Name }, table: nodeTable(),
+		name: func(n api.Node) string { return n.Cluster + "/" + n.Name },
+		table: printer.Table[api.Node]{
+			{Title: "CLUSTER", Text: func(n api.Node) string { return n.Cluster }},
+			{Title: "NAME", Text: func(n api.Node) string { return n.Name }},
+			{Title: "ADDRESS", Text: nodeAddress},
+			{Title: "POD CIDRS", Text: func(n api.Node) string { return strings.Join(n.PodCIDRs, ",") }},
+			{Title: "KEY", Right: true, Text: func(n api.Node) string { return printer.Number(uint32(n.EncryptionKey)) }},
+			{Title: "ADDRESSES", Wide: true, Text: func(n api.Node) string {
+				return printer.Join(n.Addresses, ",", func(a api.NodeAddress) string { return a.Type + "=" + a.IP })
+			}},
+			{Title: "HEALTH", Wide: true, Text: func(n api.Node) string { return strings.Join(n.HealthIPs, ",") }},
+			{Title: "INGRESS", Wide: true, Text: func(n api.Node) string { return strings.Join(n.IngressIPs, ",") }},
+		},
 		fields: func(q *client.Query) []*string { return []*string{&q.Cluster, &q.Name} },
 	}
 }
@@ -172,7 +153,20 @@ func Nodes() Kind[api.Node] {
 func Services() Kind[api.Service] {
 	return Kind[api.Service]{
 		Plural: "services", Explained: true, singular: "service", others: []string{"svc"}, form: "NAMESPACE/NAME", hint: ", or NAME with -n",
-		name: func(s api.Service) string { return s.Namespace + "/" + s.Name }, table: serviceTable(),
+		name: func(s api.Service) string { return s.Namespace + "/" + s.Name },
+		table: printer.Table[api.Service]{
+			{Title: "NAMESPACE", Text: func(s api.Service) string { return s.Namespace }},
+			{Title: "NAME", Text: func(s api.Service) string { return s.Name }},
+			{Title: "GLOBAL", Text: func(s api.Service) string { return printer.YesNo(s.Global) }},
+			{Title: "BACKENDS", Right: true, Text: func(s api.Service) string { return strconv.Itoa(len(s.Backends)) }},
+			{Title: "CLUSTERS", Text: func(s api.Service) string {
+				return printer.Join(s.Clusters, ",", func(c api.ServiceCluster) string { return c.Cluster })
+			}},
+			{Title: "AFFINITY", Wide: true, Text: func(s api.Service) string { return s.Affinity }},
+			{Title: "ADDRESSES", Wide: true, Text: func(s api.Service) string {
+				return printer.Join(s.Backends, ",", func(b api.Backend) string { return b.Cluster + "=" + b.IP })
+			}},
+		},
 		fields: func(q *client.Query) []*string { return []*string{&q.Namespace, &q.Name} },
 	}
 }

@@ -50,20 +50,15 @@ func SettingsFile(t *testing.T, text string) string {
 var Now = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
 // Before is a moment before now.
-func Before(d time.Duration) *time.Time {
-	t := Now.Add(-d)
-	return &t
-}
+func Before(d time.Duration) *time.Time { return new(Now.Add(-d)) }
 
 // GoodCluster is a cluster with nothing wrong.
 func GoodCluster(name string, id uint32) api.Cluster {
-	age, fresh := 0.4, api.Freshness{State: "synced", AsOf: Before(400 * time.Millisecond)}
-	fresh.AgeSeconds = &age
-	yes, max := true, uint32(255)
+	fresh := api.Freshness{State: "synced", AsOf: Before(400 * time.Millisecond), AgeSeconds: new(0.4)}
 	return api.Cluster{
 		Name: name, ID: id, State: "ready", Ready: true, Connected: true,
 		Endpoints: []string{"https://" + name + ".mesh:2379"}, EtcdClusterID: "cdf818194e3a8c32", ConfigFile: "/var/lib/cilium/clustermesh/" + name,
-		Capabilities:   api.Capabilities{SyncedCanaries: &yes, MaxConnectedClusters: &max},
+		Capabilities:   api.Capabilities{SyncedCanaries: new(true), MaxConnectedClusters: new(uint32(255))},
 		Synced:         api.ByResource[bool]{Nodes: true, Services: true, Identities: true, IPs: true},
 		Counts:         api.ByResource[int]{Nodes: 3, Services: 40, Identities: 200, IPs: 1200},
 		Freshness:      ofAll(fresh),
@@ -73,8 +68,7 @@ func GoodCluster(name string, id uint32) api.Cluster {
 
 // StaleBy is the cluster with nothing confirmed for this long.
 func StaleBy(c api.Cluster, d time.Duration) api.Cluster {
-	age := d.Seconds()
-	c.Freshness = ofAll(api.Freshness{State: "stale", AsOf: Before(d), AgeSeconds: &age})
+	c.Freshness = ofAll(api.Freshness{State: "stale", AsOf: Before(d), AgeSeconds: new(d.Seconds())})
 	return c
 }
 
@@ -191,8 +185,7 @@ func StatusOf(clusters []api.Cluster) *api.Status {
 
 // AddOwn makes a cluster like this one the own one of the status, as its kvstore shows it.
 func AddOwn(st *api.Status, c api.Cluster) {
-	mode, exports := wire.EndpointSlicesBoth, true
-	c.Capabilities = api.Capabilities{EndpointSlicesExportMode: &mode, ServiceExportsEnabled: &exports}
+	c.Capabilities = api.Capabilities{EndpointSlicesExportMode: new(wire.EndpointSlicesBoth), ServiceExportsEnabled: new(true)}
 	c.Synced.EndpointSlices, c.Freshness.EndpointSlices = c.Synced.Services, c.Freshness.Services
 	c.Failures, c.LastFailure = 23, Before(5*time.Second)
 	c.Assess()

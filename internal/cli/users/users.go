@@ -30,7 +30,7 @@ func New(c *command.Env) *cobra.Command {
 
 func usersShowCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:     "show",
 		Short:   "Show the users, their roles and rights; asks nobody",
 		Example: "  mesh-agent users show --cluster-name east",
@@ -45,16 +45,9 @@ func usersShowCommand(c *command.Env, k *target.Choice) *cobra.Command {
 				return err
 			}
 			rights := rightsOf(settings.ClusterName, users)
-			if format.Structured() {
-				return format.Object(cmd.OutOrStdout(), rights)
-			}
-			p := printer.NewPage(cmd.OutOrStdout(), printer.Style{})
-			printer.Rows(p, rightsTable(), rights)
-			return p.Flush()
+			return command.Answer(cmd.OutOrStdout(), printer.Style{}, format, rights, func(p *printer.Page) { printer.Rows(p, rightsTable(), rights) })
 		},
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	}, format)
 }
 
 // usersEnsureCommand is for a job that has the certificate of etcd's root, so that

@@ -57,15 +57,6 @@ func serverFlags(cmd *cobra.Command, b *xdsserver.Bootstrap) {
 	f.StringVar(&b.Key, "key-file", "", "key of that certificate")
 }
 
-// check completes what was given, which may contradict itself.
-func check(b *xdsserver.Bootstrap) error {
-	if (b.Cert == "") != (b.Key == "") {
-		return exit.Usagef("--cert-file and --key-file are given together")
-	}
-	b.TLS = b.TLS || b.CA != "" || b.Cert != ""
-	return nil
-}
-
 func writeFor(cmd *cobra.Command, b xdsserver.Bootstrap, who string) error {
 	text, err := b.GRPC()
 	if who == forEnvoy {
