@@ -51,19 +51,12 @@ func (res *resource[D, J]) parts() []string {
 
 // key is that of the object at a path.
 func (res *resource[D, J]) key(path func(string) string) string {
-	var values []string
-	for _, part := range res.parts() {
-		values = append(values, path(part))
-	}
-	return strings.Join(values, "/")
+	return strings.Join(converted(res.parts(), path), "/")
 }
 
 // absent says that there is nothing at a path.
 func (res *resource[D, J]) absent(path func(string) string) error {
-	var args []any
-	for _, part := range res.parts() {
-		args = append(args, path(part))
-	}
+	args := converted(res.parts(), func(part string) any { return path(part) })
 	return notFound(res.missing, append(args, res.key(path))...)
 }
 

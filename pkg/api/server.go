@@ -204,16 +204,12 @@ func (w *response) Write(b []byte) (int, error) {
 
 func (w *response) extend() {
 	w.begun = true
-	// A writer that knows no deadlines belongs to a test.
-	_ = w.control.SetWriteDeadline(w.deadline(time.Now()))
-}
-
-func (w *response) deadline(now time.Time) time.Time {
-	next := now.Add(transport.WriteTimeout)
+	next := time.Now().Add(transport.WriteTimeout)
 	if !w.until.IsZero() && w.until.Before(next) {
-		return w.until
+		next = w.until
 	}
-	return next
+	// A writer that knows no deadlines belongs to a test.
+	_ = w.control.SetWriteDeadline(next)
 }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

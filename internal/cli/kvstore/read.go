@@ -29,11 +29,7 @@ func kvGetCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Example: "  mesh-agent kvstore get --cluster c2 cilium/cluster-config/c2\n" +
 			"  mesh-agent kvstore get --kvstore-opt etcd.address=http://127.0.0.1:2379 cilium/.heartbeat -o json",
 		Args: command.Arguments(1, 1, "one KEY"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := target.Choose(c, cmd, k)
-			if err != nil {
-				return err
-			}
+		RunE: target.Asking(c, k, func(cmd *cobra.Command, args []string, t *target.Target) error {
 			t.Opts.PageLimit = 1
 			client, err := t.Connect(cmd.Context())
 			if err != nil {
@@ -53,7 +49,7 @@ func kvGetCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), shown.text())
 			return err
-		},
+		}),
 	}, format)
 }
 

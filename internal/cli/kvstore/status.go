@@ -57,14 +57,10 @@ func kvStatusCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Use:   "status",
 		Short: "Show each endpoint of a kvstore, its heartbeat, and what is wrong",
 		Args:  command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			t, err := target.Choose(c, cmd, k)
-			if err != nil {
-				return err
-			}
+		RunE: target.Asking(c, k, func(cmd *cobra.Command, _ []string, t *target.Target) error {
 			st, reached := status(t, cmd.Context(), c.Now)
 			return exit.Verdict(c.Answer(cmd, format, st, st.page), !reached, len(st.Problems) > 0)
-		},
+		}),
 	}, format)
 }
 

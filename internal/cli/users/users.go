@@ -45,7 +45,14 @@ func usersShowCommand(c *command.Env, k *target.Choice) *cobra.Command {
 				return err
 			}
 			rights := rightsOf(settings.ClusterName, users)
-			return command.Answer(cmd.OutOrStdout(), printer.Style{}, format, rights, func(p *printer.Page) { printer.Rows(p, rightsTable(), rights) })
+			return command.Answer(cmd.OutOrStdout(), printer.Style{}, format, rights, func(p *printer.Page) {
+				printer.Rows(p, printer.Table[keyRight]{
+					{Title: "ROLE", Text: func(r keyRight) string { return r.Role }},
+					{Title: "USERS", Text: func(r keyRight) string { return strings.Join(r.Users, ", ") }},
+					{Title: "RIGHT", Text: func(r keyRight) string { return r.Right }},
+					{Title: "KEYS", Text: func(r keyRight) string { return r.Keys }},
+				}, rights)
+			})
 		},
 	}, format)
 }
@@ -63,11 +70,7 @@ func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Args:    command.NoArgs,
 	}
 	cmd.Flags().DurationVar(&k.Timeout, "timeout", 10*time.Second, "how long to wait for each endpoint, and for each answer")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		t, err := target.Choose(c, cmd, k)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = target.Asking(c, k, func(cmd *cobra.Command, _ []string, t *target.Target) error {
 		users, err := t.Settings.Users()
 		if err != nil {
 			return err
@@ -86,7 +89,7 @@ func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "The etcd of cluster %s has %d users of %d roles, and authentication is on.\n",
 			t.Settings.ClusterName, len(users), len(operate.Roles()))
 		return err
-	}
+	})
 	return cmd
 }
 
@@ -133,13 +136,4 @@ func keysOf(a etcd.Access) string {
 		return a.Prefix + "*"
 	}
 	return fmt.Sprintf("from %q up to %q", a.Prefix, a.Until)
-}
-
-func rightsTable() printer.Table[keyRight] {
-	return printer.Table[keyRight]{
-		{Title: "ROLE", Text: func(r keyRight) string { return r.Role }},
-		{Title: "USERS", Text: func(r keyRight) string { return strings.Join(r.Users, ", ") }},
-		{Title: "RIGHT", Text: func(r keyRight) string { return r.Right }},
-		{Title: "KEYS", Text: func(r keyRight) string { return r.Keys }},
-	}
 }
