@@ -50,7 +50,8 @@ func fileEvents(before, now []clustermesh.Ignored) []Event {
 	}
 	for _, i := range before {
 		switch {
-		case slices.ContainsFunc(now, func(o clustermesh.Ignored) bool { return o.File == i.File || o.Directory }): // for another reason now, or nobody knows
+		case slices.ContainsFunc(now, func(o clustermesh.Ignored) bool { return o.File == i.File || o.Directory }):
+			// For another reason now, or nobody knows.
 		case i.Directory:
 			events = append(events, agentEvent("directory-readable", codes.DirectoryReadable,
 				fmt.Sprintf("the mesh directory %s can be read again", i.File), "", "", "directory", i.File))

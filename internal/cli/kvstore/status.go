@@ -134,22 +134,7 @@ func (st *KvStatus) page(p *printer.Page) {
 	p.Blank()
 	p.Fields(printer.F("Client file", st.ConfigFile), printer.F("Heartbeat", st.Heartbeat.text()))
 	p.Blank()
-	printer.Rows(p, kvEndpointTable(), st.Endpoints)
-}
-
-func (h *kvHeartbeat) text() string {
-	switch {
-	case h == nil:
-		return ""
-	case h.AgeSeconds == nil:
-		return h.Written
-	default:
-		return fmt.Sprintf("%s (%s ago)", h.Written, printer.Seconds(*h.AgeSeconds))
-	}
-}
-
-func kvEndpointTable() printer.Table[kvEndpoint] {
-	return printer.Table[kvEndpoint]{
+	printer.Rows(p, printer.Table[kvEndpoint]{
 		{Title: "ENDPOINT", Text: func(e kvEndpoint) string { return e.Endpoint }},
 		{
 			Title: "CONNECTED", Text: func(e kvEndpoint) string { return printer.YesNo(e.Connected) },
@@ -175,5 +160,16 @@ func kvEndpointTable() printer.Table[kvEndpoint] {
 			}
 			return fmt.Sprintf("%.1f MiB", float64(e.DBSizeBytes)/(1<<20))
 		}},
+	}, st.Endpoints)
+}
+
+func (h *kvHeartbeat) text() string {
+	switch {
+	case h == nil:
+		return ""
+	case h.AgeSeconds == nil:
+		return h.Written
+	default:
+		return fmt.Sprintf("%s (%s ago)", h.Written, printer.Seconds(*h.AgeSeconds))
 	}
 }

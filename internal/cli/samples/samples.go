@@ -20,22 +20,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// AConflict is a conflict about an address.
-func AConflict() api.Conflict {
-	return api.Conflict{
-		Kind: "ip", Code: "MESH-3101", Subject: "10.2.1.10/32", Rule: "cluster ID 2 precedes 3", Clusters: []string{"c2", "c3"}, Since: Now.Add(-time.Hour),
-		Message: "two clusters claim 10.2.1.10/32: give their pods different ranges",
-	}
-}
-
-// SomeEvents are two events.
-func SomeEvents() []api.Event {
-	return []api.Event{
-		{ID: 7, Time: Now.Add(-time.Hour), Cluster: "c2", Kind: "cluster-connected", Message: "connected to https://c2:2379", Evidence: map[string]string{}},
-		{ID: 8, Time: Now.Add(-time.Minute), Cluster: "c2", Kind: "conflict", Code: "MESH-1203", Message: "two clusters claim 10.2.1.10/32", Resource: "ips", Name: "10.2.1.10/32", Evidence: map[string]string{"winner": "c2"}},
-	}
-}
-
 // SettingsFile writes a settings file and returns its path.
 func SettingsFile(t *testing.T, text string) string {
 	t.Helper()

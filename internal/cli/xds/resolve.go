@@ -76,7 +76,8 @@ func resolveCommand(c *command.Env) *cobra.Command {
 	return command.WithOutput(cmd, format)
 }
 
-// served calls next when b has the address of the server: that of the running agent, if none was given.
+// served completes what was given, which may contradict itself, and calls next when b has the address
+// of the server: that of the running agent, if none was given.
 func served(c *command.Env, cmd *cobra.Command, b *xdsserver.Bootstrap, next func() error) error {
 	if (b.Cert == "") != (b.Key == "") {
 		return exit.Usagef("--cert-file and --key-file are given together")
