@@ -64,18 +64,18 @@ func (p *Page) write(line string) {
 	_, _ = p.out.WriteString(strings.TrimRight(line, " ") + "\n") // the writer keeps its error for the end
 }
 
-// Blank leaves a line free.
-func (p *Page) Blank() { p.write("") }
-
-// Section begins a section: a blank line and a title. What follows is indented.
-func (p *Page) Section(format string, args ...any) {
+// Blank leaves a line free, and ends a section: what follows is not indented any more.
+func (p *Page) Blank() {
+	p.indent = ""
 	p.write("")
+}
+
+// Section begins a section: a blank line and a title. What follows is indented, until a line is left free.
+func (p *Page) Section(format string, args ...any) {
+	p.Blank()
 	p.write(p.paint(Bold, fmt.Sprintf(format, p.clean(args)...)))
 	p.indent = "  "
 }
-
-// End ends the section: what follows is not indented any more.
-func (p *Page) End() { p.indent = "" }
 
 // Text writes running text, broken where the page ends.
 func (p *Page) Text(format string, args ...any) { p.running("", format, args...) }

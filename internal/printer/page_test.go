@@ -17,7 +17,6 @@ func writePage(p *Page) {
 	p.Item("a  ", "%s", strings.Repeat("word ", 30))
 	Rows(p, fruitTable(), []fruit{{Name: "apple", Count: 3}})
 	p.Advice("%s", strings.Repeat("do ", 40))
-	p.End()
 	p.Blank()
 	p.Text("%s", strings.Repeat("text ", 30))
 }

@@ -142,13 +142,23 @@ func OrText(texts []string, text string) []string {
 	return texts
 }
 
-// SortedLabels lists labels as KEY=VALUE, by key.
-func SortedLabels(labels map[string]string) []string {
-	texts := make([]string, 0, len(labels))
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		texts = append(texts, key+"="+labels[key])
+// Texts are the items in words.
+func Texts[T any](items []T, text func(T) string) []string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = text(item)
 	}
 	return texts
+}
+
+// Join puts the items in words on one line.
+func Join[T any](items []T, separator string, text func(T) string) string {
+	return strings.Join(Texts(items, text), separator)
+}
+
+// SortedLabels lists labels as KEY=VALUE, by key.
+func SortedLabels(labels map[string]string) []string {
+	return Texts(slices.Sorted(maps.Keys(labels)), func(key string) string { return key + "=" + labels[key] })
 }
 
 // Labels lists labels on one line, LabelLines each on its own.
@@ -156,15 +166,12 @@ func Labels(m map[string]string) string { return strings.Join(LabelLines(m), ","
 
 // LabelLines lists labels, by key; those without a value have no equals sign.
 func LabelLines(m map[string]string) []string {
-	texts := make([]string, 0, len(m))
-	for _, key := range slices.Sorted(maps.Keys(m)) {
+	return Texts(slices.Sorted(maps.Keys(m)), func(key string) string {
 		if m[key] == "" {
-			texts = append(texts, key)
-		} else {
-			texts = append(texts, key+"="+m[key])
+			return key
 		}
-	}
-	return texts
+		return key + "=" + m[key]
+	})
 }
 
 // Ago is how long ago a moment was; empty for none.
@@ -193,20 +200,12 @@ func Number(id uint32) string {
 
 // CleanLines cleans each line of a text that others may have written a part of.
 func CleanLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = Clean(strings.ReplaceAll(lines[i], "\t", "    "))
-	}
-	return strings.Join(lines, "\n")
+	return Join(strings.Split(text, "\n"), "\n", func(line string) string { return Clean(strings.ReplaceAll(line, "\t", "    ")) })
 }
 
 // OneLine puts a text of several lines on one.
 func OneLine(err error) string {
-	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
-	}
-	return strings.Join(lines, "; ")
+	return Join(strings.Split(strings.TrimSpace(err.Error()), "\n"), "; ", strings.TrimSpace)
 }
 
 // Some joins the first texts and counts the rest.
@@ -215,6 +214,18 @@ func Some(texts []string, most int) string {
 		return strings.Join(texts, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(texts[:most], ", "), len(texts)-most)
+}
+
+// List is "a, b and c", and of more than the most Some of them.
+func List(texts []string, most int) string {
+	n := len(texts)
+	if n > most {
+		return Some(texts, most)
+	}
+	if n < 2 {
+		return strings.Join(texts, "")
+	}
+	return strings.Join(texts[:n-1], ", ") + " and " + texts[n-1]
 }
 
 // Moment writes a time with its distance from now; nothing for none.

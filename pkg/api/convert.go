@@ -94,8 +94,7 @@ func heartbeatAge(st remotecluster.Status) *float64 {
 	if !st.Connected && st.Heartbeat.Seen.IsZero() {
 		return nil
 	}
-	age := float64(st.Heartbeat.Age.Milliseconds()) / 1000
-	return &age
+	return new(float64(st.Heartbeat.Age.Milliseconds()) / 1000)
 }
 
 // writtenKVStore is a kvstore that is only written to.
@@ -143,8 +142,7 @@ func toFreshness(from remotecluster.Freshness, now time.Time) Freshness {
 		f.State = string(remotecluster.FreshnessUnknown)
 	}
 	if f.AsOf != nil {
-		age := max(0, float64(now.Sub(from.AsOf).Milliseconds())/1000)
-		f.AgeSeconds = &age
+		f.AgeSeconds = new(max(0, float64(now.Sub(from.AsOf).Milliseconds())/1000))
 	}
 	return f
 }
@@ -249,6 +247,5 @@ func timeOrNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	t = t.UTC()
-	return &t
+	return new(t.UTC())
 }

@@ -46,13 +46,7 @@ func withIdentities(v *view.Snapshot, identities []any) iter.Seq[*ipcache.Entry]
 	for _, object := range identities {
 		ids[object.(*allocator.Identity).ID] = true
 	}
-	return func(yield func(*ipcache.Entry) bool) {
-		for e := range v.IPs.From(netip.Prefix{}) {
-			if ids[e.Identity()] && !yield(e) {
-				return
-			}
-		}
-	}
+	return filtered(v.IPs.From(netip.Prefix{}), func(e *ipcache.Entry) bool { return ids[e.Identity()] })
 }
 
 func hasLabels(s *Server, v *view.Snapshot, labels selector.Selector, e *ipcache.Entry) bool {

@@ -29,12 +29,10 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 		answer.Match = &answer.Candidates[0].Entry
 		answer.Identity = identityOf(winner, found.Identity)
 		if found.Node != nil {
-			node := toNode(found.Node)
-			answer.Node = &node
+			answer.Node = new(toNode(found.Node))
 		}
 		if _, known := v.Known[winner.Cluster().Name]; known {
-			f := toFreshness(found.Freshness, s.now())
-			answer.Freshness = &f
+			answer.Freshness = new(toFreshness(found.Freshness, s.now()))
 		}
 	}
 	writeJSON(w, answer)
@@ -49,8 +47,7 @@ func identityOf(e *ipcache.Entry, found *allocator.Identity) *Identity {
 	if found == nil {
 		return nil
 	}
-	id := toIdentity(found)
-	return &id
+	return new(toIdentity(found))
 }
 
 func toServiceName(g *services.Global) ServiceName { return ServiceName{g.Namespace, g.Name} }

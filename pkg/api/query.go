@@ -93,8 +93,7 @@ func parseIdentity(text string) (*uint32, error) {
 	if err != nil {
 		return nil, badRequest("identity %q: want a number", text)
 	}
-	id := uint32(n)
-	return &id, nil
+	return new(uint32(n)), nil
 }
 
 // parsePrefix takes a prefix or an address, which stands for itself alone.

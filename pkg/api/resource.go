@@ -51,19 +51,12 @@ func (res *resource[D, J]) parts() []string {
 
 // key is that of the object at a path.
 func (res *resource[D, J]) key(path func(string) string) string {
-	var values []string
-	for _, part := range res.parts() {
-		values = append(values, path(part))
-	}
-	return strings.Join(values, "/")
+	return strings.Join(converted(res.parts(), path), "/")
 }
 
 // absent says that there is nothing at a path.
 func (res *resource[D, J]) absent(path func(string) string) error {
-	var args []any
-	for _, part := range res.parts() {
-		args = append(args, path(part))
-	}
+	args := converted(res.parts(), func(part string) any { return path(part) })
 	return notFound(res.missing, append(args, res.key(path))...)
 }
 
@@ -106,13 +99,7 @@ func inTable[D, J any](res *resource[D, J], table func(v *view.View) statedb.Tab
 // inSnapshot takes the objects from a snapshot that was asked for them: they are sorted by name.
 func inSnapshot[D, J any](res *resource[D, J], all func(v *view.Snapshot) []D, name func(D) string) *resource[D, J] {
 	res.from = func(_ *Server, v *view.Snapshot, q *query) (iter.Seq[D], error) {
-		return func(yield func(D) bool) {
-			for _, d := range all(v) {
-				if name(d) > q.after && !yield(d) {
-					return
-				}
-			}
-		}, nil
+		return filtered(slices.Values(all(v)), func(d D) bool { return name(d) > q.after }), nil
 	}
 	res.one = func(_ *Server, v *view.Snapshot, path func(string) string) (d D, err error) {
 		wanted := res.key(path)

@@ -90,8 +90,8 @@ type route struct {
 
 // NewServer returns a server. It fails when a source is missing. A nil log is silence.
 func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, error) {
-	if err := sources.validate(); err != nil {
-		return nil, err
+	if sources.View == nil || sources.Gatherer == nil || sources.LogLevel == nil || sources.Settings == nil {
+		return nil, errors.New("api: a source is missing")
 	}
 	s := &Server{
 		Sources: sources, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait,
@@ -204,16 +204,12 @@ func (w *response) Write(b []byte) (int, error) {
 
 func (w *response) extend() {
 	w.begun = true
-	// A writer that knows no deadlines belongs to a test.
-	_ = w.control.SetWriteDeadline(w.deadline(time.Now()))
-}
-
-func (w *response) deadline(now time.Time) time.Time {
-	next := now.Add(transport.WriteTimeout)
+	next := time.Now().Add(transport.WriteTimeout)
 	if !w.until.IsZero() && w.until.Before(next) {
-		return w.until
+		next = w.until
 	}
-	return next
+	// A writer that knows no deadlines belongs to a test.
+	_ = w.control.SetWriteDeadline(next)
 }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,13 +57,6 @@ type Sources struct {
 	XDSClients  func() []XDSClient                   // who follows xDS; nil, or its answer is: nobody can
 	Described   Described                            // nil: nobody describes the own cluster
 	DescribedBy string                               // who does, in a person's words
-}
-
-func (s *Sources) validate() error {
-	if s.View == nil || s.Gatherer == nil || s.LogLevel == nil || s.Settings == nil {
-		return errors.New("api: a source is missing")
-	}
-	return nil
 }
 
 func (s *Sources) find(cluster string, r wire.Resource, name string) (store.Found, bool) {

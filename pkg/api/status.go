@@ -87,8 +87,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		answer.State = StateStarting
 	}
 	if s.Leads != nil {
-		leads := s.Leads()
-		answer.Agent.Leads = &leads
+		answer.Agent.Leads = new(s.Leads())
 	}
 	answer.Agent.Started = answer.Agent.Started.UTC()
 	writeJSON(w, answer)

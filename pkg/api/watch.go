@@ -110,8 +110,9 @@ func (s *Server) subscriptions(r *http.Request) ([]*subscription, string, error)
 		subs = append(subs, sub)
 	}
 	for _, name := range names {
-		if titles := watchTitles(); !slices.Contains(titles, name) {
-			return nil, "", badRequest("resource %q: want one of %s", name, strings.Join(titles, ", "))
+		if !slices.Contains(view.Kinds(), view.Kind(name)) {
+			all := converted(view.Kinds(), func(k view.Kind) string { return string(k) })
+			return nil, "", badRequest("resource %q: want one of %s", name, strings.Join(all, ", "))
 		}
 	}
 	return subs, token, nil
@@ -129,14 +130,6 @@ func watchParameters() []string {
 	return names
 }
 
-func watchTitles() []string {
-	var titles []string
-	for _, k := range view.Kinds() {
-		titles = append(titles, string(k))
-	}
-	return titles
-}
-
 // watching is one client's watch: what takes the events of its stream.
 type watching struct {
 	s      *Server
@@ -146,10 +139,9 @@ type watching struct {
 }
 
 func (s *Server) newWatching(subs []*subscription, token string) *watching {
-	chosen := make([]view.Subscription, len(subs))
-	for i, sub := range subs {
-		chosen[i] = view.Subscription{Kind: sub.res.kind(), Filter: sub.res.filter(s, &sub.query)}
-	}
+	chosen := converted(subs, func(sub *subscription) view.Subscription {
+		return view.Subscription{Kind: sub.res.kind(), Filter: sub.res.filter(s, &sub.query)}
+	})
 	return &watching{s: s, subs: subs, stream: s.View.Stream(token, chosen...)}
 }
 

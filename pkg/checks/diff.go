@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
@@ -88,10 +89,7 @@ func (f *File) compared(c api.Cluster, there bool, key string) *Change {
 		return &Change{Cluster: f.Cluster, Change: Add}
 	}
 	change := Change{Cluster: f.Cluster, Change: Modify}
-	var urls []string
-	for _, e := range f.Endpoints {
-		urls = append(urls, e.URL)
-	}
+	urls := printer.Texts(f.Endpoints, func(e Endpoint) string { return e.URL })
 	readable := f.contents != ""
 	known := key != "" && c.ConfigHash != "" || !readable // an older agent says nothing of contents
 	switch {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
@@ -77,11 +78,7 @@ func (s *junitSuite) add(c junitCase, findings []codes.Finding, strict bool) {
 	// The worst one comes first.
 	slices.SortStableFunc(failures, func(a, b codes.Finding) int { return strings.Compare(string(a.Severity), string(b.Severity)) })
 	if len(failures) > 0 {
-		var texts []string
-		for _, f := range failures {
-			texts = append(texts, lines(f))
-		}
-		c.Failure = &junitOutcome{Message: failures[0].String(), Type: failures[0].Code, Text: strings.Join(texts, "\n")}
+		c.Failure = &junitOutcome{Message: failures[0].String(), Type: failures[0].Code, Text: printer.Join(failures, "\n", lines)}
 		s.Failures++
 	}
 	if c.Skipped != nil {

@@ -40,10 +40,7 @@ func newRules(all []Seen, own []netip.Prefix) *rules {
 // whose the addresses inside are. Nodes have much less; who announces more would shut out others,
 // and have everything inside judged again whenever it changes.
 func SaysWhose(p netip.Prefix) bool {
-	if p.Addr().Is4() {
-		return p.Bits() >= 16
-	}
-	return p.Bits() >= 48
+	return p.Bits() >= byFamily(p.Addr(), 16, 48)
 }
 
 // judge returns those of a cluster's networks that break no rule, and notes the others. Claims of

@@ -40,10 +40,15 @@ const (
 // TooLarge tells whether a network is none that a cluster can have: a default route,
 // or a large part of one.
 func TooLarge(p netip.Prefix) bool {
-	if p.Addr().Is4() {
-		return p.Bits() < Shortest4
+	return p.Bits() < byFamily(p.Addr(), Shortest4, Shortest6)
+}
+
+// byFamily is a number of bits for IPv4 or for IPv6.
+func byFamily(a netip.Addr, of4, of6 int) int {
+	if a.Is4() {
+		return of4
 	}
-	return p.Bits() < Shortest6
+	return of6
 }
 
 // Special tells why a prefix cannot be claimed by anybody: it lies in a range for

@@ -202,12 +202,7 @@ const (
 	small6 = 64
 )
 
-func small(a netip.Addr) int {
-	if a.Is4() {
-		return small4
-	}
-	return small6
-}
+func small(a netip.Addr) int { return byFamily(a, small4, small6) }
 
 // covered is, for each family, the network that has all of these, where it is small
 // and nobody else has anything in it; else these themselves.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
@@ -102,11 +103,8 @@ func affinityConflict(exports []*services.Export) *Conflict {
 		}
 		by[text] = append(by[text], e.Cluster)
 	}
-	for i, text := range said {
-		said[i] = fmt.Sprintf("%s in %s", text, list(by[text]))
-	}
 	c.Message = fmt.Sprintf("%s: the session affinity of its exports is %s; that of %s counts. Give the service the same affinity and timeout in each cluster",
-		c.Subject, strings.Join(said, ", "), first.Cluster)
+		c.Subject, printer.Join(said, ", ", func(text string) string { return text + " in " + list(by[text]) }), first.Cluster)
 	return c
 }
 

@@ -38,28 +38,27 @@ func agentEvents(before, now surroundings) []Event {
 func fileEvents(before, now []clustermesh.Ignored) []Event {
 	var events []Event
 	for _, i := range now {
-		if slices.Contains(before, i) {
-			continue
-		}
-		if i.Directory {
+		switch {
+		case slices.Contains(before, i):
+		case i.Directory:
 			events = append(events, agentEvent("directory-unreadable", codes.DirectoryUnreadable,
 				fmt.Sprintf("the mesh directory %s: %s", i.File, i.Reason), "", "", "directory", i.File))
-			continue
+		default:
+			events = append(events, agentEvent("file-ignored", codes.FileIgnored,
+				fmt.Sprintf("%s in the mesh directory is ignored: %s", i.File, i.Reason), "", "", "file", i.File, "reason", i.Reason))
 		}
-		events = append(events, agentEvent("file-ignored", codes.FileIgnored,
-			fmt.Sprintf("%s in the mesh directory is ignored: %s", i.File, i.Reason), "", "", "file", i.File, "reason", i.Reason))
 	}
 	for _, i := range before {
-		if slices.ContainsFunc(now, func(o clustermesh.Ignored) bool { return o.File == i.File || o.Directory }) {
-			continue // for another reason now, or nobody knows
-		}
-		if i.Directory {
+		switch {
+		case slices.ContainsFunc(now, func(o clustermesh.Ignored) bool { return o.File == i.File || o.Directory }):
+			// For another reason now, or nobody knows.
+		case i.Directory:
 			events = append(events, agentEvent("directory-readable", codes.DirectoryReadable,
 				fmt.Sprintf("the mesh directory %s can be read again", i.File), "", "", "directory", i.File))
-			continue
+		default:
+			events = append(events, agentEvent("file-taken", codes.FileTaken,
+				fmt.Sprintf("%s in the mesh directory is not ignored any more", i.File), "", "", "file", i.File))
 		}
-		events = append(events, agentEvent("file-taken", codes.FileTaken,
-			fmt.Sprintf("%s in the mesh directory is not ignored any more", i.File), "", "", "file", i.File))
 	}
 	return events
 }

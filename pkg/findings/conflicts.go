@@ -6,19 +6,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // list is "a, b and c".
-func list(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
-}
+func list(names []string) string { return printer.List(names, len(names)) }
 
 // move is one step of a conflict: it came (no old), changed, or went (no now).
 type move struct {
@@ -88,11 +83,9 @@ func summary(verb string, all []*Conflict) Event {
 		Message:  fmt.Sprintf("%d %s of kind %s, such as: %s", len(all), text, first.Kind, conflictEvent(verb, first).Message),
 		Evidence: map[string]string{"kind": string(first.Kind), "count": strconv.Itoa(len(all)), "first": first.Subject, "last": all[len(all)-1].Subject},
 	}
-	names := make([][]string, len(all))
-	for i, c := range all {
-		names[i] = c.Clusters
+	for _, c := range all {
+		e.Clusters = union(e.Clusters, c.Clusters)
 	}
-	e.Clusters = union(names...)
 	return e
 }
 

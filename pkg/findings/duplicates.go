@@ -157,14 +157,10 @@ func (d *duplicates) twice(cluster string, numbers []uint32) *Conflict {
 	if len(labels) > maxLabels {
 		labels = strings.ToValidUTF8(labels[:maxLabels], "") + "…"
 	}
-	named := list(equal)
-	if len(equal) > maxNumbers {
-		named = printer.Some(equal, maxNumbers)
-	}
 	return &Conflict{
 		Kind: KindIdentity, Code: codes.IdentityTwice, Subject: cluster + "/" + equal[0], Clusters: []string{cluster},
 		Message: fmt.Sprintf("%s has given %d numbers to equal labels: %s, for %s. Each of them counts, with the same policies; that should pass when the unused ones are collected",
-			cluster, len(equal), named, labels),
+			cluster, len(equal), printer.List(equal, maxNumbers), labels),
 	}
 }
 

@@ -79,8 +79,9 @@ func (d *clusterNames) look(now time.Time, clusters []remotecluster.Status, node
 		if endpoints := strings.Join(c.Endpoints, ","); endpoints != t.endpoints {
 			t.endpoints, t.sightings = endpoints, nil
 		}
-		if etcd, id, answers := answer(c); answers {
-			current := t.see(now, etcd, id)
+		// Its configuration was read, also when that is refused for an ID that another cluster has.
+		if c.Connected && c.AnsweredID != 0 {
+			current := t.see(now, c.EtcdClusterID, c.AnsweredID)
 			if c.Ready && (current.asked.IsZero() || now.Sub(current.asked) >= nameWindow) {
 				current.nodes, current.asked = d.sketch(nodesOf(c.Name)), now
 			}
@@ -95,12 +96,6 @@ func (d *clusterNames) look(now time.Time, clusters []remotecluster.Status, node
 		}
 	}
 	return conflicts
-}
-
-// answer is who answers to the name in the present session, once its configuration
-// was read, also when that is refused for an ID that another cluster has.
-func answer(c *remotecluster.Status) (etcd string, id uint32, answers bool) {
-	return c.EtcdClusterID, c.AnsweredID, c.Connected && c.AnsweredID != 0
 }
 
 // see notes an answer, and returns what is known of it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gaissmai/bart"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -239,24 +240,19 @@ func rule(winner, other *stake) string {
 
 // names are those of the clusters that have the stakes.
 func names[S interface{ clusterName() string }](all []S) []string {
-	names := make([]string, len(all))
-	for i, s := range all {
-		names[i] = s.clusterName()
-	}
-	return names
+	return printer.Texts(all, S.clusterName)
 }
 
 func (s *stake) clusterName() string { return s.cluster }
 
 // tell is "3 pod networks of b such as 10.0.1.0/24, and 10.0.9.0/24 of c".
 func tell(all []inside, what string) string {
-	texts := make([]string, len(all))
-	for i, in := range all {
-		if texts[i] = fmt.Sprintf("%s of %s", in.first, in.cluster); in.n > 1 {
-			texts[i] = fmt.Sprintf("%d %s of %s such as %s", in.n, what, in.cluster, in.first)
+	return list(printer.Texts(all, func(in inside) string {
+		if in.n > 1 {
+			return fmt.Sprintf("%d %s of %s such as %s", in.n, what, in.cluster, in.first)
 		}
-	}
-	return list(texts)
+		return fmt.Sprintf("%s of %s", in.first, in.cluster)
+	}))
 }
 
 // union is the names in their order, each once.

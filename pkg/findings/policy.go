@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // policyEvents tells what the disconnect policy did to one cluster between two looks at it.
 func policyEvents(old, c *remotecluster.Status) []Event {
-	if c.Outlook == nil || policyState(old) == c.Outlook.State {
+	if c.Outlook == nil || cmp.Or(old.Outlook, new(disconnect.Outlook)).State == c.Outlook.State { // without a policy that is to keep
 		return nil
 	}
 	o, evidence := c.Outlook, policyEvidence(c.Outlook)
@@ -27,14 +28,6 @@ func policyEvents(old, c *remotecluster.Status) []Event {
 	default:
 		return []Event{event(c, "cluster-restored", codes.ClusterKept, "its service backends are used again as those of any cluster", evidence...)}
 	}
-}
-
-// policyState is what the policy does to a cluster; without a policy that is to keep.
-func policyState(c *remotecluster.Status) disconnect.State {
-	if c.Outlook == nil {
-		return disconnect.Keep
-	}
-	return c.Outlook.State
 }
 
 // policyEvidence is name, value, name, value.

@@ -3,6 +3,7 @@ package reasons
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -29,11 +30,8 @@ func Address(v *View, addr netip.Addr, found ipcache.Found) Explanation {
 		}
 		x.Steps = append(x.Steps, step)
 	}
-	x.Steps = append(x.Steps, v.barred(strays)...)
-	x.Steps = append(x.Steps, unreported(found.Unreported)...)
-	x.Steps = append(x.Steps, v.refusals(addr)...)
 	unknown, steps := v.unknownClaims()
-	x.Steps = append(x.Steps, steps...)
+	x.Steps = append(x.Steps, slices.Concat(v.barred(strays), unreported(found.Unreported), v.refusals(addr), steps)...)
 	x.Verdict = addressVerdict(addr, chain, unknown)
 	if len(chain) > 0 && x.Steps[0].Code != codes.ClaimWon {
 		x.Verdict.Text += ", whose claim breaks a rule: see the first step"

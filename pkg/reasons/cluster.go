@@ -21,8 +21,7 @@ func Cluster(c remotecluster.Status) Explanation {
 	add := func(code codes.Code, asOf time.Time, format string, args ...any) {
 		step := Step{Code: code, Cluster: c.Name, Text: fmt.Sprintf(format, args...), Keys: []Key{}}
 		if !asOf.IsZero() {
-			asOf = asOf.UTC()
-			step.AsOf = &asOf
+			step.AsOf = new(asOf.UTC())
 		}
 		x.Steps = append(x.Steps, step)
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/cilium/statedb"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -98,8 +99,7 @@ func (v *View) keys(cluster string, r wire.Resource, names ...string) []Key {
 			k.Refused = cmp.Or(f.Why, string(f.Reason))
 		}
 		if !f.Read.IsZero() {
-			read := f.Read.UTC()
-			k.Read = &read
+			k.Read = new(f.Read.UTC())
 		}
 		keys = append(keys, k)
 	}
@@ -130,8 +130,7 @@ func (v *View) asOf(cluster string, of ...wire.Resource) (at *time.Time, now boo
 	case f.AsOf.IsZero():
 		return nil, false
 	}
-	earliest := f.AsOf.UTC()
-	return &earliest, f.State == remotecluster.FreshnessSynced
+	return new(f.AsOf.UTC()), f.State == remotecluster.FreshnessSynced
 }
 
 // unconfirmed says since when something is not known, and why.
@@ -151,17 +150,7 @@ func (v *View) unconfirmed(cluster string, at *time.Time) string {
 }
 
 // list is "a, b and c", and of many the first ones.
-func list(names []string) string {
-	const most = 5
-	switch n := len(names); {
-	case n == 1:
-		return names[0]
-	case n > most:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
-	default:
-		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
-	}
-}
+func list(names []string) string { return printer.List(names, 5) }
 
 func plural(n int, one, more string) string {
 	if n == 1 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cilium/statedb"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -178,8 +179,8 @@ func (s *serviceChain) used(own *services.Service, sharing []string) Verdict {
 	case len(s.doubted()) > 0:
 		return verdictf(codes.BackendsWithheldBy, "global: shared by %s; the backends of %s are not used as usual", list(sharing), list(s.doubted()))
 	}
-	n := s.global.NumBackends()
-	return verdictf(codes.ServiceGlobal, "global: shared by %s; %d %s", list(s.clusters((*services.Service).Offers)), n, plural(n, "backend is in use", "backends are in use"))
+	return verdictf(codes.ServiceGlobal, "global: shared by %s; %s", list(s.clusters((*services.Service).Offers)),
+		printer.Counted(s.global.NumBackends(), "backend is in use", "backends are in use"))
 }
 
 // alone is the verdict on a global service of the own cluster that nobody joins.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
@@ -65,11 +66,7 @@ func (c *check) clientFile() Step {
 		c.refuse(&s, err, codes.ClientFileOption, remedyFile)
 		return s
 	}
-	n := "1 endpoint"
-	if len(c.cfg.Endpoints) != 1 {
-		n = fmt.Sprintf("%d endpoints", len(c.cfg.Endpoints))
-	}
-	s.found(fmt.Sprintf("%s, as %s", n, c.cfg.User()))
+	s.found(fmt.Sprintf("%s, as %s", printer.Count(len(c.cfg.Endpoints), "endpoint"), c.cfg.User()))
 	return s
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
@@ -122,11 +123,8 @@ func (s *Step) found(text string) { s.Detail = joined(s.Detail, text) }
 
 // joined puts texts on one line, each once and without user and password of a URL.
 func joined(text, more string) string {
-	lines := strings.Split(strings.TrimSpace(more), "\n")
-	for i, line := range lines {
-		lines[i] = strings.Join(strings.Fields(line), " ")
-	}
-	more = clientfile.Redact(strings.Join(lines, "; "))
+	spaced := func(line string) string { return strings.Join(strings.Fields(line), " ") }
+	more = clientfile.Redact(printer.Join(strings.Split(strings.TrimSpace(more), "\n"), "; ", spaced))
 	switch {
 	case text == "" || more == "":
 		return text + more

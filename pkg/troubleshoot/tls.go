@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
@@ -143,10 +144,7 @@ func (e *endpoint) verify(_ context.Context, s *Step) {
 }
 
 func namesOf(cert *x509.Certificate) []string {
-	names := slices.Clone(cert.DNSNames)
-	for _, ip := range cert.IPAddresses {
-		names = append(names, ip.String())
-	}
+	names := slices.Concat(cert.DNSNames, printer.Texts(cert.IPAddresses, net.IP.String))
 	if len(names) == 0 {
 		return []string{"no name at all"}
 	}

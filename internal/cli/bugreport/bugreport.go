@@ -108,11 +108,7 @@ func (r *report) writeFile(ctx context.Context, path string, out io.Writer) erro
 	if err != nil {
 		return fmt.Errorf("the archive cannot be created, -f names another place: %w", err)
 	}
-	err = r.write(ctx, f)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := cmp.Or(r.write(ctx, f), f.Close()); err != nil {
 		_ = os.Remove(path) // half an archive is none
 		return fmt.Errorf("writing %s: %w", path, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,14 +151,8 @@ func describeCertificates(path string) string {
 }
 
 func writeCertificate(b *strings.Builder, c *x509.Certificate) {
-	names := slices.Clone(c.DNSNames)
-	for _, ip := range c.IPAddresses {
-		names = append(names, ip.String())
-	}
-	names = append(names, c.EmailAddresses...)
-	for _, u := range c.URIs {
-		names = append(names, clientfile.Redact(u.String()))
-	}
+	uris := printer.Texts(c.URIs, func(u *url.URL) string { return clientfile.Redact(u.String()) })
+	names := slices.Concat(c.DNSNames, printer.Texts(c.IPAddresses, net.IP.String), c.EmailAddresses, uris)
 	for _, line := range [][2]string{
 		{"subject", c.Subject.String()},
 		{"issuer", c.Issuer.String()},

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +32,6 @@ type Agent struct {
 	Mesh                    *fakemesh.Mesh
 	Nodes                   *nodes.Nodes
 	Address, Socket, Server string
-	stop                    func()
 }
 
 // NewAgent starts an agent that knows a little of everything.
@@ -59,13 +57,12 @@ func Serve(t *testing.T, is fakemesh.Facts) *Agent {
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx) }()
 	go func() { _ = sources.View.Run(ctx) }()
-	a.stop = sync.OnceFunc(func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	t.Cleanup(a.stop)
 	return a
 }
 

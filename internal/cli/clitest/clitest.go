@@ -24,6 +24,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/cli"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -77,17 +78,9 @@ var Began = time.Now()
 func With(env map[string]string, socket, server string) Command {
 	return Command{&command.Env{
 		Getenv:        func(name string) string { return env[name] },
-		Environ:       func() []string { return pairs(env) },
+		Environ:       func() []string { return printer.SortedLabels(env) },
 		DefaultSocket: socket, DefaultServer: server, Poll: 5 * time.Millisecond, Now: func() time.Time { return Began },
 	}}
-}
-
-func pairs(env map[string]string) []string {
-	var list []string
-	for name, value := range env {
-		list = append(list, name+"="+value)
-	}
-	return list
 }
 
 // Run runs a command line.

@@ -176,12 +176,7 @@ func policyField(c *api.Cluster, now time.Time) []printer.Field {
 	if c.Policy == nil {
 		return nil
 	}
-	lines := []string{PolicyState(c.Policy, now)}
-	for _, line := range []string{c.Policy.Reason, PolicyNext(c.Policy)} {
-		if line != "" {
-			lines = append(lines, line)
-		}
-	}
+	lines := []string{PolicyState(c.Policy, now), c.Policy.Reason, PolicyNext(c.Policy)}
 	if c.Policy.Held != nil {
 		lines = append(lines, HeldText(c.Policy, now))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 )
 
 // HelpOrUnknown is for a command that only has others below it.
@@ -28,6 +29,12 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// WithOutput gives a command the flag that chooses the form of its output.
+func WithOutput(cmd *cobra.Command, format *printer.Format) *cobra.Command {
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
 	return cmd
 }
 

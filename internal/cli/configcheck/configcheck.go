@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -166,7 +165,10 @@ func pageChecked(p *printer.Page, r *checks.Report) {
 	}
 	if ignored := would[checks.WouldIgnore]; len(ignored) > 0 {
 		p.Blank()
-		printer.Rows(p, ignoredTable(), ignored)
+		printer.Rows(p, printer.Table[checks.File]{
+			{Title: "IGNORED", Text: func(f checks.File) string { return filepath.Base(f.File) }},
+			{Title: "WHY", Text: func(f checks.File) string { return f.Reason }},
+		}, ignored)
 	}
 }
 
@@ -204,7 +206,6 @@ func pageFindings(p *printer.Page, of string, findings []codes.Finding) {
 			}
 		}
 	}
-	p.End()
 }
 
 func pageDiff(p *printer.Page, d *checks.Diff) {
@@ -215,7 +216,6 @@ func pageDiff(p *printer.Page, d *checks.Diff) {
 	p.Section("against the running agent of %s (%s)", d.Agent, cmp.Or(d.Directory, "no mesh directory"))
 	p.Item("", "%d added, %d changed, %d removed, %d unchanged; %s would vanish",
 		n[checks.Add], n[checks.Modify], n[checks.Remove], d.Unchanged, checks.Entries(&d.Vanish))
-	p.End()
 	if len(d.Changes) > 0 {
 		p.Blank()
 		printer.Rows(p, diffTable(), d.Changes)
@@ -264,28 +264,14 @@ func checkedTable(connected bool) printer.Table[checks.File] {
 		}},
 	}
 	if connected {
-		t = append(t, printer.Column[checks.File]{Title: "ID", Right: true, Text: func(f checks.File) string {
-			if f.ClusterID == 0 {
-				return ""
-			}
-			return strconv.FormatUint(uint64(f.ClusterID), 10)
-		}})
+		t = append(t, printer.Column[checks.File]{Title: "ID", Right: true, Text: func(f checks.File) string { return printer.Number(f.ClusterID) }})
 	}
 	return append(t, printer.Column[checks.File]{Title: "ENDPOINTS", Text: func(f checks.File) string {
-		texts := make([]string, len(f.Endpoints))
-		for i, ep := range f.Endpoints {
-			texts[i] = ep.URL + " (no TLS)"
+		return printer.Join(f.Endpoints, ", ", func(ep checks.Endpoint) string {
 			if ep.TLS {
-				texts[i] = ep.URL + " (TLS)"
+				return ep.URL + " (TLS)"
 			}
-		}
-		return strings.Join(texts, ", ")
+			return ep.URL + " (no TLS)"
+		})
 	}})
-}
-
-func ignoredTable() printer.Table[checks.File] {
-	return printer.Table[checks.File]{
-		{Title: "IGNORED", Text: func(f checks.File) string { return filepath.Base(f.File) }},
-		{Title: "WHY", Text: func(f checks.File) string { return f.Reason }},
-	}
 }

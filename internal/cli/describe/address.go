@@ -108,7 +108,6 @@ func (d *nodeDescription) page(p *printer.Page, now time.Time) {
 	if len(d.Addresses) > 0 {
 		p.Section("Addresses")
 		printer.Rows(p, ownAddressTable(n), d.Addresses)
-		p.End()
 	}
 	explain.WriteWhy(p, d.Why, now)
 }
@@ -167,12 +166,10 @@ func (d *identityDescription) page(p *printer.Page, now time.Time) {
 	if len(d.First) > 0 {
 		p.Section("The first of them")
 		printer.Rows(p, resource.IPTable(), d.First)
-		p.End()
 	}
 	if len(d.Others) > 0 {
 		p.Section("The same number in other clusters")
 		printer.Rows(p, resource.IdentityTable(), d.Others)
-		p.End()
 	}
 	explain.WriteWhy(p, d.Why, now)
 }
@@ -211,7 +208,6 @@ func (d *ipDescription) page(p *printer.Page, now time.Time) {
 		)
 		p.Section("Who claims %s, its first address", d.Lookup.IP)
 		printer.Rows(p, lookup.Candidates(), d.Lookup.Candidates)
-		p.End()
 		lookup.WriteUnconfirmed(p, d.Lookup)
 		explain.WriteWhy(p, &d.Lookup.Why, now)
 	}

@@ -39,7 +39,6 @@ func (d *clusterDescription) page(p *printer.Page, now time.Time) {
 		h := &d.Health[i]
 		p.Section("Health of %s", h.Name)
 		pageHealth(p, h, now)
-		p.End()
 	}
 	pageConflicts(p, d.Conflicts)
 	pageEvents(p, d.Events, now)
@@ -79,7 +78,6 @@ func (d *healthDescription) page(p *printer.Page, now time.Time) {
 		if d.Cluster.Trouble != nil {
 			p.Advice("%s", d.Cluster.Trouble.Remedy)
 		}
-		p.End()
 	}
 	pageEvents(p, d.Events, now)
 }
@@ -121,12 +119,10 @@ func (d *conflictDescription) page(p *printer.Page, now time.Time) {
 		for i := range d.Clusters {
 			p.Fields(printer.F(d.Clusters[i].Name, clusterLine(&d.Clusters[i])...))
 		}
-		p.End()
 	}
 	if d.Lookup != nil && len(d.Lookup.Candidates) > 0 {
 		p.Section("Who claims %s", d.Lookup.IP)
 		printer.Rows(p, lookup.Candidates(), d.Lookup.Candidates)
-		p.End()
 		lookup.WriteUnconfirmed(p, d.Lookup)
 	}
 }

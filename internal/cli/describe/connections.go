@@ -26,10 +26,10 @@ func (c connections) check(of subject) error {
 
 // connectionRow is a backend that connections go to, with its group.
 type connectionRow struct {
-	order    int
-	group    *api.BackendGroup
-	backend  *api.ChosenBackend
-	draining bool
+	order   int
+	group   *api.BackendGroup
+	backend *api.ChosenBackend
+	state   string
 }
 
 func pageConnections(p *printer.Page, s *api.ServiceBackends) {
@@ -44,26 +44,32 @@ func pageConnections(p *printer.Page, s *api.ServiceBackends) {
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		for j := range g.Backends {
-			rows = append(rows, connectionRow{i + 1, g, &g.Backends[j], false})
+			rows = append(rows, connectionRow{i + 1, g, &g.Backends[j], "takes connections"})
 		}
 		for j := range g.Draining {
-			rows = append(rows, connectionRow{i + 1, g, &g.Draining[j], true})
+			rows = append(rows, connectionRow{i + 1, g, &g.Draining[j], "draining"})
 		}
 	}
 	p.Section("%s", title)
 	if len(rows) == 0 {
 		p.Line("%s", noConnections(s))
-		p.End()
 		return
 	}
-	printer.Rows(p, connectionTable(), rows)
+	printer.Rows(p, printer.Table[connectionRow]{
+		{Title: "GROUP", Text: func(r connectionRow) string { return fmt.Sprint(r.order) }},
+		{Title: "WHY", Text: func(r connectionRow) string { return groupText(r.group) }},
+		{Title: "CLUSTER", Text: func(r connectionRow) string { return r.backend.Cluster }},
+		{Title: "ADDRESS", Text: func(r connectionRow) string { return r.backend.IP }},
+		{Title: "PORTS", Text: func(r connectionRow) string { return resource.PortTexts(r.backend.Ports) }},
+		{Title: "ZONE", Text: func(r connectionRow) string { return r.backend.Zone }},
+		{Title: "STATE", Text: func(r connectionRow) string { return r.state }},
+	}, rows)
 	if len(s.Groups) > 1 {
 		p.Line("New connections go to the first group that has a backend which is not draining.")
 	}
 	if len(s.Unconfirmed) > 0 {
 		p.Line("Other backends may be there by now in %s: what is known of them is not confirmed.", strings.Join(s.Unconfirmed, ", "))
 	}
-	p.End()
 }
 
 func noConnections(s *api.ServiceBackends) string {
@@ -71,23 +77,6 @@ func noConnections(s *api.ServiceBackends) string {
 		return fmt.Sprintf("None: no backend that is ready or serving has a port %s.", s.Port)
 	}
 	return "None: no backend is ready or serving."
-}
-
-func connectionTable() printer.Table[connectionRow] {
-	return printer.Table[connectionRow]{
-		{Title: "GROUP", Text: func(r connectionRow) string { return fmt.Sprint(r.order) }},
-		{Title: "WHY", Text: func(r connectionRow) string { return groupText(r.group) }},
-		{Title: "CLUSTER", Text: func(r connectionRow) string { return r.backend.Cluster }},
-		{Title: "ADDRESS", Text: func(r connectionRow) string { return r.backend.IP }},
-		{Title: "PORTS", Text: func(r connectionRow) string { return resource.PortTexts(r.backend.Ports) }},
-		{Title: "ZONE", Text: func(r connectionRow) string { return r.backend.Zone }},
-		{Title: "STATE", Text: func(r connectionRow) string {
-			if r.draining {
-				return "draining"
-			}
-			return "takes connections"
-		}},
-	}
 }
 
 // groupText says what makes a group.

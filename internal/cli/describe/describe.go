@@ -59,8 +59,7 @@ func New(c *command.Env) *cobra.Command {
 	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "the namespace of a service or an export that is given without it")
 	cmd.Flags().StringVar(&of.zone, "from", "", "service: also where connections of a client in this zone go")
 	cmd.Flags().StringVar(&of.port, "port", "", "service: also where connections to this port go, by its name or number")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	return command.WithOutput(cmd, format)
 }
 
 // subject is a kind of object that can be described.
@@ -244,7 +243,6 @@ func pageConflicts(p *printer.Page, conflicts []api.Conflict) {
 	if n := len(conflicts) - explain.Few; n > 0 {
 		p.Line("… and %s%d more: 'mesh-agent get conflicts' lists them", atLeast, n)
 	}
-	p.End()
 }
 
 func pageEvents(p *printer.Page, events []api.Event, now time.Time) {
@@ -255,5 +253,4 @@ func pageEvents(p *printer.Page, events []api.Event, now time.Time) {
 	for _, e := range events {
 		p.Item(fmt.Sprintf("%7s ago  ", printer.Duration(now.Sub(e.Time))), "%s: %s", explain.Coded(e.Code, e.Kind), e.Message)
 	}
-	p.End()
 }

@@ -43,7 +43,6 @@ func (d *serviceDescription) page(p *printer.Page, now time.Time) {
 	if len(s.Backends) > 0 {
 		p.Section("Backends (%d)", len(s.Backends))
 		printer.Rows(p, backendTable(s.Affinity), s.Backends)
-		p.End()
 	}
 	if d.Connections != nil {
 		pageConnections(p, d.Connections)
@@ -126,6 +125,5 @@ func (d *exportDescription) page(p *printer.Page, now time.Time) {
 	)...)
 	p.Section("Who exports it (%d)", len(d.Exports))
 	printer.Rows(p, resource.ExportTable(now.Sub), d.Exports)
-	p.End()
 	pageConflicts(p, d.Conflicts)
 }

@@ -20,7 +20,7 @@ func descriptions() map[string]description {
 	c2, c3 := samples.GoodCluster("c2", 2), samples.StaleBy(samples.Failing(samples.GoodCluster("c3", 3), "degraded", "not connected since 00:52: EOF"), 10*time.Minute)
 	c2.Assess()
 	c3.Assess()
-	conflict, events := samples.AConflict(), samples.SomeEvents()
+	conflict, events := aConflict(), someEvents()
 	node := &api.Node{
 		Cluster: "c2", ClusterID: 2, Name: "n1", PodCIDRs: []string{"10.2.1.0/24"}, HealthIPs: []string{"10.2.1.2"}, Identity: 6, EncryptionKey: 3,
 		Addresses: []api.NodeAddress{{Type: "InternalIP", IP: "192.168.2.1"}, {Type: "ExternalIP", IP: "1.2.3.4"}, {Type: "CiliumInternalIP", IP: "10.2.1.1"}},
@@ -133,5 +133,21 @@ func TestEveryKindHasASubject(t *testing.T) {
 	}
 	if _, err := findSubject("gateways"); err == nil {
 		t.Error("there is a description of what does not exist")
+	}
+}
+
+// aConflict is a conflict about an address.
+func aConflict() api.Conflict {
+	return api.Conflict{
+		Kind: "ip", Code: "MESH-3101", Subject: "10.2.1.10/32", Rule: "cluster ID 2 precedes 3", Clusters: []string{"c2", "c3"}, Since: samples.Now.Add(-time.Hour),
+		Message: "two clusters claim 10.2.1.10/32: give their pods different ranges",
+	}
+}
+
+// someEvents are two events.
+func someEvents() []api.Event {
+	return []api.Event{
+		{ID: 7, Time: samples.Now.Add(-time.Hour), Cluster: "c2", Kind: "cluster-connected", Message: "connected to https://c2:2379", Evidence: map[string]string{}},
+		{ID: 8, Time: samples.Now.Add(-time.Minute), Cluster: "c2", Kind: "conflict", Code: "MESH-1203", Message: "two clusters claim 10.2.1.10/32", Resource: "ips", Name: "10.2.1.10/32", Evidence: map[string]string{"winner": "c2"}},
 	}
 }

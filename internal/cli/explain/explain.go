@@ -17,7 +17,7 @@ import (
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:   "explain [CODE...]",
 		Short: "Show what the code of a finding means, and what to do",
 		Long: "Show what the code of a finding means, and what to do. Codes are in the log, in status, conflicts, events,\n" +
@@ -25,11 +25,8 @@ func New(c *command.Env) *cobra.Command {
 		Example: "  mesh-agent explain MESH-1206\n  mesh-agent explain 1206 3101 -o yaml",
 		Args:    cobra.ArbitraryArgs,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var all []string
-			for _, e := range codes.All() {
-				all = append(all, string(e.Code)+"\t"+e.Title)
-			}
-			return all, cobra.ShellCompDirectiveNoFileComp
+			offered := printer.Texts(codes.All(), func(e codes.Entry) string { return string(e.Code) + "\t" + e.Title })
+			return offered, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			entries, err := entriesOf(args)
@@ -42,9 +39,7 @@ func New(c *command.Env) *cobra.Command {
 			}
 			return c.Answer(cmd, format, entries, page)
 		},
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	}, format)
 }
 
 func entriesOf(args []string) ([]codes.Entry, error) {
@@ -123,7 +118,6 @@ func WriteWhy(p *printer.Page, x *reasons.Explanation, now time.Time) {
 			same[s.Code] = 0
 		}
 	}
-	p.End()
 }
 
 func pageStep(p *printer.Page, s reasons.Step, width int, now time.Time) {

@@ -77,8 +77,7 @@ func identityAllocateCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "end at once, and let the reference go with its lease")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	return command.WithOutput(cmd, format)
 }
 
 func identityReleaseCommand(c *command.Env, k *target.Choice) *cobra.Command {

@@ -40,8 +40,7 @@ func identityCheckCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show also what is no fault, such as each mapping that nobody uses")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	return command.WithOutput(cmd, format)
 }
 
 func pageIdentityCheck(p *printer.Page, r *identity.Report, verbose bool) {
@@ -117,8 +116,7 @@ func identityHealCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&apply, "apply", false, "withdraw the references; else only show which")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	return command.WithOutput(cmd, format)
 }
 
 func (done *healed) page(p *printer.Page) {

@@ -71,8 +71,7 @@ func identityCompareCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&fill, "copy", false, "copy to the secondary place what it has not")
 	cmd.Flags().BoolVar(&back, "copy-back", false, "copy to the primary place what it has not, to go back in a migration")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	return command.WithOutput(cmd, format)
 }
 
 type places struct {

@@ -93,8 +93,7 @@ func identityGCCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "delete nothing, show what would be deleted and why")
 	cmd.Flags().DurationVar(&s.between, "between", 10*time.Minute, "time between the two rounds, not below --kvstore-periodic-sync of the agents")
 	cmd.Flags().IntVar(&s.perMinute, "per-minute", 2500, "at most this many deletions a minute; 0: no limit")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	return command.WithOutput(cmd, format)
 }
 
 // local refuses a remote cluster, whose kvstore is not written to.
@@ -180,18 +179,14 @@ func (done *collection) page(p *printer.Page) {
 		p.Line("%s of %d would be deleted, if they are still unused in the next round.",
 			printer.Counted(len(done.Identities), "identity", "identities"), done.Alive)
 		p.Blank()
-		printer.Rows(p, unusedTable(), done.Identities)
+		printer.Rows(p, printer.Table[unusedItem]{
+			{Title: "ID", Right: true, Text: func(u unusedItem) string { return strconv.FormatUint(u.ID, 10) }},
+			{Title: "WHY", Text: func(u unusedItem) string { return u.Reason }},
+			{Title: "LABELS", Text: func(u unusedItem) string { return strings.Join(printer.SortedLabels(u.Labels), " ") }},
+		}, done.Identities)
 		return
 	}
 	p.Line("%s deleted, %d left; %s gone.", printer.Counted(done.Deleted, "identity", "identities"), done.Alive, printer.Count(done.LocksGone, "lock"))
-}
-
-func unusedTable() printer.Table[unusedItem] {
-	return printer.Table[unusedItem]{
-		{Title: "ID", Right: true, Text: func(u unusedItem) string { return strconv.FormatUint(u.ID, 10) }},
-		{Title: "WHY", Text: func(u unusedItem) string { return u.Reason }},
-		{Title: "LABELS", Text: func(u unusedItem) string { return strings.Join(printer.SortedLabels(u.Labels), " ") }},
-	}
 }
 
 func identityDeleteCommand(c *command.Env, k *target.Choice) *cobra.Command {

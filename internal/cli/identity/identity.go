@@ -49,18 +49,14 @@ type identities struct {
 
 // reading is what a command runs that looks at identities, of any cluster.
 func reading(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args []string, i *identities) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		t, err := target.Choose(c, cmd, k)
-		if err != nil {
-			return err
-		}
+	return target.Asking(c, k, func(cmd *cobra.Command, args []string, t *target.Target) error {
 		i, err := open(cmd.Context(), t, k)
 		if err != nil {
 			return err
 		}
 		defer i.close()
 		return f(cmd, args, i)
-	}
+	})
 }
 
 // writing is [reading] for a command that writes, so of the own cluster alone.

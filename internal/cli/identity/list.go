@@ -26,7 +26,7 @@ type listedIdentity struct {
 
 func identityListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:     "list",
 		Short:   "List the identities with their labels and the nodes that use them",
 		Example: "  mesh-agent identity list --kvstore-opt etcd.address=http://127.0.0.1:2379\n  mesh-agent identity list --cluster c2 -o json",
@@ -37,20 +37,14 @@ func identityListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 				return err
 			}
 			items := listed(i.cluster, contents)
-			out := cmd.OutOrStdout()
-			if format.Structured() {
-				return format.Object(out, map[string]any{"items": items})
-			}
-			p := printer.NewPage(out, printer.StyleFor(out, c.Getenv))
-			printer.Rows(p, listedTable(format.String() == printer.Wide), items)
-			if len(items) == 0 {
-				command.Tell(cmd.ErrOrStderr(), "No identities in "+i.Name+".")
-			}
-			return p.Flush()
+			return c.Answer(cmd, format, map[string]any{"items": items}, func(p *printer.Page) {
+				printer.Rows(p, listedTable(format.String() == printer.Wide), items)
+				if len(items) == 0 {
+					command.Tell(cmd.ErrOrStderr(), "No identities in "+i.Name+".")
+				}
+			})
 		}),
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	}, format)
 }
 
 func listed(c identity.Cluster, contents *identity.Contents) []listedIdentity {

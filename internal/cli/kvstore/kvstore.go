@@ -63,8 +63,7 @@ func show(kv kvstore.KeyValue) ShownKey {
 
 func (s ShownKey) withValue(key string, value []byte) ShownKey {
 	if utf8.Valid(value) {
-		text := string(value)
-		s.Value = &text
+		s.Value = new(string(value))
 		return s
 	}
 	s.Base64, s.Decoded = base64.StdEncoding.EncodeToString(value), decodeSlice(key, value)

@@ -21,7 +21,7 @@ import (
 
 func kvGetCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(command.Plain, printer.JSON)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:   "get KEY",
 		Short: "Show the value of one key",
 		Long: "Show the value of one key, by a linearizable read. A value that is no printable text is shown decoded when its\n" +
@@ -29,11 +29,7 @@ func kvGetCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Example: "  mesh-agent kvstore get --cluster c2 cilium/cluster-config/c2\n" +
 			"  mesh-agent kvstore get --kvstore-opt etcd.address=http://127.0.0.1:2379 cilium/.heartbeat -o json",
 		Args: command.Arguments(1, 1, "one KEY"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := target.Choose(c, cmd, k)
-			if err != nil {
-				return err
-			}
+		RunE: target.Asking(c, k, func(cmd *cobra.Command, args []string, t *target.Target) error {
 			t.Opts.PageLimit = 1
 			client, err := t.Connect(cmd.Context())
 			if err != nil {
@@ -53,10 +49,8 @@ func kvGetCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), shown.text())
 			return err
-		},
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+		}),
+	}, format)
 }
 
 // absent says that there is no such key, and what there is instead.
@@ -105,8 +99,7 @@ func kvListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&l.keysOnly, "keys-only", false, "leave the values out")
 	cmd.Flags().IntVar(&l.limit, "limit", 0, "at most this many keys; 0: all")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	return command.WithOutput(cmd, format)
 }
 
 // kvList prints keys as they come, a page in memory at a time.
@@ -126,7 +119,11 @@ func (l *kvList) run(ctx context.Context, client kvstore.Client, selected string
 			if l.more = l.limit > 0 && l.n == l.limit; l.more {
 				return errEnough
 			}
-			if err := l.print(out, kv); err != nil {
+			shown := show(kv)
+			if !l.keysOnly {
+				shown = shown.withValue(shown.Key, kv.Value)
+			}
+			if err := printKey(out, shown, l.json); err != nil {
 				return err
 			}
 			l.n++
@@ -137,14 +134,6 @@ func (l *kvList) run(ctx context.Context, client kvstore.Client, selected string
 		err = nil
 	}
 	return errors.Join(err, out.Flush())
-}
-
-func (l *kvList) print(out *bufio.Writer, kv kvstore.KeyValue) error {
-	shown := show(kv)
-	if !l.keysOnly {
-		shown = shown.withValue(shown.Key, kv.Value)
-	}
-	return printKey(out, shown, l.json)
 }
 
 func printKey(out *bufio.Writer, s ShownKey, asJSON bool) error {

@@ -53,21 +53,15 @@ type kvHeartbeat struct {
 
 func kvStatusCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:   "status",
 		Short: "Show each endpoint of a kvstore, its heartbeat, and what is wrong",
 		Args:  command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			t, err := target.Choose(c, cmd, k)
-			if err != nil {
-				return err
-			}
+		RunE: target.Asking(c, k, func(cmd *cobra.Command, _ []string, t *target.Target) error {
 			st, reached := status(t, cmd.Context(), c.Now)
 			return exit.Verdict(c.Answer(cmd, format, st, st.page), !reached, len(st.Problems) > 0)
-		},
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+		}),
+	}, format)
 }
 
 // status asks every endpoint, one after another.
@@ -115,8 +109,7 @@ func (st *KvStatus) readHeartbeat(ctx context.Context, client kvstore.Client, no
 	}
 	st.Heartbeat = &kvHeartbeat{Written: h.Written}
 	if h.Age != nil {
-		seconds := h.Age.Seconds()
-		st.Heartbeat.AgeSeconds = &seconds
+		st.Heartbeat.AgeSeconds = new(h.Age.Seconds())
 	}
 }
 
@@ -141,22 +134,7 @@ func (st *KvStatus) page(p *printer.Page) {
 	p.Blank()
 	p.Fields(printer.F("Client file", st.ConfigFile), printer.F("Heartbeat", st.Heartbeat.text()))
 	p.Blank()
-	printer.Rows(p, kvEndpointTable(), st.Endpoints)
-}
-
-func (h *kvHeartbeat) text() string {
-	switch {
-	case h == nil:
-		return ""
-	case h.AgeSeconds == nil:
-		return h.Written
-	default:
-		return fmt.Sprintf("%s (%s ago)", h.Written, printer.Seconds(*h.AgeSeconds))
-	}
-}
-
-func kvEndpointTable() printer.Table[kvEndpoint] {
-	return printer.Table[kvEndpoint]{
+	printer.Rows(p, printer.Table[kvEndpoint]{
 		{Title: "ENDPOINT", Text: func(e kvEndpoint) string { return e.Endpoint }},
 		{
 			Title: "CONNECTED", Text: func(e kvEndpoint) string { return printer.YesNo(e.Connected) },
@@ -182,5 +160,16 @@ func kvEndpointTable() printer.Table[kvEndpoint] {
 			}
 			return fmt.Sprintf("%.1f MiB", float64(e.DBSizeBytes)/(1<<20))
 		}},
+	}, st.Endpoints)
+}
+
+func (h *kvHeartbeat) text() string {
+	switch {
+	case h == nil:
+		return ""
+	case h.AgeSeconds == nil:
+		return h.Written
+	default:
+		return fmt.Sprintf("%s (%s ago)", h.Written, printer.Seconds(*h.AgeSeconds))
 	}
 }

@@ -47,20 +47,15 @@ func kvWatchCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			"value is no change.",
 		Example: "  mesh-agent kvstore watch --cluster c2 cilium/.heartbeat\n  mesh-agent kvstore watch --cluster c2 cilium/state/ --from-now -o json",
 		Args:    onePrefix,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := target.Choose(c, cmd, k)
-			if err != nil {
-				return err
-			}
+		RunE: target.Asking(c, k, func(cmd *cobra.Command, args []string, t *target.Target) error {
 			w.out, w.err, w.json = bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr(), format.Structured()
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			return w.run(ctx, t, args[0])
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&w.fromNow, "from-now", false, "leave out what is there already")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	return command.WithOutput(cmd, format)
 }
 
 type kvWatch struct {

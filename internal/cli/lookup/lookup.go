@@ -22,7 +22,7 @@ import (
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:   "lookup ADDRESS",
 		Short: "Show whose address this is",
 		Long: "Show whose address this is: prefix, identity with labels, pod, node and cluster; and which other claims lost,\n" +
@@ -38,9 +38,7 @@ func New(c *command.Env) *cobra.Command {
 			page := func(p *printer.Page) { Write(p, l, time.Now()) }
 			return exit.Verdict(c.Answer(cmd, format, l, page), false, l.Match == nil || l.Why.Verdict.Code == codes.AddressUnknown)
 		}),
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	}, format)
 }
 
 // Write shows whose address it is, or that nobody claims it.
@@ -61,10 +59,6 @@ func Write(p *printer.Page, l *api.Lookup, now time.Time) {
 	m := l.Match
 	p.Line("%s is %s", l.IP, printer.Painted{Text: owner(l), Color: printer.Bold})
 	p.Blank()
-	names := make([]string, len(l.Services))
-	for i, s := range l.Services {
-		names[i] = s.Namespace + "/" + s.Name
-	}
 	p.Fields(
 		printer.F("Prefix", m.Prefix),
 		printer.F("Cluster", fmt.Sprintf("%s (ID %d)", m.Cluster, m.ClusterID)),
@@ -74,7 +68,7 @@ func Write(p *printer.Page, l *api.Lookup, now time.Time) {
 		printer.F("Node", node(l)),
 		printer.F("Encryption key", printer.Number(uint32(m.EncryptionKey))),
 		printer.F("Source", m.Source),
-		printer.F("Services", strings.Join(names, ", ")),
+		printer.F("Services", printer.Join(l.Services, ", ", func(s api.ServiceName) string { return s.Namespace + "/" + s.Name })),
 		printer.F("Known as of", clustertext.KnownAsOf(l.Freshness)),
 	)
 	WriteUnconfirmed(p, l)

@@ -208,12 +208,9 @@ func (s *seen) addresses(ctx context.Context, cl *client.Client) error {
 	if err != nil {
 		return err
 	}
-	for i, p := range contested {
-		if i == maxContested {
-			s.notAsked = len(contested) - i
-			break
-		}
-		s.lookedAt++
+	asked := contested[:min(len(contested), maxContested)]
+	s.lookedAt, s.notAsked = len(asked), len(contested)-len(asked)
+	for _, p := range asked {
 		l, err := cl.Lookup(ctx, p.Addr().String())
 		if err != nil {
 			return err

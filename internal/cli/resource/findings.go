@@ -13,7 +13,16 @@ import (
 func Conflicts() Kind[api.Conflict] {
 	return Kind[api.Conflict]{
 		Plural: "conflicts", singular: "conflict", form: "KIND/SUBJECT", hint: ", such as ip/10.0.0.1/32",
-		name: func(c api.Conflict) string { return c.Kind + "/" + c.Subject }, table: conflictTable(),
+		name: func(c api.Conflict) string { return c.Kind + "/" + c.Subject },
+		table: printer.Table[api.Conflict]{
+			{Title: "KIND", Text: func(c api.Conflict) string { return c.Kind }},
+			{Title: "CODE", Text: func(c api.Conflict) string { return c.Code }},
+			{Title: "SUBJECT", Text: func(c api.Conflict) string { return c.Subject }},
+			{Title: "CLUSTERS", Text: func(c api.Conflict) string { return strings.Join(c.Clusters, ",") }},
+			{Title: "SINCE", Text: func(c api.Conflict) string { return printer.Ago(&c.Since) }},
+			{Title: "RULE", Wide: true, Text: func(c api.Conflict) string { return c.Rule }},
+			{Title: "MESSAGE", Text: func(c api.Conflict) string { return c.Message }},
+		},
 		fields: func(q *client.Query) []*string { return []*string{&q.Kind, &q.Name} },
 	}
 }
@@ -22,7 +31,16 @@ func Conflicts() Kind[api.Conflict] {
 func Events() Kind[api.Event] {
 	return Kind[api.Event]{
 		Plural: "events", singular: "event", form: "ID", fades: true,
-		name: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) }, table: eventTable(),
+		name: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) },
+		table: printer.Table[api.Event]{
+			{Title: "ID", Right: true, Wide: true, Text: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) }},
+			{Title: "TIME", Text: func(e api.Event) string { return printer.Ago(&e.Time) }},
+			{Title: "CLUSTER", Text: func(e api.Event) string { return e.Cluster }},
+			{Title: "KIND", Text: func(e api.Event) string { return e.Kind }},
+			{Title: "CODE", Text: func(e api.Event) string { return e.Code }},
+			{Title: "OBJECT", Wide: true, Text: EventObject},
+			{Title: "MESSAGE", Text: func(e api.Event) string { return e.Message }},
+		},
 	}
 }
 
@@ -30,45 +48,19 @@ func Events() Kind[api.Event] {
 func Health() Kind[api.Health] {
 	return Kind[api.Health]{
 		Plural: "health", singular: "health", form: "NAME",
-		name: func(h api.Health) string { return h.Name }, table: healthTable(), fields: onlyName,
-	}
-}
-
-func conflictTable() printer.Table[api.Conflict] {
-	return printer.Table[api.Conflict]{
-		{Title: "KIND", Text: func(c api.Conflict) string { return c.Kind }},
-		{Title: "CODE", Text: func(c api.Conflict) string { return c.Code }},
-		{Title: "SUBJECT", Text: func(c api.Conflict) string { return c.Subject }},
-		{Title: "CLUSTERS", Text: func(c api.Conflict) string { return strings.Join(c.Clusters, ",") }},
-		{Title: "SINCE", Text: func(c api.Conflict) string { return printer.Ago(&c.Since) }},
-		{Title: "RULE", Wide: true, Text: func(c api.Conflict) string { return c.Rule }},
-		{Title: "MESSAGE", Text: func(c api.Conflict) string { return c.Message }},
-	}
-}
-
-func eventTable() printer.Table[api.Event] {
-	return printer.Table[api.Event]{
-		{Title: "ID", Right: true, Wide: true, Text: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) }},
-		{Title: "TIME", Text: func(e api.Event) string { return printer.Ago(&e.Time) }},
-		{Title: "CLUSTER", Text: func(e api.Event) string { return e.Cluster }},
-		{Title: "KIND", Text: func(e api.Event) string { return e.Kind }},
-		{Title: "CODE", Text: func(e api.Event) string { return e.Code }},
-		{Title: "OBJECT", Wide: true, Text: EventObject},
-		{Title: "MESSAGE", Text: func(e api.Event) string { return e.Message }},
+		name: func(h api.Health) string { return h.Name },
+		table: printer.Table[api.Health]{
+			{Title: "NAME", Text: func(h api.Health) string { return h.Name }},
+			{Title: "STATE", Text: func(h api.Health) string { return h.State }, Color: func(h api.Health) printer.Color { return printer.WellColor(h.State == "ok") }},
+			{Title: "CLUSTER", Wide: true, Text: func(h api.Health) string { return h.Cluster }},
+			{Title: "LAST SUCCESS", Text: func(h api.Health) string { return printer.Ago(h.LastSuccess) }},
+			{Title: "LAST FAILURE", Text: func(h api.Health) string { return printer.Ago(h.LastFailure) }},
+			{Title: "FAILURES", Right: true, Wide: true, Text: func(h api.Health) string { return strconv.Itoa(h.ConsecutiveFailures) }},
+			{Title: "MESSAGE", Text: func(h api.Health) string { return h.Message }},
+		},
+		fields: onlyName,
 	}
 }
 
 // EventObject is what an event is about, in the form that get and describe take.
 func EventObject(e api.Event) string { return strings.TrimSpace(e.Resource + " " + e.Name) }
-
-func healthTable() printer.Table[api.Health] {
-	return printer.Table[api.Health]{
-		{Title: "NAME", Text: func(h api.Health) string { return h.Name }},
-		{Title: "STATE", Text: func(h api.Health) string { return h.State }, Color: func(h api.Health) printer.Color { return printer.WellColor(h.State == "ok") }},
-		{Title: "CLUSTER", Wide: true, Text: func(h api.Health) string { return h.Cluster }},
-		{Title: "LAST SUCCESS", Text: func(h api.Health) string { return printer.Ago(h.LastSuccess) }},
-		{Title: "LAST FAILURE", Text: func(h api.Health) string { return printer.Ago(h.LastFailure) }},
-		{Title: "FAILURES", Right: true, Wide: true, Text: func(h api.Health) string { return strconv.Itoa(h.ConsecutiveFailures) }},
-		{Title: "MESSAGE", Text: func(h api.Health) string { return h.Message }},
-	}
-}

@@ -185,13 +185,7 @@ func Find(name string) (Resource, error) {
 }
 
 // Names are the plurals of all kinds.
-func Names() []string {
-	var names []string
-	for _, k := range All() {
-		names = append(names, k.names()[0])
-	}
-	return names
-}
+func Names() []string { return printer.Texts(All(), func(k Resource) string { return k.names()[0] }) }
 
 // Collect reads a list, or as many items of it as the query limits it to; cut tells
 // whether there are more. The result is never nil without an error.

@@ -38,25 +38,6 @@ func ClusterTable() printer.Table[api.Cluster] {
 	}
 }
 
-func nodeTable() printer.Table[api.Node] {
-	return printer.Table[api.Node]{
-		{Title: "CLUSTER", Text: func(n api.Node) string { return n.Cluster }},
-		{Title: "NAME", Text: func(n api.Node) string { return n.Name }},
-		{Title: "ADDRESS", Text: nodeAddress},
-		{Title: "POD CIDRS", Text: func(n api.Node) string { return strings.Join(n.PodCIDRs, ",") }},
-		{Title: "KEY", Right: true, Text: func(n api.Node) string { return printer.Number(uint32(n.EncryptionKey)) }},
-		{Title: "ADDRESSES", Wide: true, Text: func(n api.Node) string {
-			texts := make([]string, len(n.Addresses))
-			for i, a := range n.Addresses {
-				texts[i] = a.Type + "=" + a.IP
-			}
-			return strings.Join(texts, ",")
-		}},
-		{Title: "HEALTH", Wide: true, Text: func(n api.Node) string { return strings.Join(n.HealthIPs, ",") }},
-		{Title: "INGRESS", Wide: true, Text: func(n api.Node) string { return strings.Join(n.IngressIPs, ",") }},
-	}
-}
-
 // nodeAddress is the first internal address, or else the first of all.
 func nodeAddress(n api.Node) string {
 	for _, a := range n.Addresses {
@@ -68,30 +49,6 @@ func nodeAddress(n api.Node) string {
 		return n.Addresses[0].IP
 	}
 	return ""
-}
-
-func serviceTable() printer.Table[api.Service] {
-	return printer.Table[api.Service]{
-		{Title: "NAMESPACE", Text: func(s api.Service) string { return s.Namespace }},
-		{Title: "NAME", Text: func(s api.Service) string { return s.Name }},
-		{Title: "GLOBAL", Text: func(s api.Service) string { return printer.YesNo(s.Global) }},
-		{Title: "BACKENDS", Right: true, Text: func(s api.Service) string { return strconv.Itoa(len(s.Backends)) }},
-		{Title: "CLUSTERS", Text: func(s api.Service) string {
-			texts := make([]string, len(s.Clusters))
-			for i, c := range s.Clusters {
-				texts[i] = c.Cluster
-			}
-			return strings.Join(texts, ",")
-		}},
-		{Title: "AFFINITY", Wide: true, Text: func(s api.Service) string { return s.Affinity }},
-		{Title: "ADDRESSES", Wide: true, Text: func(s api.Service) string {
-			texts := make([]string, len(s.Backends))
-			for i, b := range s.Backends {
-				texts[i] = b.Cluster + "=" + b.IP
-			}
-			return strings.Join(texts, ",")
-		}},
-	}
 }
 
 // IdentityTable shows identities.
@@ -149,14 +106,13 @@ func SessionAffinityText(e api.ServiceExport) string {
 
 // PortTexts lists ports as in http=80/TCP.
 func PortTexts(ports []api.Port) string {
-	texts := make([]string, len(ports))
-	for i, port := range ports {
-		texts[i] = strconv.Itoa(int(port.Port)) + "/" + port.Protocol
+	return printer.Join(ports, ",", func(port api.Port) string {
+		text := strconv.Itoa(int(port.Port)) + "/" + port.Protocol
 		if port.Name != "" {
-			texts[i] = port.Name + "=" + texts[i]
+			text = port.Name + "=" + text
 		}
-	}
-	return strings.Join(texts, ",")
+		return text
+	})
 }
 
 // All are all kinds of objects.
@@ -176,7 +132,19 @@ func Clusters() Kind[api.Cluster] {
 func Nodes() Kind[api.Node] {
 	return Kind[api.Node]{
 		Plural: "nodes", Explained: true, singular: "node", form: "CLUSTER/NAME", hint: ", or NAME with -c",
-		name: func(n api.Node) string { return n.Cluster + "/" + n.Name }, table: nodeTable(),
+		name: func(n api.Node) string { return n.Cluster + "/" + n.Name },
+		table: printer.Table[api.Node]{
+			{Title: "CLUSTER", Text: func(n api.Node) string { return n.Cluster }},
+			{Title: "NAME", Text: func(n api.Node) string { return n.Name }},
+			{Title: "ADDRESS", Text: nodeAddress},
+			{Title: "POD CIDRS", Text: func(n api.Node) string { return strings.Join(n.PodCIDRs, ",") }},
+			{Title: "KEY", Right: true, Text: func(n api.Node) string { return printer.Number(uint32(n.EncryptionKey)) }},
+			{Title: "ADDRESSES", Wide: true, Text: func(n api.Node) string {
+				return printer.Join(n.Addresses, ",", func(a api.NodeAddress) string { return a.Type + "=" + a.IP })
+			}},
+			{Title: "HEALTH", Wide: true, Text: func(n api.Node) string { return strings.Join(n.HealthIPs, ",") }},
+			{Title: "INGRESS", Wide: true, Text: func(n api.Node) string { return strings.Join(n.IngressIPs, ",") }},
+		},
 		fields: func(q *client.Query) []*string { return []*string{&q.Cluster, &q.Name} },
 	}
 }
@@ -185,7 +153,20 @@ func Nodes() Kind[api.Node] {
 func Services() Kind[api.Service] {
 	return Kind[api.Service]{
 		Plural: "services", Explained: true, singular: "service", others: []string{"svc"}, form: "NAMESPACE/NAME", hint: ", or NAME with -n",
-		name: func(s api.Service) string { return s.Namespace + "/" + s.Name }, table: serviceTable(),
+		name: func(s api.Service) string { return s.Namespace + "/" + s.Name },
+		table: printer.Table[api.Service]{
+			{Title: "NAMESPACE", Text: func(s api.Service) string { return s.Namespace }},
+			{Title: "NAME", Text: func(s api.Service) string { return s.Name }},
+			{Title: "GLOBAL", Text: func(s api.Service) string { return printer.YesNo(s.Global) }},
+			{Title: "BACKENDS", Right: true, Text: func(s api.Service) string { return strconv.Itoa(len(s.Backends)) }},
+			{Title: "CLUSTERS", Text: func(s api.Service) string {
+				return printer.Join(s.Clusters, ",", func(c api.ServiceCluster) string { return c.Cluster })
+			}},
+			{Title: "AFFINITY", Wide: true, Text: func(s api.Service) string { return s.Affinity }},
+			{Title: "ADDRESSES", Wide: true, Text: func(s api.Service) string {
+				return printer.Join(s.Backends, ",", func(b api.Backend) string { return b.Cluster + "=" + b.IP })
+			}},
+		},
 		fields: func(q *client.Query) []*string { return []*string{&q.Namespace, &q.Name} },
 	}
 }

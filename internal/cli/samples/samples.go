@@ -20,22 +20,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// AConflict is a conflict about an address.
-func AConflict() api.Conflict {
-	return api.Conflict{
-		Kind: "ip", Code: "MESH-3101", Subject: "10.2.1.10/32", Rule: "cluster ID 2 precedes 3", Clusters: []string{"c2", "c3"}, Since: Now.Add(-time.Hour),
-		Message: "two clusters claim 10.2.1.10/32: give their pods different ranges",
-	}
-}
-
-// SomeEvents are two events.
-func SomeEvents() []api.Event {
-	return []api.Event{
-		{ID: 7, Time: Now.Add(-time.Hour), Cluster: "c2", Kind: "cluster-connected", Message: "connected to https://c2:2379", Evidence: map[string]string{}},
-		{ID: 8, Time: Now.Add(-time.Minute), Cluster: "c2", Kind: "conflict", Code: "MESH-1203", Message: "two clusters claim 10.2.1.10/32", Resource: "ips", Name: "10.2.1.10/32", Evidence: map[string]string{"winner": "c2"}},
-	}
-}
-
 // SettingsFile writes a settings file and returns its path.
 func SettingsFile(t *testing.T, text string) string {
 	t.Helper()
@@ -50,20 +34,15 @@ func SettingsFile(t *testing.T, text string) string {
 var Now = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
 // Before is a moment before now.
-func Before(d time.Duration) *time.Time {
-	t := Now.Add(-d)
-	return &t
-}
+func Before(d time.Duration) *time.Time { return new(Now.Add(-d)) }
 
 // GoodCluster is a cluster with nothing wrong.
 func GoodCluster(name string, id uint32) api.Cluster {
-	age, fresh := 0.4, api.Freshness{State: "synced", AsOf: Before(400 * time.Millisecond)}
-	fresh.AgeSeconds = &age
-	yes, max := true, uint32(255)
+	fresh := api.Freshness{State: "synced", AsOf: Before(400 * time.Millisecond), AgeSeconds: new(0.4)}
 	return api.Cluster{
 		Name: name, ID: id, State: "ready", Ready: true, Connected: true,
 		Endpoints: []string{"https://" + name + ".mesh:2379"}, EtcdClusterID: "cdf818194e3a8c32", ConfigFile: "/var/lib/cilium/clustermesh/" + name,
-		Capabilities:   api.Capabilities{SyncedCanaries: &yes, MaxConnectedClusters: &max},
+		Capabilities:   api.Capabilities{SyncedCanaries: new(true), MaxConnectedClusters: new(uint32(255))},
 		Synced:         api.ByResource[bool]{Nodes: true, Services: true, Identities: true, IPs: true},
 		Counts:         api.ByResource[int]{Nodes: 3, Services: 40, Identities: 200, IPs: 1200},
 		Freshness:      ofAll(fresh),
@@ -73,8 +52,7 @@ func GoodCluster(name string, id uint32) api.Cluster {
 
 // StaleBy is the cluster with nothing confirmed for this long.
 func StaleBy(c api.Cluster, d time.Duration) api.Cluster {
-	age := d.Seconds()
-	c.Freshness = ofAll(api.Freshness{State: "stale", AsOf: Before(d), AgeSeconds: &age})
+	c.Freshness = ofAll(api.Freshness{State: "stale", AsOf: Before(d), AgeSeconds: new(d.Seconds())})
 	return c
 }
 
@@ -191,8 +169,7 @@ func StatusOf(clusters []api.Cluster) *api.Status {
 
 // AddOwn makes a cluster like this one the own one of the status, as its kvstore shows it.
 func AddOwn(st *api.Status, c api.Cluster) {
-	mode, exports := wire.EndpointSlicesBoth, true
-	c.Capabilities = api.Capabilities{EndpointSlicesExportMode: &mode, ServiceExportsEnabled: &exports}
+	c.Capabilities = api.Capabilities{EndpointSlicesExportMode: new(wire.EndpointSlicesBoth), ServiceExportsEnabled: new(true)}
 	c.Synced.EndpointSlices, c.Freshness.EndpointSlices = c.Synced.Services, c.Freshness.Services
 	c.Failures, c.LastFailure = 23, Before(5*time.Second)
 	c.Assess()

@@ -38,7 +38,6 @@ func (v *View) writeConflicts(p *printer.Page) {
 	} else {
 		p.Advice("'mesh-agent describe conflict NAME' says what to do; 'mesh-agent get conflicts' has the names.")
 	}
-	p.End()
 }
 
 func writeExit(p *printer.Page, why []string) {
@@ -76,7 +75,6 @@ func (v *View) writePolicy(p *printer.Page) {
 		})
 		p.Advice("Nodes, identities and addresses are kept, and so are the last usable backends of a service. 'mesh-agent describe cluster NAME' has the evidence.")
 	}
-	p.End()
 }
 
 // writeRejected tells of entries that were refused: the cluster may be ready all the same.
@@ -90,5 +88,4 @@ func (v *View) writeRejected(p *printer.Page) {
 	for _, remedy := range clustertext.RefusalRemedies(refusing...) {
 		p.Advice("%s", remedy)
 	}
-	p.End()
 }

@@ -100,17 +100,13 @@ func writtenText(w api.Written) string {
 }
 
 func objectsText(d *api.Description) string {
-	var parts []string
-	for _, kind := range slices.Sorted(maps.Keys(d.Objects)) {
-		parts = append(parts, fmt.Sprintf("%d %s", d.Objects[kind], kind))
-	}
 	switch {
 	case !d.Listed:
 		return "nothing is known yet"
-	case len(parts) == 0:
+	case len(d.Objects) == 0:
 		return "nothing that is read"
 	}
-	return strings.Join(parts, ", ")
+	return printer.Join(slices.Sorted(maps.Keys(d.Objects)), ", ", func(kind string) string { return fmt.Sprintf("%d %s", d.Objects[kind], kind) })
 }
 
 func (v *View) writeDoubts(p *printer.Page) {
@@ -122,7 +118,6 @@ func (v *View) writeDoubts(p *printer.Page) {
 		p.Section("The description of the own cluster cannot be followed")
 		p.Line("%s", d.Error)
 		p.Advice("What is known of it is kept, as of %s. It is tried again all the time.", cmp.Or(printer.Moment(d.AsOf, v.Now), "no time yet"))
-		p.End()
 	}
 	if len(d.Refused) == 0 {
 		return
@@ -139,5 +134,4 @@ func (v *View) writeDoubts(p *printer.Page) {
 		p.Line("… and %d more (--all lists them)", rest)
 	}
 	p.Advice("Correct them: what is refused is not published as it is written there. It counts as soon as the file is right.")
-	p.End()
 }

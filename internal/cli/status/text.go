@@ -101,11 +101,10 @@ func (v *View) writeCounts(p *printer.Page) {
 	}
 	s, troubles := v.Summary, ""
 	if kinds := v.troubled(); len(kinds) > 0 {
-		texts := make([]string, len(kinds))
-		for i, clusters := range kinds {
-			texts[i] = fmt.Sprintf("%d %s", len(clusters), clusters[0].Trouble.Kind)
+		count := func(clusters []api.Cluster) string {
+			return fmt.Sprintf("%d %s", len(clusters), clusters[0].Trouble.Kind)
 		}
-		troubles = " (" + strings.Join(texts, ", ") + ")"
+		troubles = " (" + printer.Join(kinds, ", ", count) + ")"
 	}
 	p.Text("%d/%d clusters ready%s", s.ClustersReady, s.Clusters, troubles)
 	if v.Agent.Leads != nil {
@@ -176,7 +175,6 @@ func writeIgnored(p *printer.Page, directory string, ignored []clustermesh.Ignor
 		p.Section("The mesh directory cannot be read")
 		p.Line("%s  %s", directory, ignored[i].Reason)
 		p.Advice("What is known of the clusters is kept. Make the directory again, or choose it with --clustermesh-config.")
-		p.End()
 		if ignored = slices.Delete(slices.Clone(ignored), i, i+1); len(ignored) == 0 {
 			return
 		}
@@ -186,7 +184,6 @@ func writeIgnored(p *printer.Page, directory string, ignored []clustermesh.Ignor
 		p.Line("%s  %s", i.File, i.Reason)
 	}
 	p.Advice("A client file is named as its cluster. Rename these, or move them out of the directory.")
-	p.End()
 }
 
 // kinds of trouble, the worst first, each with the heading of the clusters that have it.
@@ -239,7 +236,6 @@ func (v *View) writeTroubles(p *printer.Page) {
 			p.Advice("%s", remedy)
 		}
 	}
-	p.End()
 }
 
 // remedies are what to do about clusters with one kind of trouble, each once and the

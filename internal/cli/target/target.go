@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,10 +42,18 @@ func Choose(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 		err = exit.Usagef("which kvstore? Give --cluster NAME for that of a remote cluster, " +
 			"or --kvstore-opt etcd.config=FILE or etcd.address=URL for the local one")
 	}
-	if err != nil {
-		return nil, err
+	return t, err
+}
+
+// Asking is what a command runs that asks the kvstore of a choice.
+func Asking(c *command.Env, k *Choice, ask func(cmd *cobra.Command, args []string, t *Target) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		t, err := Choose(c, cmd, k)
+		if err != nil {
+			return err
+		}
+		return ask(cmd, args, t)
 	}
-	return t, nil
 }
 
 // ChooseAny is [Choose] for who may do without a kvstore: then it has no configuration.
@@ -93,13 +100,7 @@ func (t *Target) Connect(ctx context.Context) (*etcd.Session, error) {
 // kvErrors is like [errors.Join], on one line.
 type kvErrors []error
 
-func (e kvErrors) Error() string {
-	texts := make([]string, len(e))
-	for i, err := range e {
-		texts[i] = printer.OneLine(err)
-	}
-	return strings.Join(texts, "; ")
-}
+func (e kvErrors) Error() string { return printer.Join(e, "; ", printer.OneLine) }
 
 func (e kvErrors) Unwrap() []error { return e }
 

@@ -148,7 +148,6 @@ func (t *troubles) page(p *printer.Page) {
 	for _, r := range t.Clusters {
 		p.Section("%s", reportName(r))
 		pageSteps(p, r.Steps)
-		p.End()
 	}
 	p.Blank()
 	p.Line("%s", t.verdict())

@@ -30,7 +30,7 @@ func New(c *command.Env) *cobra.Command {
 
 func usersShowCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:     "show",
 		Short:   "Show the users, their roles and rights; asks nobody",
 		Example: "  mesh-agent users show --cluster-name east",
@@ -45,16 +45,16 @@ func usersShowCommand(c *command.Env, k *target.Choice) *cobra.Command {
 				return err
 			}
 			rights := rightsOf(settings.ClusterName, users)
-			if format.Structured() {
-				return format.Object(cmd.OutOrStdout(), rights)
-			}
-			p := printer.NewPage(cmd.OutOrStdout(), printer.Style{})
-			printer.Rows(p, rightsTable(), rights)
-			return p.Flush()
+			return command.Answer(cmd.OutOrStdout(), printer.Style{}, format, rights, func(p *printer.Page) {
+				printer.Rows(p, printer.Table[keyRight]{
+					{Title: "ROLE", Text: func(r keyRight) string { return r.Role }},
+					{Title: "USERS", Text: func(r keyRight) string { return strings.Join(r.Users, ", ") }},
+					{Title: "RIGHT", Text: func(r keyRight) string { return r.Right }},
+					{Title: "KEYS", Text: func(r keyRight) string { return r.Keys }},
+				}, rights)
+			})
 		},
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	}, format)
 }
 
 // usersEnsureCommand is for a job that has the certificate of etcd's root, so that
@@ -70,11 +70,7 @@ func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Args:    command.NoArgs,
 	}
 	cmd.Flags().DurationVar(&k.Timeout, "timeout", 10*time.Second, "how long to wait for each endpoint, and for each answer")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		t, err := target.Choose(c, cmd, k)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = target.Asking(c, k, func(cmd *cobra.Command, _ []string, t *target.Target) error {
 		users, err := t.Settings.Users()
 		if err != nil {
 			return err
@@ -93,7 +89,7 @@ func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "The etcd of cluster %s has %d users of %d roles, and authentication is on.\n",
 			t.Settings.ClusterName, len(users), len(operate.Roles()))
 		return err
-	}
+	})
 	return cmd
 }
 
@@ -140,13 +136,4 @@ func keysOf(a etcd.Access) string {
 		return a.Prefix + "*"
 	}
 	return fmt.Sprintf("from %q up to %q", a.Prefix, a.Until)
-}
-
-func rightsTable() printer.Table[keyRight] {
-	return printer.Table[keyRight]{
-		{Title: "ROLE", Text: func(r keyRight) string { return r.Role }},
-		{Title: "USERS", Text: func(r keyRight) string { return strings.Join(r.Users, ", ") }},
-		{Title: "RIGHT", Text: func(r keyRight) string { return r.Right }},
-		{Title: "KEYS", Text: func(r keyRight) string { return r.Keys }},
-	}
 }

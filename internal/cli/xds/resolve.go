@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -78,8 +77,7 @@ func resolveCommand(c *command.Env) *cobra.Command {
 		},
 	}
 	serverFlags(cmd, &b)
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	return command.WithOutput(cmd, format)
 }
 
 // served calls next when b has the address of the server: that of the running agent, if none was given.
@@ -169,19 +167,16 @@ func (q *questions) ask(url, name string, into proto.Message) error {
 		if answer, err = q.stream.Recv(); err != nil || answer.GetTypeUrl() != url {
 			continue // an update of what was asked before
 		}
-		return only(answer.GetResources(), into)
+		all := answer.GetResources()
+		if len(all) != 1 {
+			return fmt.Errorf("%d resources were sent for one name", len(all))
+		}
+		return all[0].UnmarshalTo(into)
 	}
 	if errors.Is(err, context.DeadlineExceeded) || q.stream.Context().Err() != nil {
 		return fmt.Errorf("no answer for %q within %s: a cluster that may have it could not be read yet; mesh-agent status says which", name, answerTime)
 	}
 	return err
-}
-
-func only(all []*anypb.Any, into proto.Message) error {
-	if len(all) != 1 {
-		return fmt.Errorf("%d resources were sent for one name", len(all))
-	}
-	return all[0].UnmarshalTo(into)
 }
 
 // routed is the cluster that the only route leads to; empty without one.

@@ -22,7 +22,7 @@ func New(c *command.Env) *cobra.Command {
 
 func clientsCommand(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML)
-	cmd := &cobra.Command{
+	return command.WithOutput(&cobra.Command{
 		Use:   "clients",
 		Short: "Show who follows the agent, and what each has confirmed or rejected",
 		Long: "Show who follows the agent by xDS (docs/xds.md): one line for each type of resource that a client has asked for.\n" +
@@ -38,9 +38,7 @@ func clientsCommand(c *command.Env) *cobra.Command {
 			wide := format.String() == printer.Wide
 			return c.Answer(cmd, format, all, func(p *printer.Page) { write(p, all.Items, wide, c.Now()) })
 		}),
-	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	return cmd
+	}, format)
 }
 
 // row is one type of resource of a client.

@@ -137,17 +137,8 @@ func (c *Client) Lookup(ctx context.Context, address string) (*api.Lookup, error
 // Backends asks where connections to a port of a service go, for a client in a zone. An empty port
 // means all of them; an empty zone means that of the agent.
 func (c *Client) Backends(ctx context.Context, namespace, name, port, zone string) (*api.ServiceBackends, error) {
-	q := url.Values{}
-	for key, value := range map[string]string{"port": port, "zone": zone} {
-		if value != "" {
-			q.Set(key, value)
-		}
-	}
-	body, err := c.send(ctx, request{path: []string{"v1", "backends", namespace, name}, query: q})
-	if err != nil {
-		return nil, err
-	}
-	return decode[api.ServiceBackends](ctx, body)
+	query := given(map[string]string{"port": port, "zone": zone})
+	return ask[api.ServiceBackends](ctx, c, request{path: []string{"v1", "backends", namespace, name}, query: query})
 }
 
 // ConfigKey asks for the key of the clusters' configHash. The agent gives it over its socket only.
@@ -166,24 +157,20 @@ func (c *Client) SetLogLevel(ctx context.Context, level string) (*api.LogLevel, 
 	if err != nil {
 		return nil, err
 	}
-	body, err := c.send(ctx, request{method: http.MethodPut, path: []string{"v1", "log-level"}, content: bytes.NewReader(text)})
-	if err != nil {
-		return nil, err
-	}
-	return decode[api.LogLevel](ctx, body)
+	return ask[api.LogLevel](ctx, c, request{method: http.MethodPut, path: []string{"v1", "log-level"}, content: bytes.NewReader(text)})
 }
 
 // Get asks for one object. The parts of the path are escaped.
 func Get[T any](ctx context.Context, c *Client, path ...string) (*T, error) {
-	body, err := c.send(ctx, request{path: path})
+	return ask[T](ctx, c, request{path: path})
+}
+
+// ask sends a request and reads the body of its answer to the end.
+func ask[T any](ctx context.Context, c *Client, r request) (*T, error) {
+	body, err := c.send(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	return decode[T](ctx, body)
-}
-
-// decode reads the body of an answer to its end.
-func decode[T any](ctx context.Context, body io.ReadCloser) (*T, error) {
 	defer body.Close()
 	v := new(T)
 	if err := json.NewDecoder(body).Decode(v); err != nil {

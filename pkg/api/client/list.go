@@ -21,17 +21,23 @@ type Query struct {
 }
 
 func (q Query) values() url.Values {
-	v := url.Values{}
-	for key, value := range map[string]string{
+	v := given(map[string]string{
 		"cluster": q.Cluster, "namespace": q.Namespace, "name": q.Name, "identity": q.Identity,
 		"prefix": q.Prefix, "labels": q.Labels, "kind": q.Kind, "cursor": q.Cursor,
-	} {
-		if value != "" {
-			v.Set(key, value)
-		}
-	}
+	})
 	if q.Limit != 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
+}
+
+// given is the query of those parameters that are not empty.
+func given(parameters map[string]string) url.Values {
+	v := url.Values{}
+	for name, value := range parameters {
+		if value != "" {
+			v.Set(name, value)
+		}
 	}
 	return v
 }
