@@ -3,7 +3,6 @@ package xdsserver
 import (
 	"context"
 	"maps"
-	"slices"
 	"strconv"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -195,12 +194,3 @@ func (c *clientStream) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscover
 }
 
 func number(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
-
-// sorted are the clients in the order in which they came.
-func sorted(all map[uint64]*client) []*client {
-	var list []*client
-	for _, n := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, all[n])
-	}
-	return list
-}
