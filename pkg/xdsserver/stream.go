@@ -1,6 +1,7 @@
 package xdsserver
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"strconv"
@@ -137,10 +138,7 @@ func (c *clientStream) request(url string, node *corev3.Node, names int, nonce s
 	}
 	reason := ""
 	if rejection != nil {
-		reason = rejection.GetMessage()
-		if reason == "" {
-			reason = "without a reason"
-		}
+		reason = cmp.Or(rejection.GetMessage(), "without a reason")
 		c.s.metrics.rejected.WithLabelValues(k.String()).Inc()
 	}
 	c.answers(k, nonce, reason, c.s.now())
