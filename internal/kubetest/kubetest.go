@@ -65,9 +65,7 @@ func Start(t testing.TB) *Server {
 		t.Skipf("no Kubernetes API server: run `make kubernetes`, or set %s to the path of kube-apiserver", Program)
 	}
 	port, err := ports.Reserve("127.0.0.1:0") // the server cannot choose a free one itself
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	t.Cleanup(port.Release)
 	s := &Server{
 		Etcd:    etcdtest.StartProcess(t),
@@ -77,9 +75,7 @@ func Start(t testing.TB) *Server {
 		dir:     t.TempDir(),
 	}
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
 	s.write(t, "accounts.key", pem.EncodeToMemory(block))
 	s.write(t, "tokens.csv", []byte(Admin+",admin,admin,system:masters\n"))
@@ -90,9 +86,7 @@ func Start(t testing.TB) *Server {
 
 func (s *Server) write(t testing.TB, name string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, name), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.WriteFile(filepath.Join(s.dir, name), data, 0o600))
 }
 
 func (s *Server) args() []string {
@@ -117,9 +111,7 @@ func (s *Server) args() []string {
 func (s *Server) start(t testing.TB) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	defer log.Close()
 	cmd := exec.Command(s.program, s.args()...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -131,9 +123,7 @@ func (s *Server) start(t testing.TB) {
 	go func() { _ = cmd.Wait(); close(ended) }()
 	s.cmd, s.ended = cmd, ended
 	client, err := rest.HTTPClientFor(s.Config(Admin))
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	defer client.CloseIdleConnections()
 	waittest.Try(t, s.program+" to be ready", func() error {
 		select {
@@ -212,14 +202,10 @@ func (s *Server) Client(t testing.TB) *dynamic.DynamicClient {
 	t.Helper()
 	config := s.Config(Admin)
 	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	c, err := dynamic.NewForConfigAndClient(config, client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	return c
 }
 
@@ -241,9 +227,7 @@ users:
   user: {token: %q}
 `, addr, s.certs.CAFile, token)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -254,25 +238,21 @@ func (s *Server) Apply(t testing.TB, texts ...string) {
 	client := s.Client(t)
 	for _, text := range texts {
 		o, in := parse(t, client, text)
-		apply(t, o, in.Apply)
+		apply(t, in, o)
 		switch o.GetKind() {
 		case "Node", "Pod", "Service":
 			if o.Object["status"] != nil {
-				apply(t, o, func(ctx context.Context, name string, o *unstructured.Unstructured, opts metav1.ApplyOptions, _ ...string) (*unstructured.Unstructured, error) {
-					return in.ApplyStatus(ctx, name, o, opts)
-				})
+				apply(t, in, o, "status")
 			}
 		}
 	}
 }
 
 // apply waits for a kind whose definition was made a moment ago.
-func apply(t testing.TB, o *unstructured.Unstructured,
-	do func(context.Context, string, *unstructured.Unstructured, metav1.ApplyOptions, ...string) (*unstructured.Unstructured, error),
-) {
+func apply(t testing.TB, in dynamic.ResourceInterface, o *unstructured.Unstructured, subresources ...string) {
 	t.Helper()
 	waittest.Try(t, "the kind "+o.GetKind(), func() error {
-		_, err := do(t.Context(), o.GetName(), o, metav1.ApplyOptions{FieldManager: "test", Force: true})
+		_, err := in.Apply(t.Context(), o.GetName(), o, metav1.ApplyOptions{FieldManager: "test", Force: true}, subresources...)
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Fatalf("apply %s %s: %v", o.GetKind(), o.GetName(), err)
 		}

@@ -54,7 +54,11 @@ func Run(ctx context.Context, db *statedb.DB, batch time.Duration, w *Work, s St
 		if now.Sub(w.looked) >= lookAgain {
 			w.looked = now
 			s.Look(ctx, now) // before the snapshot, which has everything of the clusters that were read
-			w.touchFailed(now)
+			if !now.Before(w.tryAt) {
+				for name := range w.failed {
+					w.Touch(name)
+				}
+			}
 		}
 		txn := db.ReadTxn()
 		more := s.Gather(txn)
@@ -172,15 +176,6 @@ func (w *Work) Unread() (all []string) {
 	}
 	slices.Sort(all)
 	return all
-}
-
-func (w *Work) touchFailed(now time.Time) {
-	if now.Before(w.tryAt) {
-		return
-	}
-	for name := range w.failed {
-		w.Touch(name)
-	}
 }
 
 // CarryOut writes what there is to be written for each item, so many at once, and notes what has failed.

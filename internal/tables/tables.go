@@ -108,5 +108,24 @@ func (f *Follower[T]) DrainTo(txn statedb.ReadTxn, give func(object T, deleted b
 // Changed is closed when there is more than at the last Drain; nil before the first one.
 func (f *Follower[T]) Changed() <-chan struct{} { return f.more }
 
-// Close lets go of the deleted objects.
-func (f *Follower[T]) Close() { f.changes.Close() }
+// Close lets go of the deleted objects. A nil follower has none.
+func (f *Follower[T]) Close() {
+	if f != nil {
+		f.changes.Close()
+	}
+}
+
+// AnyFollower is a follower of any objects.
+type AnyFollower interface {
+	Changed() <-chan struct{}
+	Close()
+}
+
+// WatchSet is what is closed when one of the followers has more.
+func WatchSet(all ...AnyFollower) *statedb.WatchSet {
+	set := statedb.NewWatchSet()
+	for _, f := range all {
+		set.Add(f.Changed())
+	}
+	return set
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // inBubble runs the test on a clock of its own.
@@ -105,9 +107,4 @@ func holdOn(op string, until <-chan struct{}) func(context.Context, string, bool
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must

@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
@@ -99,12 +100,7 @@ func logLevel(t testing.TB) *logging.Level {
 	return level
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must
 
 // get asks the handler.
 func (f *fixture) get(target string) *httptest.ResponseRecorder {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -128,9 +129,7 @@ func TestJUnit(t *testing.T) {
 		true:  {"the directory": "MESH-6303", "Bad": "MESH-6001", "README": "skipped", "faulty": "MESH-6004", "warned": "MESH-6018", "well": "passed"},
 	} {
 		var out bytes.Buffer
-		if err := r.JUnit(&out, strict); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, r.JUnit(&out, strict))
 		var read results
 		if err := xml.Unmarshal(out.Bytes(), &read); err != nil || !strings.HasPrefix(out.String(), xml.Header) || len(read.Suite) != 1 {
 			t.Fatalf("%v\n%s", err, out.String())
@@ -178,9 +177,7 @@ func checkPolicy(t *testing.T, all *gathered) {
 	w.file("gone", "endpoints: ['http://127.0.0.1:1']")
 	check := func(connected bool, text string, budgets budget.Budgets) (found []string) {
 		file := filepath.Join(t.TempDir(), "claims.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, os.WriteFile(file, []byte(text), 0o600))
 		r := w.report(time.Now())
 		if connected {
 			r.Connect(t.Context(), patient())

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
@@ -161,9 +162,7 @@ func checkKeys(t *testing.T, all *gathered) {
 	w.file("c2", append(one, "endpoints: ['https://x:1']")...)
 	w.file("c3", "endpoints: ['http://127.0.0.1:1']", "username: remote", "password: geheim")
 	for path, mode := range map[string]os.FileMode{key: 0o644, filepath.Join(w.dir, "c3"): 0o604} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, os.Chmod(path, mode))
 	}
 	r = w.report(time.Now())
 	all.add(r)
@@ -187,17 +186,11 @@ func checkEntries(t *testing.T, all *gathered) {
 	w.file("empty")
 	w.file("huge", client, strings.Repeat("#", 1<<20))
 	for name, target := range map[string]string{"link": "c2", "dangling": "nope", "loop": "loop"} {
-		if err := os.Symlink(target, filepath.Join(w.dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, os.Symlink(target, filepath.Join(w.dir, name)))
 	}
-	if err := os.Mkdir(filepath.Join(w.dir, "..data"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.Mkdir(filepath.Join(w.dir, "..data"), 0o700))
 	files, err := clustermesh.Files(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	r := w.report(time.Now())
 	all.add(r)
 	agent, check := map[string]string{}, map[string]string{}

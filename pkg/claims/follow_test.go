@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // TestFollow: what cannot be used changes nothing, and what is reported follows the
@@ -34,9 +36,7 @@ func TestFollow(t *testing.T) {
 			} else {
 				err = os.WriteFile(file, []byte(text), 0o600)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			waittest.Must(t, err)
 			time.Sleep(rescan + time.Second) // of the bubble
 			synctest.Wait()
 			if health, _ := reported.Load().(string); !strings.Contains(health, want) {
@@ -46,9 +46,7 @@ func TestFollow(t *testing.T) {
 				t.Errorf("%s: a cluster without an entry is admitted", what)
 			}
 		}
-		if err := os.WriteFile(file, []byte("default: deny"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, os.WriteFile(file, []byte("default: deny"), 0o600))
 		go func() {
 			_ = c.Follow(ctx, file, func(err error) {
 				health := "well"

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 const example = `
@@ -21,9 +23,7 @@ clusters:
 func TestPolicyGrants(t *testing.T) {
 	t.Parallel()
 	p, err := Parse([]byte(example))
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	g, admitted := p.Of("paris")
 	if !admitted || p.Pin("paris") != 3 || p.Pinned(3) != "paris" || p.Pinned(4) != "" {
 		t.Errorf("admitted %v, pins %d and %q", admitted, p.Pin("paris"), p.Pinned(3))
@@ -127,9 +127,7 @@ func TestPoliciesAreEqual(t *testing.T) {
 	t.Parallel()
 	parse := func(text string) *Policy {
 		p, err := Parse([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, err)
 		return p
 	}
 	a, b := parse(example), parse(strings.Replace(example, "team-*", "team", 1))

@@ -118,16 +118,12 @@ func TestNoValueCostsMoreThanItsBytesAllow(t *testing.T) {
 // seeds are what Cilium wrote, and a little of the worst that we know.
 func (c costOf) seeds(t testing.TB) [][]byte {
 	b, err := os.ReadFile(filepath.Join("..", "wire", "testdata", "golden", c.golden))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var vectors []struct {
 		Value   []byte `json:"value_base64"`
 		Message []byte `json:"uncompressed_base64"`
 	}
-	if err := json.Unmarshal(b, &vectors); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(b, &vectors))
 	var all [][]byte
 	for _, v := range vectors {
 		if c.pack != nil {

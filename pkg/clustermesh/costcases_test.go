@@ -226,9 +226,7 @@ func warm(pack func([]byte) []byte) []byte {
 // packer returns what compresses a message.
 func packer(t testing.TB) func([]byte) []byte {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { w.Close() })
 	return func(plain []byte) []byte { return w.EncodeAll(plain, nil) }
 }

@@ -38,9 +38,7 @@ func codeOf(err error) codes.Code {
 func grantedBy(t *testing.T, file string) *claims.Current {
 	t.Helper()
 	p, err := claims.Parse([]byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := new(claims.Current)
 	c.Set(p)
 	return c
@@ -53,9 +51,7 @@ func TestAnIDIsKeptForItsOwnerOverARestart(t *testing.T) {
 		return newIDs("own", 9, granted, dir, slog.New(slog.DiscardHandler))
 	}
 	x := start(nil)
-	if err := x.come("paris", 3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.come("paris", 3))
 	x = start(nil) // paris is away
 	x.keep(everybody)
 	if err := x.come("evil", 3); codeOf(err) != codes.ClusterIDRemembered || !strings.Contains(err.Error(), "paris") {
@@ -82,9 +78,7 @@ func TestTwoClustersMaySwapTheirIDs(t *testing.T) {
 		name string
 		id   uint32
 	}{{"a", 1}, {"b", 2}} {
-		if err := x.come(step.name, step.id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.come(step.name, step.id))
 	}
 	_ = x.come("a", 2) // b has it, but a has given up the other one
 	if err := x.come("b", 1); err != nil {
@@ -98,9 +92,7 @@ func TestTwoClustersMaySwapTheirIDs(t *testing.T) {
 func TestADamagedMemoryIsAWarning(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "cluster-ids.json"), []byte("{\"version\":1,"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "cluster-ids.json"), []byte("{\"version\":1,"), 0o600))
 	var log strings.Builder
 	x := newIDs("own", 9, nil, dir, slog.New(slog.NewTextHandler(&log, nil)))
 	if !strings.Contains(log.String(), "cannot be read") {

@@ -108,9 +108,7 @@ func TestEqualContentsShareASession(t *testing.T) {
 		for i, cluster := range []string{"a", "b", "c"} {
 			g.Go(func() (err error) { handles[i], err = b.join(t.Context(), cluster, content(1)); return err })
 		}
-		if err := g.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Wait())
 		b.holds(t, 1, 3, 1)
 		other := b.mustJoin(t, "d", content(2))
 		b.holds(t, 2, 4, 2)

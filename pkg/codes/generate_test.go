@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
@@ -25,14 +26,10 @@ func TestGenerated(t *testing.T) {
 		filepath.Join("..", "..", "docs", "codes.md"): document(),
 	} {
 		if *update {
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			waittest.Must(t, os.WriteFile(file, []byte(want), 0o644))
 		}
 		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, err)
 		if d := cmp.Diff(want, string(got)); d != "" {
 			t.Errorf("%s is not that of codes.txt (go generate ./pkg/codes writes it):\n%s", file, d)
 		}
@@ -57,9 +54,7 @@ func constants(t *testing.T) string {
 	}
 	b.WriteString(")\n")
 	source, err := format.Source([]byte(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	return string(source)
 }
 

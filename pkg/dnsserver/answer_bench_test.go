@@ -8,6 +8,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/viewtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // writer takes answers as a socket does, which needs them packed.
@@ -33,13 +34,9 @@ func BenchmarkOneAnswer(b *testing.B) {
 	}
 	w.Play(b, "cluster east")
 	s, err := New(Params{View: w.View})
-	if err != nil {
-		b.Fatal(err)
-	}
+	waittest.Must(b, err)
 	record, err := dns.NewRR("s.shop.svc.clusterset.local. 5 IN A 10.0.0.1")
-	if err != nil {
-		b.Fatal(err)
-	}
+	waittest.Must(b, err)
 	to := &writer{from: &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1).To4(), Port: 1}}
 	question := func(name string, kind uint16) *dns.Msg {
 		return new(dns.Msg).SetQuestion(name, kind).SetEdns0(udpSize, false)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/viewtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/dnsserver"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -83,13 +84,9 @@ func benchService(i, version int) *services.Service {
 func fixedServer(b *testing.B) string {
 	b.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	waittest.Must(b, err)
 	record, err := dns.NewRR("s.shop.svc.clusterset.local. 5 IN A 10.0.0.1")
-	if err != nil {
-		b.Fatal(err)
-	}
+	waittest.Must(b, err)
 	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		m := new(dns.Msg)
 		m.SetReply(q)
@@ -110,9 +107,7 @@ func question(b *testing.B, name string) []byte {
 	q := new(dns.Msg)
 	q.SetQuestion(name, dns.TypeA)
 	wire, err := q.Pack()
-	if err != nil {
-		b.Fatal(err)
-	}
+	waittest.Must(b, err)
 	return wire
 }
 
@@ -173,9 +168,7 @@ func paced(b *testing.B, address string, questions [][]byte, rate float64) (p99,
 func dial(b *testing.B, address string) net.Conn {
 	b.Helper()
 	conn, err := net.Dial("udp", address)
-	if err != nil {
-		b.Fatal(err)
-	}
+	waittest.Must(b, err)
 	return conn
 }
 

@@ -30,22 +30,16 @@ func (a *answer) inMesh(labels []string) {
 		return
 	}
 	rest := labels[:n-2]
-	switch labels[n-2] {
-	case "svc":
+	switch tree := labels[n-2]; {
+	case tree == "svc":
 		a.belowServices(rest, cluster, "svc."+cluster+"."+a.zone.name)
-	case "node":
-		if len(rest) == 0 {
-			a.exists = true
-			return
-		}
+	case len(rest) == 0:
+		a.exists = tree == "node" || tree == "pod"
+	case tree == "node":
 		if node, _, found := a.view.Nodes.Table().Get(a.txn, nodes.ByName(cluster, strings.Join(rest, "."))); found {
 			a.all(addressesOf(node))
 		}
-	case "pod":
-		if len(rest) == 0 {
-			a.exists = true
-			return
-		}
+	case tree == "pod":
 		if ip := undashed(strings.Join(rest, ".")); ip.IsValid() && a.claims(cluster, ip) {
 			a.all([]netip.Addr{ip})
 		}

@@ -5,25 +5,30 @@ import (
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Metrics count questions. It is a [prometheus.Collector].
 type Metrics struct {
-	queries *prometheus.CounterVec
-	refused *prometheus.CounterVec
-	seconds prometheus.Histogram
+	prometheus.Collector // of all of them
+	queries              *prometheus.CounterVec
+	refused              *prometheus.CounterVec
+	seconds              prometheus.Histogram
 }
 
 // NewMetrics returns metrics of which nothing has been counted.
 func NewMetrics() *Metrics {
+	all := prometheus.NewRegistry()
+	of := promauto.With(all)
 	m := &Metrics{
-		queries: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Collector: all,
+		queries: of.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_agent_dns_queries_total", Help: "Questions that were answered, by transport, type of record and code of the answer.",
 		}, []string{"transport", "type", "rcode"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+		refused: of.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_agent_dns_refused_total", Help: "Questions and connections that were not taken because there were too many at once.",
 		}, []string{"limit"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+		seconds: of.NewHistogram(prometheus.HistogramOpts{
 			Name: "mesh_agent_dns_answer_seconds", Help: "How long answers took.", Buckets: []float64{.00001, .0001, .001, .01, .1},
 		}),
 	}
@@ -31,20 +36,6 @@ func NewMetrics() *Metrics {
 		m.refused.WithLabelValues(limit)
 	}
 	return m
-}
-
-// Describe implements [prometheus.Collector].
-func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
-	m.queries.Describe(to)
-	m.refused.Describe(to)
-	m.seconds.Describe(to)
-}
-
-// Collect implements [prometheus.Collector].
-func (m *Metrics) Collect(to chan<- prometheus.Metric) {
-	m.queries.Collect(to)
-	m.refused.Collect(to)
-	m.seconds.Collect(to)
 }
 
 // Totals are how many questions were answered, and how many questions and connections were not taken.

@@ -12,6 +12,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/viewtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -19,9 +20,7 @@ import (
 func newServer(t testing.TB, w *viewtest.World) *Server {
 	t.Helper()
 	s, err := New(Params{View: w.View, Cluster: viewtest.Own, MeshZone: "internal.test", Asker: backends.Asker{Zone: "a"}, Answers: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	return s
 }
 
@@ -49,9 +48,7 @@ func TestBothWaysSayTheSame(t *testing.T) {
 		if rng.IntN(10) == 0 {
 			line = "service own shop/" + wire.DerivedServiceName("shop", "cart") + pick("", " addresses=241.0.0.1,fd00::f1")
 		}
-		if err := w.Do(line); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, w.Do(line))
 		q := new(dns.Msg)
 		q.SetQuestion(pick("cart", "Toys", "books")+pick(".shop.svc.clusterset.local.", ".Shop.svc.clusterset.local."), []uint16{dns.TypeA, dns.TypeAAAA}[rng.IntN(2)])
 		q.RecursionDesired, q.CheckingDisabled = rng.IntN(2) == 0, rng.IntN(2) == 0
@@ -125,9 +122,7 @@ func FuzzMessage(f *testing.F) {
 		q.SetQuestion(name, dns.TypeSRV)
 		q.SetEdns0(512, true)
 		text, err := q.Pack()
-		if err != nil {
-			f.Fatal(err)
-		}
+		waittest.Must(f, err)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/viewtest"
 	"github.com/mesh-agent/mesh-agent/internal/scripttest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/dnsserver"
 )
@@ -93,12 +94,8 @@ func extended(m *dns.Msg) (text string) {
 func serve(t testing.TB, p dnsserver.Params) *dnsserver.Server {
 	t.Helper()
 	s, err := dnsserver.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Listen("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
+	waittest.Must(t, s.Listen("127.0.0.1:0"))
 	run(t, s)
 	return s
 }

@@ -30,6 +30,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,18 +132,18 @@ func New(p Params) (*Server, error) {
 // CheckZones tells what is wrong with the names of zones.
 func CheckZones(ofServices []string, mesh string) error {
 	seen := make(map[string]bool)
-	for _, name := range append(append([]string(nil), ofServices...), mesh) {
+	for _, name := range slices.Concat(ofServices, []string{mesh}) {
 		if name == "" && mesh == "" {
 			continue
 		}
 		if _, valid := dns.IsDomainName(name); !valid || dns.CanonicalName(name) == "." {
 			return fmt.Errorf("%q is no domain name such as %s", name, DefaultZone)
 		}
-		if canonical := dns.CanonicalName(name); seen[canonical] {
+		canonical := dns.CanonicalName(name)
+		if seen[canonical] {
 			return fmt.Errorf("%s is given twice", name)
-		} else {
-			seen[canonical] = true
 		}
+		seen[canonical] = true
 	}
 	return nil
 }

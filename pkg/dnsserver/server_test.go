@@ -55,9 +55,7 @@ func ask(t testing.TB, s *dnsserver.Server, network, name string, kind uint16, s
 		q.SetEdns0(size, false)
 	}
 	m, _, err := (&dns.Client{Net: network, UDPSize: 4096}).Exchange(q, s.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	return m
 }
 
@@ -154,9 +152,7 @@ func TestOddMessages(t *testing.T) {
 		}
 	}
 	conn, err := net.Dial("udp", s.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	defer conn.Close()
 	for _, bytes := range []string{"", "x", strings.Repeat("\xff", 600), "\x00\x01\x80\x00\x00\x01\x00\x00\x00\x00\x00\x00"} {
 		if _, err := conn.Write([]byte(bytes)); err != nil {
@@ -177,15 +173,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 	var open []net.Conn
 	for range 2 {
 		conn, err := net.Dial("tcp", s.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, err)
 		open = append(open, conn)
 	}
 	third, err := net.Dial("tcp", s.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	defer third.Close()
 	if _, err := third.Read(make([]byte, 1)); err == nil {
 		t.Error("a third connection is not closed")
@@ -209,9 +201,7 @@ func counted(t testing.TB, c prometheus.Collector, name string) (sum float64) {
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(c)
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	for _, f := range families {
 		if f.GetName() == name {
 			for _, m := range f.GetMetric() {
@@ -263,9 +253,7 @@ func TestBadParameters(t *testing.T) {
 	}
 	s := serve(t, dnsserver.Params{View: w.View})
 	other, err := dnsserver.New(dnsserver.Params{View: w.View})
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	other.Close()
 	if err := other.Listen(s.Address()); err == nil || !strings.Contains(err.Error(), "cannot listen on "+s.Address()) {
 		t.Errorf("an address in use: %v", err)

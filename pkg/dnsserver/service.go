@@ -89,11 +89,7 @@ func (s serviceName) addresses(all []backends.Backend) {
 	}
 	first := rand.IntN(len(all))
 	for i := range all {
-		at := first + i
-		if at >= len(all) {
-			at -= len(all)
-		}
-		if rr := s.address(s.name, all[at].IP); rr != nil && rr.Header().Rrtype == s.kind {
+		if rr := s.address(s.name, all[(first+i)%len(all)].IP); rr != nil && rr.Header().Rrtype == s.kind {
 			s.records = append(s.records, rr)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kubewrite"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -69,53 +70,14 @@ func nameOf(svc *corev1.Service, at place, taken func(string) bool) string {
 	}
 }
 
-// object is a slice as it is applied.
+// object is a slice as it is applied: it may be without ports, and not without a list of endpoints.
 func object(slice *discoveryv1.EndpointSlice) *unstructured.Unstructured {
-	labels := make(map[string]any, len(slice.Labels))
-	for key, value := range slice.Labels {
-		labels[key] = value
+	o := kubewrite.Object(slice)
+	if len(slice.Ports) == 0 {
+		delete(o.Object, "ports")
 	}
-	var owners []any
-	for _, o := range slice.OwnerReferences {
-		owners = append(owners, map[string]any{
-			"apiVersion": o.APIVersion, "kind": o.Kind, "name": o.Name, "uid": string(o.UID), "controller": value(o.Controller),
-		})
-	}
-	metadata := map[string]any{"namespace": slice.Namespace, "name": slice.Name, "labels": labels, "ownerReferences": owners}
-	if slice.UID != "" {
-		metadata["uid"] = string(slice.UID)
-	}
-	endpoints := make([]any, 0, len(slice.Endpoints))
-	for i := range slice.Endpoints {
-		endpoints = append(endpoints, endpointObject(&slice.Endpoints[i]))
-	}
-	o := map[string]any{
-		"apiVersion": discoveryv1.SchemeGroupVersion.String(), "kind": "EndpointSlice", "metadata": metadata,
-		"addressType": string(slice.AddressType), "endpoints": endpoints,
-	}
-	if len(slice.Ports) > 0 {
-		ports := make([]any, 0, len(slice.Ports))
-		for _, p := range slice.Ports {
-			ports = append(ports, map[string]any{"name": value(p.Name), "protocol": string(value(p.Protocol)), "port": int64(value(p.Port))})
-		}
-		o["ports"] = ports
-	}
-	return &unstructured.Unstructured{Object: o}
-}
-
-func endpointObject(e *discoveryv1.Endpoint) map[string]any {
-	addresses := make([]any, 0, len(e.Addresses))
-	for _, a := range e.Addresses {
-		addresses = append(addresses, a)
-	}
-	o := map[string]any{
-		"addresses": addresses, "nodeName": value(e.NodeName), "zone": value(e.Zone),
-		"conditions": map[string]any{
-			"ready": value(e.Conditions.Ready), "serving": value(e.Conditions.Serving), "terminating": value(e.Conditions.Terminating),
-		},
-	}
-	if e.Hostname != nil {
-		o["hostname"] = *e.Hostname
+	if len(slice.Endpoints) == 0 {
+		o.Object["endpoints"] = []any{}
 	}
 	return o
 }

@@ -61,7 +61,7 @@ type Changes struct {
 // Plan returns what is to be done for the slices of a Service to be what they should be. What is as it
 // should be is not in it. The objects that it makes share nothing with the Service.
 func Plan(s Situation) Changes {
-	p := planner{Situation: s, names: make(map[string]bool)}
+	p := planner{Situation: s, names: make(map[string]bool), gone: make(map[place]bool)}
 	held := make(map[place][]*discoveryv1.EndpointSlice)
 	for _, slice := range s.Held {
 		p.names[slice.Name] = true
@@ -78,7 +78,7 @@ func Plan(s Situation) Changes {
 	for at := range held {
 		if _, wanted := w[at]; !wanted {
 			w[at] = nil
-			p.unwanted(at)
+			p.gone[at] = true
 		}
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(w), place.compare) {
@@ -100,13 +100,6 @@ type planner struct {
 	gone             map[place]bool  // nobody wants these
 	applied, deleted []Change
 	leftOut          int
-}
-
-func (p *planner) unwanted(at place) {
-	if p.gone == nil {
-		p.gone = make(map[place]bool)
-	}
-	p.gone[at] = true
 }
 
 func (p *planner) changes() Changes { return Changes{append(p.applied, p.deleted...), p.leftOut} }
@@ -241,6 +234,7 @@ func (p *planner) finish(at place, drafts []*draft) {
 func (p *planner) slice(at place, d *draft) *discoveryv1.EndpointSlice {
 	svc := p.Service
 	to := &discoveryv1.EndpointSlice{
+		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: svc.Namespace, Labels: labels(svc, at.cluster),
 			// It does not block the deletion of its owner, for which some API servers want one more right.

@@ -83,14 +83,11 @@ func seesGlobal(g *services.Global) bool {
 
 // holdsBack tells whether the floor keeps a slice.
 func (t *term) holdsBack(service string, now time.Time, c Change) bool {
-	if !c.Remote || !c.Removes() {
-		return false
-	}
-	if !t.floor.allow(now, t.filled, len(t.Unread()) == 0) {
+	held := c.Remote && c.Removes() && !t.floor.allow(now, t.filled, len(t.Unread()) == 0)
+	if held {
 		t.heldBack[service]++
-		return true
 	}
-	return false
+	return held
 }
 
 // write carries out what was planned for one Service, up to the first error.

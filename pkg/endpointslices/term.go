@@ -57,15 +57,13 @@ func (c *Controller) follow() (*term, error) {
 	return t, nil
 }
 
+func (t *term) followers() []tables.AnyFollower {
+	return []tables.AnyFollower{t.own, t.slices, t.globals}
+}
+
 func (t *term) close() {
-	if t.own != nil {
-		t.own.Close()
-	}
-	if t.slices != nil {
-		t.slices.Close()
-	}
-	if t.globals != nil {
-		t.globals.Close()
+	for _, f := range t.followers() {
+		f.Close()
 	}
 }
 
@@ -83,11 +81,7 @@ func (t *term) Gather(txn statedb.ReadTxn) *statedb.WatchSet {
 			t.Touch(t.take(name, slice))
 		}
 	})
-	more := statedb.NewWatchSet()
-	for _, changed := range []<-chan struct{}{t.own.Changed(), t.globals.Changed(), t.slices.Changed()} {
-		more.Add(changed)
-	}
-	return more
+	return tables.WatchSet(t.followers()...)
 }
 
 // take notes a slice, and returns its Service.
@@ -117,7 +111,8 @@ func (t *term) note(slice *discoveryv1.EndpointSlice, n int) {
 	if len(slice.Endpoints) > 0 {
 		t.filled += n
 	}
-	t.Metrics.count(n, n*len(slice.Endpoints))
+	t.Metrics.slices.Add(float64(n))
+	t.Metrics.endpoints.Add(float64(n * len(slice.Endpoints)))
 }
 
 // Look implements [reconcile.Steps]: clusters that were read, or are gone, and room for what had none.

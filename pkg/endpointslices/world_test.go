@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -147,9 +148,4 @@ func textOf(slice *discoveryv1.EndpointSlice) string {
 	return fmt.Sprintf("%s %s [%s] %s", slice.Labels[LabelCluster], slice.AddressType, strings.Join(ports, " "), strings.Join(ends, ", "))
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must

@@ -27,19 +27,11 @@ const (
 // String returns the name that users see: a published address and a published
 // prefix are both an "endpoint".
 func (k Kind) String() string {
-	switch k {
-	case KindHost, KindCIDR:
-		return "endpoint"
-	case KindNode:
-		return "node"
-	case KindPodCIDR:
-		return "pod-cidr"
-	case KindHealth:
-		return "health"
-	case KindIngress:
-		return "ingress"
+	names := [...]string{"endpoint", "endpoint", "node", "pod-cidr", "health", "ingress"}
+	if int(k) >= len(names) {
+		return "unknown"
 	}
-	return "unknown"
+	return names[k]
 }
 
 // Cluster is who makes a claim. There is one for each cluster, shared by its entries.

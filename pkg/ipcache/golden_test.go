@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -141,9 +142,7 @@ var differences = map[string]map[int][]string{
 func TestGoldenTraces(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/golden/ipcache_traces.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	var traces []struct {
 		Name  string
 		Steps []struct {
@@ -151,9 +150,7 @@ func TestGoldenTraces(t *testing.T) {
 			Events []string `json:"listener_events"`
 		}
 	}
-	if err := json.Unmarshal(data, &traces); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, json.Unmarshal(data, &traces))
 	played := 0
 	for _, tr := range traces {
 		// Cluster-annotated addresses never occur on the wire (wire.md §4.2):

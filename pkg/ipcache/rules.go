@@ -91,20 +91,9 @@ func (e *Entry) Weakness(strong *Entry) string {
 
 // phrase names the kind within a sentence.
 func (k Kind) phrase() string {
-	switch k {
-	case KindHost:
-		return "a host entry"
-	case KindCIDR:
-		return "a CIDR"
-	case KindNode:
-		return "a node's address"
-	case KindPodCIDR:
-		return "a pod CIDR"
-	case KindHealth:
-		return "a health address"
-	case KindIngress:
-		return "an ingress address"
-	default:
+	phrases := [...]string{"a host entry", "a CIDR", "a node's address", "a pod CIDR", "a health address", "an ingress address"}
+	if int(k) >= len(phrases) {
 		return "a " + k.String()
 	}
+	return phrases[k]
 }

@@ -19,17 +19,21 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/mesh-agent/mesh-agent/internal/tables"
 )
 
 // FieldManager is who this program is among those that own fields of an object.
@@ -87,24 +91,46 @@ func (w *Writer) Close() { utilnet.CloseIdleConnectionsFor(w.client.Transport) }
 // there is none. With a UID in its metadata it must be that object; if it is not, the error is a
 // [*Error] for which [IsOther] is true. What is given is not changed.
 func (w *Writer) Apply(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return w.apply(ctx, r, o)
+	return w.apply(ctx, "apply", r, o, metav1.ApplyOptions{})
 }
 
 // ApplyStatus is Apply of the status alone, of a kind that has it apart. The object must exist.
 func (w *Writer) ApplyStatus(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return w.apply(ctx, r, o, "status")
+	return w.apply(ctx, "apply", r, o, metav1.ApplyOptions{}, "status")
 }
 
-func (w *Writer) apply(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured, subresources ...string) (applied *unstructured.Unstructured, err error) {
+// Try returns an object as the API server would have it after [Writer.Apply], and changes nothing.
+func (w *Writer) Try(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return w.apply(ctx, "try to apply", r, o, metav1.ApplyOptions{DryRun: []string{metav1.DryRunAll}})
+}
+
+func (w *Writer) apply(ctx context.Context, verb string, r schema.GroupVersionResource, o *unstructured.Unstructured,
+	how metav1.ApplyOptions, subresources ...string,
+) (applied *unstructured.Unstructured, err error) {
+	how.FieldManager, how.Force = FieldManager, true
 	err = w.do(ctx, func(ctx context.Context) (err error) {
-		in := w.dynamic.Resource(r).Namespace(o.GetNamespace())
-		applied, err = in.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: FieldManager, Force: true}, subresources...)
+		applied, err = w.dynamic.Resource(r).Namespace(o.GetNamespace()).Apply(ctx, o.GetName(), o, how, subresources...)
 		return err
 	})
 	if err != nil {
-		return nil, w.failed("apply", r, o.GetNamespace(), o.GetName(), err)
+		return nil, w.failed(verb, r, o.GetNamespace(), o.GetName(), err)
 	}
 	return applied, nil
+}
+
+// Get returns an object as it is; nil when there is none. The namespace is empty for what has none.
+func (w *Writer) Get(ctx context.Context, r schema.GroupVersionResource, namespace, name string) (o *unstructured.Unstructured, err error) {
+	err = w.do(ctx, func(ctx context.Context) (err error) {
+		o, err = w.dynamic.Resource(r).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		return err
+	})
+	switch {
+	case err == nil:
+		return o, nil
+	case apierrors.IsNotFound(err) && isOf(err, name):
+		return nil, nil
+	}
+	return nil, w.failed("get", r, namespace, name, err)
 }
 
 // Delete deletes the object with this UID, and tells whether it did: it may be gone already, or
@@ -124,12 +150,17 @@ func (w *Writer) Delete(ctx context.Context, r schema.GroupVersionResource, name
 
 // isOf tells whether an error is about an object of this name. Else it is the resource that does not exist.
 func isOf(err error, name string) bool {
+	d := detailsOf(err)
+	return d != nil && d.Name == name
+}
+
+// detailsOf is what the API server says beside an error; nil when it says nothing.
+func detailsOf(err error) *metav1.StatusDetails {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return false
+		return nil
 	}
-	details := status.Status().Details
-	return details != nil && details.Name == name
+	return status.Status().Details
 }
 
 // do makes one request when it is its turn.
@@ -173,10 +204,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 func (w *Writer) failed(verb string, r schema.GroupVersionResource, namespace, name string, err error) error {
-	object := name
-	if namespace != "" {
-		object = namespace + "/" + name
-	}
+	object := strings.TrimPrefix(namespace+"/"+name, "/") // some have no namespace
 	return &Error{Verb: verb, Resource: r, Object: object, Remedy: w.remedy(r, name, err), Err: err}
 }
 
@@ -208,9 +236,16 @@ func IsOther(err error) bool {
 	if apierrors.IsConflict(err) { // as a deletion says it
 		return true
 	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }) // as applying does
+	d := detailsOf(err)
+	return d != nil && slices.ContainsFunc(d.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }) // as applying does
+}
+
+// Object is what is applied of an object: without its status, and without what only an API server gives
+// it. Its type must be one of Kubernetes, or like them.
+func Object(o any) *unstructured.Unstructured {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	tables.Must(err)
+	delete(fields, "status")
+	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
+	return &unstructured.Unstructured{Object: fields}
 }

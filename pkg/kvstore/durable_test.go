@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
@@ -32,9 +33,7 @@ func TestDurableOfAnyEngine(t *testing.T) {
 		go func() { ended <- d.Run(t.Context()) }()
 		put := func(key string) {
 			t.Helper()
-			if err := d.WaitConnected(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			waittest.Must(t, d.WaitConnected(t.Context()))
 			if _, err := d.Put(t.Context(), key, nil, kvstore.Leased()); err != nil {
 				t.Fatal(err)
 			}
@@ -46,9 +45,7 @@ func TestDurableOfAnyEngine(t *testing.T) {
 			}
 			return nil
 		})
-		if err := d.WaitDisconnected(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, d.WaitDisconnected(t.Context()))
 		m.SetFault(nil)
 		put("b")
 		if len(lost) != 0 {
@@ -58,9 +55,7 @@ func TestDurableOfAnyEngine(t *testing.T) {
 		if _, err := d.Head(t.Context()); !errors.Is(err, kvstore.ErrServerChanged) {
 			t.Errorf("another server answers, and the error is %v", err)
 		}
-		if err := d.WaitDisconnected(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, d.WaitDisconnected(t.Context()))
 		<-time.After(time.Minute)
 		put("c")
 		if diff := cmp.Diff([]string{"a", "b"}, lost); diff != "" {

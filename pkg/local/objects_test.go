@@ -10,15 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
 func newCluster(t *testing.T) *Cluster {
 	t.Helper()
 	c, err := New(statedb.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	return c
 }
 
@@ -60,9 +59,7 @@ func TestAFollowerHasEverythingAndThenWhatChanges(t *testing.T) {
 	c := newCluster(t)
 	c.Services.Apply([]store.Change[corev1.Service]{{New: service("prod", "a")}})
 	changes, err := c.Services.Follow()
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	defer changes.Close()
 	next := func() (out []string) {
 		changes.Drain(func(o *corev1.Service, deleted bool) {

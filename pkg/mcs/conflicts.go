@@ -1,6 +1,7 @@
 package mcs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -74,10 +75,7 @@ func fields() []field {
 
 // internalTraffic is the policy in force: nothing said means all backends of the cluster.
 func internalTraffic(e *services.Export) string {
-	if e.Details.InternalTraffic == "" {
-		return wire.InternalTrafficCluster
-	}
-	return e.Details.InternalTraffic
+	return cmp.Or(e.Details.InternalTraffic, wire.InternalTrafficCluster)
 }
 
 // conflicts are all fields on which the exports disagree. They are sorted.

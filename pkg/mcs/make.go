@@ -164,7 +164,6 @@ func addresses(m *Merged, derived *corev1.Service, supported []corev1.IPFamily) 
 // newDerived is the Service that has the addresses of the import (mcs.md B, derived Service). Its
 // labels and annotations are those of the import.
 func newDerived(m *Merged, supported []corev1.IPFamily, im *local.ServiceImport) *corev1.Service {
-	policy := corev1.IPFamilyPolicyPreferDualStack
 	traffic := corev1.ServiceInternalTrafficPolicyCluster
 	if m.Spec.InternalTrafficPolicy != nil {
 		traffic = *m.Spec.InternalTrafficPolicy
@@ -176,7 +175,7 @@ func newDerived(m *Merged, supported []corev1.IPFamily, im *local.ServiceImport)
 			Labels: with(im.Labels, LabelServiceName, m.Name), Annotations: with(im.Annotations, wire.AnnotationGlobal, "true"),
 		},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, IPFamilyPolicy: &policy, Ports: derivedPorts(m.Spec.Ports),
+			Type: corev1.ServiceTypeClusterIP, IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack), Ports: derivedPorts(m.Spec.Ports),
 			InternalTrafficPolicy: &traffic, TrafficDistribution: m.Spec.TrafficDistribution,
 		},
 	}

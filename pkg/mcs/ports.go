@@ -71,11 +71,9 @@ func samePorts(a, b *services.Export) bool {
 func derivedPorts(ports []local.ServicePort) []corev1.ServicePort {
 	var out []corev1.ServicePort
 	for _, p := range ports {
-		name, fits := derivedName(p, ports)
-		if !fits {
-			continue
+		if name, fits := derivedName(p, ports); fits {
+			out = append(out, corev1.ServicePort{Name: name, Protocol: p.Protocol, AppProtocol: p.AppProtocol, Port: p.Port})
 		}
-		out = append(out, corev1.ServicePort{Name: name, Protocol: p.Protocol, AppProtocol: p.AppProtocol, Port: p.Port})
 	}
 	return out
 }

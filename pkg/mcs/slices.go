@@ -99,12 +99,10 @@ func copiedPorts(imported []local.ServicePort, svc *corev1.Service, of []discove
 			cmp.Or(svc.Spec.Ports[own].Protocol, corev1.ProtocolTCP) != imported[agreed].Protocol {
 			continue
 		}
-		derived, fits := derivedName(imported[agreed], imported)
-		if !fits {
-			continue
+		if derived, fits := derivedName(imported[agreed], imported); fits {
+			p.Name = &derived
+			out = append(out, p)
 		}
-		p.Name = &derived
-		out = append(out, p)
 	}
 	return out
 }

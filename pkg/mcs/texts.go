@@ -25,10 +25,7 @@ func exportedLabels(labels map[string]string) map[string]string {
 func exportedAnnotations(annotations map[string]string) map[string]string {
 	size := 0
 	return kept(annotations, func(key, value string) bool {
-		if steersMesh(key) || key == corev1.LastAppliedConfigAnnotation {
-			return false
-		}
-		if size+len(key)+len(value) > maxAnnotations {
+		if steersMesh(key) || key == corev1.LastAppliedConfigAnnotation || size+len(key)+len(value) > maxAnnotations {
 			return false
 		}
 		size += len(key) + len(value)

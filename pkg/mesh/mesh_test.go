@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/mesh"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -83,9 +84,7 @@ func TestAMeshOfNothing(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
 	m, err := mesh.New(mesh.Config{Directory: t.TempDir(), Metrics: reg})
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -95,9 +94,7 @@ func TestAMeshOfNothing(t *testing.T) {
 	}
 	synced := ""
 	for e, err := range m.Changes(ctx, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, err)
 		if synced += fmt.Sprint(e.Type, " ", e.Kind, ";"); e.Kind == view.Health {
 			break
 		}
@@ -118,8 +115,6 @@ func TestAMeshOfNothing(t *testing.T) {
 func TestAMeshThatNeverRuns(t *testing.T) {
 	t.Parallel()
 	m, err := mesh.New(mesh.Config{Directory: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	m.Close()
 }

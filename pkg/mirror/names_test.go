@@ -133,13 +133,9 @@ func (h *hostile) copied(t *rapid.T, r wire.Resource, from string) (keys []strin
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	g := f.start(ctx, own, outbox, store.Session{Client: h, Prefix: from})
-	if err := f.watch.Reach(ctx, kvstore.Position{ClusterID: 1, Revision: 20}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.watch.Reach(ctx, kvstore.Position{ClusterID: 1, Revision: 20}))
 	_ = f.read(ctx, store.Session{Client: h, Prefix: from}, h.everyName(from))
-	if err := f.sync.WaitClean(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.sync.WaitClean(ctx))
 	if _, err := own.List(ctx, "cilium/", func(p kvstore.Page) error {
 		for _, kv := range p.Items {
 			keys = append(keys, string(kv.Key))

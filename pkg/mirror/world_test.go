@@ -130,12 +130,7 @@ func (w *world) config(r *sim.Running, id uint32) {
 	must(w.t, r.Put(w.t.Context(), key, cfg.Encode()))
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must
 
 // entry is a key as it stands in the own etcd.
 type entry struct {

@@ -21,17 +21,11 @@ const (
 
 // String is the role as users see it.
 func (r Role) String() string {
-	switch r {
-	case RoleAddress:
-		return "address"
-	case RolePodCIDR:
-		return "pod-cidr"
-	case RoleHealth:
-		return "health"
-	case RoleIngress:
-		return "ingress"
+	names := [...]string{"address", "pod-cidr", "health", "ingress"}
+	if int(r) >= len(names) {
+		return "unknown"
 	}
-	return "unknown"
+	return names[r]
 }
 
 // Identity is the reserved identity of what is behind a claim of the role

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -21,25 +22,17 @@ var netipTypes = cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})
 func goldenNodes(t *testing.T) map[string]*Node {
 	t.Helper()
 	data, err := os.ReadFile("testdata/golden/nodes.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	var vectors []struct{ Key, Value string }
-	if err := json.Unmarshal(data, &vectors); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, json.Unmarshal(data, &vectors))
 	layout, err := wire.NewLayout(511)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	out := make(map[string]*Node)
 	for _, v := range vectors {
 		key := strings.TrimPrefix(v.Key, "cilium/state/nodes/v1/")
 		cluster, name, _ := strings.Cut(key, "/")
 		var id struct{ ClusterID uint32 }
-		if err := json.Unmarshal([]byte(v.Value), &id); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, json.Unmarshal([]byte(v.Value), &id))
 		n, err := wire.DecodeNode(name, []byte(v.Value), wire.Expect{Cluster: cluster, ClusterID: id.ClusterID, LocalID: 1, Layout: layout})
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)

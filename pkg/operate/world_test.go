@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
@@ -147,9 +148,4 @@ func (w *world) value(key string) string {
 	return ""
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must

@@ -7,15 +7,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/mesh-agent/mesh-agent/internal/recorded"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must
 
 // object reads an object from YAML.
 func object[T any](t *testing.T, text string) *T {

@@ -27,9 +27,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	db := statedb.New()
 	cluster, err := local.New(db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &world{t, db, cluster}
 }
 

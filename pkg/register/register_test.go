@@ -145,12 +145,7 @@ func (w *world) await(what string, want ...string) {
 	})
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must
 
 const of = "k8s:io.cilium.k8s.policy.cluster=east;k8s:io.kubernetes.pod.namespace=ns"
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -17,9 +18,7 @@ import (
 func TestGoldenCanaries(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/golden/watch_traces.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	var traces []struct {
 		Name   string
 		Phases []struct {
@@ -28,9 +27,7 @@ func TestGoldenCanaries(t *testing.T) {
 			Calls  []string `json:"observer_calls"`
 		}
 	}
-	if err := json.Unmarshal(data, &traces); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, json.Unmarshal(data, &traces))
 	seen := 0
 	for _, tr := range traces {
 		if !strings.HasPrefix(tr.Name, "sync canaries") {

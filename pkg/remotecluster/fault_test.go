@@ -86,9 +86,7 @@ func TestAPanicWhileRemovingIsRepeated(t *testing.T) {
 	b.run()
 	b.holds(map[string]string{"ips/10.0.0.1": "y of 2"})
 	b.stop()
-	if err := b.cluster.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, b.cluster.Drain(t.Context()))
 	b.holds(map[string]string{})
 }
 

@@ -90,13 +90,9 @@ func newBench(t *testing.T, change ...func(*Params)) *bench {
 		file: filepath.Join(t.TempDir(), testCluster),
 	}
 	b.mem.SetProbeInterval(20 * time.Millisecond)
-	if err := os.WriteFile(b.file, []byte("endpoints:\n- http://127.0.0.1:1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.WriteFile(b.file, []byte("endpoints:\n- http://127.0.0.1:1\n"), 0o600))
 	layout, err := wire.NewLayout(255)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	log := slog.New(slog.DiscardHandler)
 	timings := DefaultTimings()
 	timings.RetryMin, timings.RetryMax = 10*time.Millisecond, 50*time.Millisecond

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mesh-agent/mesh-agent/internal/tables"
+	"github.com/mesh-agent/mesh-agent/pkg/kubewrite"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mcs"
 )
@@ -38,18 +39,15 @@ func sliceResource() schema.GroupVersionResource {
 	return discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 }
 
-// object is what is applied of an object: without its status, and without what only an API server gives it.
-func object(o any) *unstructured.Unstructured {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	tables.Must(err) // all types are known here
-	delete(fields, "status")
-	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
+// object is what is applied of an object.
+func object(of any) *unstructured.Unstructured {
+	o := kubewrite.Object(of)
 	for _, key := range []string{"ports", "endpoints"} { // of a slice; both may be empty, and none of them nothing
-		if value, has := fields[key]; has && value == nil {
-			fields[key] = []any{}
+		if value, has := o.Object[key]; has && value == nil {
+			o.Object[key] = []any{}
 		}
 	}
-	return &unstructured.Unstructured{Object: fields}
+	return o
 }
 
 // statusOf is what is applied of the status of an object of the MCS API.
@@ -74,8 +72,8 @@ func setUID(o *unstructured.Unstructured, uid types.UID) {
 	}
 }
 
-func setOwner(o *unstructured.Unstructured, owner metav1.OwnerReference) {
-	o.SetOwnerReferences([]metav1.OwnerReference{owner})
+func setOwner(o *unstructured.Unstructured, apiVersion, kind, name string, uid types.UID) {
+	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: new(true)}})
 }
 
 // sameImport tells whether an import is as it should be, without its status.
@@ -130,18 +128,13 @@ func sameSlice(is, wanted *discoveryv1.EndpointSlice) bool {
 		equality.Semantic.DeepEqual(is.Endpoints, wanted.Endpoints) && equality.Semantic.DeepEqual(is.Ports, wanted.Ports)
 }
 
-func indexOf(all []*discoveryv1.EndpointSlice, one *discoveryv1.EndpointSlice) int {
-	return slices.IndexFunc(all, func(s *discoveryv1.EndpointSlice) bool { return s.Name == one.Name })
-}
-
 // askFamilies asks the API server which families of addresses Services get, by a Service that is not made.
 // No object says it: those that are there may all be of one family in a cluster with two.
 func (t *term) askFamilies(ctx context.Context, now time.Time) error {
-	policy := corev1.IPFamilyPolicyPreferDualStack
 	o := object(&corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "mesh-agent-families"},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, IPFamilyPolicy: &policy, Ports: []corev1.ServicePort{{Port: 1, Protocol: corev1.ProtocolTCP}}},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack), Ports: []corev1.ServicePort{{Port: 1, Protocol: corev1.ProtocolTCP}}},
 	})
 	made, err := t.Writer.Try(ctx, serviceResource(), o)
 	if err != nil {

@@ -48,8 +48,7 @@ type term struct {
 func (c *Controller) follow() (*term, error) {
 	t := &term{
 		Controller: c, Work: reconcile.New(), names: make(map[string]struct{}), ours: make(map[string]struct{}), bySlice: make(map[string]string),
-		byOwner: make(map[string][]string),
-		foreign: make(map[string]string), leftOut: make(map[string]struct{}),
+		byOwner: make(map[string][]string), foreign: make(map[string]string), leftOut: make(map[string]struct{}),
 	}
 	var errs [6]error
 	t.remoteExports, errs[0] = tables.Follow(c.DB, c.Services.ServiceExports())
@@ -65,17 +64,12 @@ func (c *Controller) follow() (*term, error) {
 	return t, nil
 }
 
-func (t *term) close() {
-	closeFollower(t.remoteExports)
-	closeFollower(t.exports)
-	closeFollower(t.imports)
-	closeFollower(t.services)
-	closeFollower(t.slices)
-	closeFollower(t.namespaces)
+func (t *term) followers() []tables.AnyFollower {
+	return []tables.AnyFollower{t.remoteExports, t.exports, t.imports, t.services, t.slices, t.namespaces}
 }
 
-func closeFollower[O any](f *tables.Follower[O]) {
-	if f != nil {
+func (t *term) close() {
+	for _, f := range t.followers() {
 		f.Close()
 	}
 }
@@ -108,13 +102,7 @@ func (t *term) Gather(txn statedb.ReadTxn) *statedb.WatchSet {
 			}
 		}
 	}
-	more := statedb.NewWatchSet()
-	for _, changed := range []<-chan struct{}{
-		t.remoteExports.Changed(), t.exports.Changed(), t.imports.Changed(), t.services.Changed(), t.slices.Changed(), t.namespaces.Changed(),
-	} {
-		more.Add(changed)
-	}
-	return more
+	return tables.WatchSet(t.followers()...)
 }
 
 // takeSlice notes to which Service a slice belongs, and touches what follows from it.

@@ -50,12 +50,7 @@ func newWorld(t *testing.T, remotes ...string) *world {
 	return w
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must
 
 // run runs a controller until the function that it returns is called.
 func (w *world) run(change ...func(*Params)) (stop func()) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kubewrite"
@@ -121,10 +121,7 @@ func (t *term) applyDerived(ctx context.Context, w *work, owner types.UID, impor
 	if is != nil {
 		setUID(o, is.UID)
 	}
-	controller := true
-	setOwner(o, metav1.OwnerReference{
-		APIVersion: mcs.Group + "/" + mcs.Version, Kind: mcs.KindServiceImport, Name: w.wanted.Import.Name, UID: owner, Controller: &controller,
-	})
+	setOwner(o, mcs.Group+"/"+mcs.Version, mcs.KindServiceImport, w.wanted.Import.Name, owner)
 	applied, err := t.Writer.Apply(ctx, serviceResource(), o)
 	if err != nil {
 		return "", err
@@ -135,25 +132,25 @@ func (t *term) applyDerived(ctx context.Context, w *work, owner types.UID, impor
 // applyCopies writes the slices of the derived Service with the own backends, and deletes those that there
 // should not be. Copies of a Service that was made again have the old one as their owner, and are written again.
 func (t *term) applyCopies(ctx context.Context, w *work, owner types.UID) error {
-	stale := make(map[string]types.UID)
+	stale := make(map[string]*discoveryv1.EndpointSlice)
 	for _, slice := range w.is.copies {
-		stale[slice.Name] = slice.UID
+		stale[slice.Name] = slice
 	}
 	again := w.is.derived == nil || w.is.derived.UID != owner
 	for _, wanted := range w.copies {
+		is := stale[wanted.Name]
 		delete(stale, wanted.Name)
-		if at := indexOf(w.is.copies, wanted); at >= 0 && !again && sameSlice(w.is.copies[at], wanted) {
+		if is != nil && !again && sameSlice(is, wanted) {
 			continue
 		}
 		o := object(wanted)
-		controller := true
-		setOwner(o, metav1.OwnerReference{APIVersion: "v1", Kind: "Service", Name: w.wanted.Derived.Name, UID: owner, Controller: &controller})
+		setOwner(o, "v1", "Service", w.wanted.Derived.Name, owner)
 		if _, err := t.Writer.Apply(ctx, sliceResource(), o); err != nil {
 			return err
 		}
 	}
-	for name, uid := range stale {
-		if _, err := t.Writer.Delete(ctx, sliceResource(), w.wanted.Import.Namespace, name, uid); err != nil {
+	for name, slice := range stale {
+		if _, err := t.Writer.Delete(ctx, sliceResource(), slice.Namespace, name, slice.UID); err != nil {
 			return err
 		}
 	}

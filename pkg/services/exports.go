@@ -49,17 +49,13 @@ func (d *ExportDetails) equal(o *ExportDetails) bool {
 
 // detailsFromWire are the details of a decoded export without those of its ports.
 func detailsFromWire(w *wire.ServiceExport) ExportDetails {
-	d := ExportDetails{Labels: w.Labels, Annotations: w.Annotations}
+	d := ExportDetails{
+		InternalTraffic: orEmpty(w.InternalTrafficPolicy), TrafficDistribution: orEmpty(w.TrafficDistribution), Labels: w.Labels, Annotations: w.Annotations,
+	}
 	for _, family := range w.IPFamilies {
 		if (family == IPv4 || family == IPv6) && !slices.Contains(d.Families, family) {
 			d.Families = append(d.Families, family)
 		}
-	}
-	if w.InternalTrafficPolicy != nil {
-		d.InternalTraffic = *w.InternalTrafficPolicy
-	}
-	if w.TrafficDistribution != nil {
-		d.TrafficDistribution = *w.TrafficDistribution
 	}
 	return d
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -44,12 +45,8 @@ func goldenServices(t *testing.T) map[string]*Service {
 func readGolden(t *testing.T, file string, into any) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/golden/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
+	waittest.Must(t, json.Unmarshal(data, into))
 }
 
 func TestGoldenServicesAreConverted(t *testing.T) {

@@ -57,11 +57,7 @@ func slicePorts(from []wire.EndpointPort) []Port {
 		if !ok || p.Port == nil || *p.Port <= 0 || *p.Port > math.MaxUint16 {
 			continue
 		}
-		port := Port{Protocol: proto, Port: uint16(*p.Port)}
-		if p.Name != nil {
-			port.Name = *p.Name
-		}
-		out = append(out, port)
+		out = append(out, Port{Name: orEmpty(p.Name), Protocol: proto, Port: uint16(*p.Port)})
 	}
 	if len(out) == 0 {
 		return nil

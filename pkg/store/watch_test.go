@@ -249,9 +249,4 @@ func TestWipedAndOvertaken(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -64,9 +65,7 @@ func clientFile(t *testing.T, endpoints string, lines ...string) string {
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasSuffix(l, ": ") })
 	path := filepath.Join(t.TempDir(), "c2")
 	text := "endpoints: [" + endpoints + "]\n" + strings.Join(lines, "\n") + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -177,15 +176,11 @@ func whole(t *testing.T, r *Report) {
 func noEtcd(t *testing.T, certs *etcdtest.Certs, version uint16) (addr string) {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(certs.ServerCert, certs.ServerKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS10, MaxVersion: version, NextProtos: []string{"h2"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	var served sync.WaitGroup
 	served.Go(func() {
 		for {

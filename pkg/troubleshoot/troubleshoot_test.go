@@ -14,6 +14,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -27,9 +28,7 @@ func wrongFiles(t *testing.T) map[string]wrong {
 	const nobody = "'https://127.0.0.1:1'"
 	after := []string{StepResolve, StepTCP, StepTLS, StepServerCertificate, StepAccepted, StepEtcd, StepRights, StepHeartbeat, StepConfiguration}
 	empty := filepath.Join(t.TempDir(), "empty.crt")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.WriteFile(empty, nil, 0o600))
 	server := "'" + etcdtest.Start(t, etcdtest.WithTLS(certs)).Endpoint() + "'"
 	return map[string]wrong{
 		"authorities that are gone, and a server that wants the certificate": {
@@ -74,9 +73,7 @@ func wrongWays(t *testing.T) map[string]wrong {
 	t.Helper()
 	certs := etcdtest.NewCerts(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	t.Cleanup(func() { _ = silent.Close() }) // it accepts nothing, the kernel does
 	// Long enough for a slow machine to connect in.
 	hurry := func(o *Options) { o.Timings.TLS, o.Timings.Etcd = 3*time.Second, 3*time.Second }

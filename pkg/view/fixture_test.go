@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/statedb"
 	"go.uber.org/goleak"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -47,9 +48,7 @@ type fixture struct {
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	tables, err := NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	f := &fixture{mesh: new(fakeMesh), nodes: tables.Nodes, ips: tables.IPs}
 	if f.View, err = New(Sources{Tables: tables, Remotes: f.mesh, Readiness: f.mesh, Now: func() time.Time { return epoch }}); err != nil {
 		t.Fatal(err)
@@ -90,9 +89,7 @@ func TestChangesHaveBeforeAndAfter(t *testing.T) {
 	read := func(want ...string) {
 		t.Helper()
 		for e, err := range f.Changes(t.Context(), token, Nodes) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			waittest.Must(t, err)
 			got := string(e.Type)
 			for _, object := range []any{e.Before, e.Object} {
 				if n, is := object.(*nodes.Node); is {

@@ -56,9 +56,7 @@ var oddIPs = [][2]string{
 func addIPSeeds(f *testing.F) {
 	for _, v := range golden[[]vector](f, "ips.json") {
 		var p IPIdentityPair
-		if err := json.Unmarshal(v.Base64, &p); err != nil {
-			f.Fatal(err)
-		}
+		must(f, json.Unmarshal(v.Base64, &p))
 		f.Add(p.Name(), v.Base64)
 	}
 	for _, v := range golden[[]decodeVector](f, "ips_decode.json") {

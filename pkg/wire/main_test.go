@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // The zstd library can start goroutines; a decoder that is not closed would leave them behind.
@@ -27,12 +29,7 @@ func golden[T any](t testing.TB, file string) T {
 	return v
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must
 
 // vector is one key with the value that Cilium writes under it.
 type vector struct {

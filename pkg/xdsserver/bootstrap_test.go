@@ -28,9 +28,7 @@ func TestEnvoyBootstrap(t *testing.T) {
 		"IPv6":   {Address: "[::1]:9980", Node: "n", TLS: true},
 	} {
 		text, err := b.Envoy()
-		if err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, err)
 		m := new(bootstrapv3.Bootstrap)
 		if err := protojson.Unmarshal(text, m); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, text)
@@ -54,17 +52,13 @@ func TestTLS(t *testing.T) {
 	w.Play(t, fmt.Sprintf("service own shop/cart 127.0.0.2,ports=http:%s", port))
 	dir := t.TempDir()
 	ca, err := pki.NewCA("mesh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	write := func(name string, p pki.Pair, err error) (cert, key string) {
 		t.Helper()
 		if err == nil {
 			cert, key, err = p.Write(dir, name)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, err)
 		return cert, key
 	}
 	var files transport.TLSFiles
@@ -77,9 +71,7 @@ func TestTLS(t *testing.T) {
 	if err == nil {
 		err = s.Listen("127.0.0.1:0")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	t.Cleanup(running(t, s))
 	b := xdsserver.Bootstrap{Address: s.Address(), Node: "test", TLS: true, CA: files.ClientCA}
 	dial(t, b, "xds:///shop/cart:http").fails("")
@@ -110,14 +102,10 @@ func TestSecondServer(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &second)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	b["xds_servers"] = append(b["xds_servers"].([]any), second["xds_servers"].([]any)...)
 	text, err = json.Marshal(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	c := dialWith(t, text, "xds:///shop/cart:http")
 	waittest.Until(t, "the second server to be taken", func() bool { ip, err := c.call(); return err == nil && ip == "127.0.0.2" })
 }

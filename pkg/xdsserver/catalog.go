@@ -125,7 +125,7 @@ func (c *catalog) make(txn statedb.ReadTxn, k kind, name string) (types.Resource
 
 func (c *catalog) choose(txn statedb.ReadTxn, name string, t target) *endpointv3.ClusterLoadAssignment {
 	g, _, _ := c.view.Services.Global().Get(txn, services.GlobalByName(t.service.namespace, t.service.name)) // nil when nobody has it
-	return assignment(name, t, backends.Choose(g, t.chosen(), c.asker))
+	return assignment(name, t, backends.Choose(g, backends.ParsePort(t.port), c.asker))
 }
 
 // unfollow lets go of what nobody follows any more.
@@ -243,7 +243,21 @@ func (c *catalog) update(changed map[serviceName]struct{}) error {
 	txn := c.view.DB.ReadTxn()
 	endpoints, clusters := make(map[string]types.Resource), make(map[string]types.Resource)
 	var gone []string
-	look := func(s serviceName) {
+	if changed == nil {
+		changed = make(map[serviceName]struct{})
+		for s := range c.endpoints {
+			changed[s] = struct{}{}
+		}
+		if c.followAll > 0 {
+			for s := range c.clusters {
+				changed[s] = struct{}{}
+			}
+			for g := range c.view.Services.Global().All(txn) {
+				changed[serviceName{g.Namespace, g.Name}] = struct{}{}
+			}
+		}
+	}
+	for s := range changed {
 		delete(c.held, s)
 		for name, f := range c.endpoints[s] {
 			now := c.choose(txn, name, f.target)
@@ -260,23 +274,6 @@ func (c *catalog) update(changed map[serviceName]struct{}) error {
 			g, _, _ := c.view.Services.Global().Get(txn, services.GlobalByName(s.namespace, s.name))
 			gone = append(gone, c.list(s, g, clusters)...)
 		}
-	}
-	if changed == nil {
-		changed = make(map[serviceName]struct{})
-		for s := range c.endpoints {
-			changed[s] = struct{}{}
-		}
-		if c.followAll > 0 {
-			for s := range c.clusters {
-				changed[s] = struct{}{}
-			}
-			for g := range c.view.Services.Global().All(txn) {
-				changed[serviceName{g.Namespace, g.Name}] = struct{}{}
-			}
-		}
-	}
-	for s := range changed {
-		look(s)
 	}
 	var failed error
 	if len(gone) > 0 {

@@ -35,9 +35,7 @@ func TestFailover(t *testing.T) {
 	c.until("the own cluster to answer", "127.0.0.2")
 
 	long, err := healthpb.NewHealthClient(c.conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	if m, err := long.Recv(); err != nil || m.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Fatalf("%v %v", m, err)
 	}

@@ -2,6 +2,7 @@ package xdsserver
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
@@ -9,12 +10,13 @@ import (
 
 // Metrics count what clients ask for and are sent. It is a [prometheus.Collector].
 type Metrics struct {
-	streams   *prometheus.GaugeVec
-	requests  *prometheus.CounterVec
-	responses *prometheus.CounterVec
-	rejected  *prometheus.CounterVec
-	refused   *prometheus.CounterVec
-	names     *prometheus.GaugeVec
+	prometheus.Collector // of all of them
+	streams              *prometheus.GaugeVec
+	requests             *prometheus.CounterVec
+	responses            *prometheus.CounterVec
+	rejected             *prometheus.CounterVec
+	refused              *prometheus.CounterVec
+	names                *prometheus.GaugeVec
 }
 
 // What is refused, as a label.
@@ -32,29 +34,27 @@ func reasons() []string {
 
 // NewMetrics returns metrics of which nothing has been counted.
 func NewMetrics() *Metrics {
-	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"type"})
+	all := prometheus.NewRegistry()
+	counter := func(name, help, label string) *prometheus.CounterVec {
+		return promauto.With(all).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	}
+	gauge := func(name, help, label string) *prometheus.GaugeVec {
+		return promauto.With(all).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label})
 	}
 	m := &Metrics{
-		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "mesh_agent_xds_streams", Help: "Streams of clients that are open, by variant of the protocol.",
-		}, []string{"variant"}),
-		requests:  counter("mesh_agent_xds_requests_total", "Requests of clients, by type of resource. Each answer is confirmed by one."),
-		responses: counter("mesh_agent_xds_responses_total", "Answers and updates that were sent, by type of resource."),
-		rejected:  counter("mesh_agent_xds_rejected_total", "Answers and updates that a client has rejected (NACK), by type of resource."),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mesh_agent_xds_refused_total", Help: "Connections, streams and requests that were not taken, by what is bounded, or because not everything was known yet.",
-		}, []string{"reason"}),
-		names: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "mesh_agent_xds_names", Help: "Different names of resources that clients follow, by type.",
-		}, []string{"type"}),
-	}
-	for k := range kinds {
-		m.names.WithLabelValues(k.String())
+		Collector: all,
+		streams:   gauge("mesh_agent_xds_streams", "Streams of clients that are open, by variant of the protocol.", "variant"),
+		requests:  counter("mesh_agent_xds_requests_total", "Requests of clients, by type of resource. Each answer is confirmed by one.", "type"),
+		responses: counter("mesh_agent_xds_responses_total", "Answers and updates that were sent, by type of resource.", "type"),
+		rejected:  counter("mesh_agent_xds_rejected_total", "Answers and updates that a client has rejected (NACK), by type of resource.", "type"),
+		refused: counter("mesh_agent_xds_refused_total",
+			"Connections, streams and requests that were not taken, by what is bounded, or because not everything was known yet.", "reason"),
+		names: gauge("mesh_agent_xds_names", "Different names of resources that clients follow, by type.", "type"),
 	}
 	for k := range kinds + 1 {
 		m.requests.WithLabelValues(k.String())
 		if k < kinds {
+			m.names.WithLabelValues(k.String())
 			m.responses.WithLabelValues(k.String())
 			m.rejected.WithLabelValues(k.String())
 		}
@@ -66,24 +66,6 @@ func NewMetrics() *Metrics {
 		m.streams.WithLabelValues(variant)
 	}
 	return m
-}
-
-// Describe implements [prometheus.Collector].
-func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, c := range m.all() {
-		c.Describe(to)
-	}
-}
-
-// Collect implements [prometheus.Collector].
-func (m *Metrics) Collect(to chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(to)
-	}
-}
-
-func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.streams, m.requests, m.responses, m.rejected, m.refused, m.names}
 }
 
 func (m *Metrics) refusals(reason string) transport.Refusals {

@@ -1,10 +1,6 @@
 package xdsserver
 
-import (
-	"strings"
-
-	"github.com/mesh-agent/mesh-agent/pkg/backends"
-)
+import "strings"
 
 // maxName bounds the names of resources, in bytes: a namespace, a service, a zone and a port are shorter.
 const maxName = 512
@@ -17,17 +13,13 @@ type target struct {
 
 type serviceName struct{ namespace, name string }
 
-// canonical is the name that the agent itself gives the target.
-func (t target) canonical() string { return clusterName(t.service, t.port) }
-
+// clusterName is the name that the agent itself gives a target.
 func clusterName(s serviceName, port string) string {
 	if port == "" {
 		return s.namespace + "/" + s.name
 	}
 	return s.namespace + "/" + s.name + ":" + port
 }
-
-func (t target) chosen() backends.Port { return backends.ParsePort(t.port) }
 
 // parse reads NAMESPACE/SERVICE[:PORT] and SERVICE.NAMESPACE.svc.ZONE[:PORT]; false for anything else.
 func (n naming) parse(name string) (t target, ok bool) {

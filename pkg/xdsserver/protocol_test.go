@@ -69,9 +69,7 @@ func texts(t *testing.T, r *discovery.DiscoveryResponse) (all []string) {
 	t.Helper()
 	for _, one := range r.GetResources() {
 		m, err := one.UnmarshalNew()
-		if err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, err)
 		all = append(all, text(m))
 	}
 	slices.Sort(all)
@@ -274,9 +272,7 @@ func TestThousandClients(t *testing.T) {
 			})
 		}
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, group.Wait())
 	if n := len(w.server.Clients()); n != 1000 {
 		t.Errorf("%d clients", n)
 	}

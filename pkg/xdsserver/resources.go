@@ -1,6 +1,7 @@
 package xdsserver
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func (n naming) routes(name string) *routev3.RouteConfiguration {
 			Routes: []*routev3.Route{{
 				Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{}},
 				Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-					ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: t.canonical()},
+					ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: clusterName(t.service, t.port)},
 					Timeout:          durationpb.New(0), // that of the client counts
 				}},
 			}},
@@ -174,10 +175,7 @@ func localities(g *backends.Group, onlyPort bool, priority uint32) []*endpointv3
 		sorted = append(sorted, l)
 	}
 	slices.SortFunc(sorted, func(a, b *endpointv3.LocalityLbEndpoints) int {
-		if c := strings.Compare(a.Locality.Region, b.Locality.Region); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Locality.Zone, b.Locality.Zone)
+		return cmp.Or(strings.Compare(a.Locality.Region, b.Locality.Region), strings.Compare(a.Locality.Zone, b.Locality.Zone))
 	})
 	return sorted
 }

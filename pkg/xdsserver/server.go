@@ -35,6 +35,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -210,7 +212,7 @@ func (s *Server) Run(ctx context.Context) error {
 // Clients are the streams that are open, in the order in which they came.
 func (s *Server) Clients() []Client {
 	s.mu.Lock()
-	all := sorted(s.clients)
+	all := slices.SortedFunc(maps.Values(s.clients), func(a, b *client) int { return cmp.Compare(a.Number, b.Number) })
 	s.mu.Unlock()
 	shown := make([]Client, 0, len(all))
 	for _, c := range all {

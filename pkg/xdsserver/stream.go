@@ -1,9 +1,9 @@
 package xdsserver
 
 import (
+	"cmp"
 	"context"
 	"maps"
-	"slices"
 	"strconv"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -138,10 +138,7 @@ func (c *clientStream) request(url string, node *corev3.Node, names int, nonce s
 	}
 	reason := ""
 	if rejection != nil {
-		reason = rejection.GetMessage()
-		if reason == "" {
-			reason = "without a reason"
-		}
+		reason = cmp.Or(rejection.GetMessage(), "without a reason")
 		c.s.metrics.rejected.WithLabelValues(k.String()).Inc()
 	}
 	c.answers(k, nonce, reason, c.s.now())
@@ -195,12 +192,3 @@ func (c *clientStream) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscover
 }
 
 func number(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
-
-// sorted are the clients in the order in which they came.
-func sorted(all map[uint64]*client) []*client {
-	var list []*client
-	for _, n := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, all[n])
-	}
-	return list
-}

@@ -116,9 +116,7 @@ func running(t *testing.T, all ...runner) (stop func()) {
 func backend(t *testing.T, address string) (port string, health *health.Server, stop func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	return serve(t, l)
 }
 
@@ -151,22 +149,16 @@ func (w *world) dial(target string) *client {
 func dial(t *testing.T, b xdsserver.Bootstrap, target string) *client {
 	t.Helper()
 	text, err := b.GRPC()
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	return dialWith(t, text, target)
 }
 
 func dialWith(t *testing.T, bootstrap []byte, target string) *client {
 	t.Helper()
 	r, err := xds.NewXDSResolverWithConfigForTesting(bootstrap)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	conn, err := grpc.NewClient(target, grpc.WithResolvers(r), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return &client{t, conn}
 }

@@ -90,12 +90,7 @@ func start(t *testing.T, w *viewtest.World) *servers {
 	return a
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must
 
 // get reads JSON of the API; what is not found is as it was before.
 func (a *servers) get(path string, into any) {

@@ -21,10 +21,7 @@ import (
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	agenttest.Must(t, err)
-}
+var must = agenttest.Must
 
 // world is three simulated clusters, and an agent that keeps its addresses when it is started again.
 type world struct {

@@ -37,12 +37,7 @@ func TestMain(m *testing.M) {
 	etcdtest.Main(m)
 }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = waittest.Must
 
 // freshBound is the usual bound of freshness in these tests: what is older is stale.
 const freshBound = 5 * time.Second

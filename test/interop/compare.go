@@ -126,10 +126,5 @@ func keptPorts(ports []model.NamedPort) []model.NamedPort {
 			byName[p.Name] = p
 		}
 	}
-	var kept []model.NamedPort
-	for _, p := range byName {
-		kept = append(kept, p)
-	}
-	slices.SortFunc(kept, func(a, b model.NamedPort) int { return strings.Compare(a.Name, b.Name) })
-	return kept
+	return slices.SortedFunc(maps.Values(byName), func(a, b model.NamedPort) int { return strings.Compare(a.Name, b.Name) })
 }

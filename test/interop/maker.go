@@ -50,10 +50,9 @@ func (m Maker) Objects(from, to int) model.Objects {
 
 // Config is the configuration of a cluster as the API server of a mesh publishes it.
 func Config(cluster string, id uint32) model.ClusterConfig {
-	enabled := true
 	return model.ClusterConfig{
 		Cluster: cluster, ID: id, SyncedCanaries: true, MaxConnectedClusters: 255,
-		ServiceExportsEnabled: &enabled, EndpointSlicesExportMode: "services-and-endpointslices",
+		ServiceExportsEnabled: new(true), EndpointSlicesExportMode: "services-and-endpointslices",
 	}
 }
 

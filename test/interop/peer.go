@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,7 +89,9 @@ func Start(t testing.TB, release, role string, args ...string) *Peer {
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
-			p.show(t)
+			for _, l := range p.Log() {
+				t.Logf("%s: %s", p.name, l.Text)
+			}
 		}
 	})
 	return p
@@ -113,17 +116,11 @@ func (p *Peer) follow(stderr io.Reader) {
 	p.end = p.cmd.Wait()
 }
 
-func (p *Peer) show(t testing.TB) {
-	for _, l := range p.Log() {
-		t.Logf("%s: %s", p.name, l.Text)
-	}
-}
-
 // Log returns what the peer has logged so far.
 func (p *Peer) Log() []LogLine {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]LogLine(nil), p.log...)
+	return slices.Clone(p.log)
 }
 
 // Complaints returns the lines that are warnings, errors, or no log lines at all.
@@ -180,9 +177,7 @@ type pipes struct {
 	io.WriteCloser
 }
 
-func (p pipes) Read(b []byte) (int, error)  { return p.ReadCloser.Read(b) }
-func (p pipes) Write(b []byte) (int, error) { return p.WriteCloser.Write(b) }
-func (p pipes) Close() error                { return p.WriteCloser.Close() }
+func (p pipes) Close() error { return p.WriteCloser.Close() }
 
 // Must fails the test on an error.
 func Must(t testing.TB, err error) {

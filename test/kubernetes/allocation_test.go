@@ -13,6 +13,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/kubetest"
 	"github.com/mesh-agent/mesh-agent/internal/sessiontest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/crdbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
@@ -161,9 +162,7 @@ func TestNothingIsWrittenWithoutTheLock(t *testing.T) {
 	s := newStores(t)
 	one, two, ctx := s.node(1, time.Hour), s.node(2, time.Hour), t.Context()
 	lock, err := one.Lock(ctx, key("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	done, err := one.AllocateID(ctx, 7, key("a"), lock)
 	s.is(done, err, true)
 	other := make(chan allocator.Lock)
@@ -228,13 +227,9 @@ func TestALockWhoseAnswerIsLostIsGivenUp(t *testing.T) {
 		})
 	})
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	b, err := crdbackend.New(client, crdbackend.Config{Namespace: "kube-system", Node: "10.0.0.1", Keys: identity.Key{}, TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	lose.Store(true)
 	if _, err := b.Lock(t.Context(), key("a")); err == nil {
 		t.Fatal("the answer was not lost")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local/kubernetes"
 )
 
@@ -51,15 +52,11 @@ spec: {addresses: [{type: InternalIP, ip: 192.168.0.1}], ipam: {podCIDRs: [10.1.
 	p.start(t, "operate", "--publish-nodes-and-addresses")
 
 	mesh, socket := t.TempDir(), filepath.Join(t.TempDir(), "west.sock")
-	if err := os.WriteFile(filepath.Join(mesh, "east"), []byte("endpoints: ["+p.etcd.Endpoint()+"]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.WriteFile(filepath.Join(mesh, "east"), []byte("endpoints: ["+p.etcd.Endpoint()+"]\n"), 0o600))
 	west := exec.Command(p.program, "run", "--cluster-name", "west", "--cluster-id", "1", "--clustermesh-config", mesh,
 		"--listen", "127.0.0.1:0", "--socket", socket)
 	west.Stdout, west.Stderr = t.Output(), t.Output()
-	if err := west.Start(); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, west.Start())
 	t.Cleanup(func() {
 		_ = west.Process.Signal(syscall.SIGTERM)
 		_ = west.Wait() // it is checked elsewhere

@@ -43,9 +43,7 @@ func newSliced(t *testing.T) *sliced {
 
 func (s *sliced) writeFile(t *testing.T) {
 	t.Helper()
-	if err := os.WriteFile(s.file, []byte("endpoints: ["+s.west.Endpoint()+"]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.WriteFile(s.file, []byte("endpoints: ["+s.west.Endpoint()+"]\n"), 0o600))
 }
 
 // share lets west have these backends of a service, each with the port 8080.
@@ -74,9 +72,7 @@ func (s *sliced) operator(t *testing.T, name string, flags ...string) (stop func
 		"--listen", "127.0.0.1:0", "--socket", s.socket(name),
 	}, flags...)...)
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, cmd.Start())
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -96,9 +92,7 @@ func (s *sliced) operator(t *testing.T, name string, flags ...string) (stop func
 func (s *sliced) written(t *testing.T) (lines []string, versions map[string]string) {
 	t.Helper()
 	list, err := s.client.List(t.Context(), metav1.ListOptions{LabelSelector: endpointslices.LabelOwner})
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	versions = make(map[string]string)
 	for i := range list.Items {
 		o := &list.Items[i]
@@ -198,9 +192,7 @@ spec: {clusterIP: None, selector: {app: db}, ports: [{name: http, port: 80, prot
 	s.share(t, "web", "10.2.0.2", "10.2.0.6")
 	s.awaitSlices(t, "other backends", "db: 10.2.0.4 true", "web: 10.2.0.2 true, 10.2.0.6 true")
 	s.west.Kill(t)
-	if err := os.Remove(s.file); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.Remove(s.file))
 	s.awaitSlices(t, "none without the client file")
 	if _, err := s.client.Namespace("default").Get(t.Context(), "web-of-somebody", metav1.GetOptions{}); err != nil {
 		t.Errorf("somebody else's: %v", err)

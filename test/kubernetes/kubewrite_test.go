@@ -32,9 +32,7 @@ import (
 func newWriter(t testing.TB, s *kubetest.Server, token string) *kubewrite.Writer {
 	t.Helper()
 	w, err := kubewrite.New(s.Config(token), kubewrite.Options{Role: "deploy/endpointslices.yaml"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	t.Cleanup(w.Close)
 	return w
 }
@@ -56,9 +54,7 @@ func TestObjectsAreMadeWhatTheyShouldBe(t *testing.T) {
 	s := kubetest.Start(t)
 	w, r, ctx := newWriter(t, s, kubetest.Admin), endpointslices.Resource(), waittest.Context(t)
 	first, err := w.Apply(ctx, r, bareSlice("a", map[string]any{"x": "1", "y": "1"}, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	again, err := w.Apply(ctx, r, bareSlice("a", map[string]any{"x": "1", "y": "1"}, 1))
 	if err != nil || again.GetResourceVersion() != first.GetResourceVersion() {
 		t.Errorf("what is so was written: %v, %v", again.GetResourceVersion(), err)
@@ -141,9 +137,7 @@ func BenchmarkWrite(b *testing.B) {
 					return err
 				})
 			}
-			if err := g.Wait(); err != nil {
-				b.Fatal(err)
-			}
+			waittest.Must(b, g.Wait())
 			b.StopTimer()
 			empty(b, s)
 			b.StartTimer()
@@ -169,9 +163,7 @@ func BenchmarkWrite(b *testing.B) {
 
 func empty(b *testing.B, s *kubetest.Server) {
 	b.Helper()
-	if err := s.Client(b).Resource(endpointslices.Resource()).Namespace("default").DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name"}); err != nil {
-		b.Fatal(err)
-	}
+	waittest.Must(b, s.Client(b).Resource(endpointslices.Resource()).Namespace("default").DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name"}))
 }
 
 // described are the tables of a cluster with so many Services that have remote backends.
@@ -179,13 +171,9 @@ func described(b *testing.B, w *kubewrite.Writer) (endpointslices.Params, *count
 	b.Helper()
 	db := statedb.New()
 	cluster, err := local.New(db)
-	if err != nil {
-		b.Fatal(err)
-	}
+	waittest.Must(b, err)
 	all, err := services.New(db)
-	if err != nil {
-		b.Fatal(err)
-	}
+	waittest.Must(b, err)
 	for i := range benchServices {
 		name := fmt.Sprint("web-", i)
 		svc := &corev1.Service{

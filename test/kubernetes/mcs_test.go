@@ -198,9 +198,7 @@ spec: {type: Headless, ports: []}
 	all = append(slices.DeleteFunc(all, func(line string) bool { return line == none }), own...)
 	i.unchanged(t, map[string]string{"ServiceImport web": first["ServiceImport web"], "Service " + derived: first["Service "+derived]}, i.await(t, "what is imported stays", all...))
 
-	if err := os.Remove(i.file); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.Remove(i.file))
 	agreed := "ServiceExport web: Conflict=False/NoConflicts Ready=True/Ready Valid=True/Valid"
 	i.await(t, "the own exports", append([]string{"ServiceImport web ClusterSetIP east with an address: Ready=True/Ready", service, copied, agreed}, own...)...)
 	i.Delete(t, exportOf("web", ""), exportOf("own", ""))

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -74,9 +75,7 @@ func (m *migrating) restart(t *testing.T, name string, mode modes.Mode, command 
 	args := append([]string{command, "--listen", "127.0.0.1:0", "--socket", filepath.Join(m.dir, name+".sock")}, m.settings(mode, command)...)
 	cmd := exec.Command(m.program, append(args, flags...)...)
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, cmd.Start())
 	m.running[name] = cmd
 }
 
@@ -163,9 +162,7 @@ func (m *migrating) awaitAlike(t *testing.T, mode modes.Mode, flags ...string) {
 func (m *migrating) allocate(t *testing.T, mode modes.Mode, label string) string {
 	t.Helper()
 	out, err := m.command(t, mode, "identity", "allocate", "--node-ip", "192.168.0.9", "--once", label)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	return strings.TrimSpace(out)
 }
 
@@ -177,12 +174,8 @@ func (m *migrating) awaitCollected(t *testing.T, mode modes.Mode) {
 	cmd := exec.Command(m.program, append(args, m.settings(mode, "run")...)...)
 	cmd.Stderr = t.Output()
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
+	waittest.Must(t, cmd.Start())
 	number, err := bufio.NewReader(out).ReadString('\n')
 	number = strings.TrimSpace(number)
 	ciliumIdentities := m.Client(t).Resource(schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumidentities"})
@@ -303,9 +296,7 @@ func (m *migrating) checkHistory(t *testing.T) {
 	t.Helper()
 	client := m.etcd.Client(t)
 	now, err := client.Get(t.Context(), "cilium/", clientv3.WithPrefix())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	labels, numbers, pods := map[string]string{}, map[string]string{}, map[string]uint32{}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

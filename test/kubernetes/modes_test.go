@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/crdbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
@@ -32,9 +33,7 @@ func TestAllocatorsInEveryModeAgree(t *testing.T) {
 		ctx, stop := context.WithCancel(ctx)
 		for n := range 4 {
 			a, err := allocator.NewAllocator(s.mode(beside[n%2], n, nil).Backend, allocator.WithMin(1000), allocator.WithMax(9000))
-			if err != nil {
-				t.Fatal(err)
-			}
+			waittest.Must(t, err)
 			all = append(all, a)
 			running.Go(func() error { return a.Run(ctx) })
 		}
@@ -91,9 +90,7 @@ func TestAnIdentityInUseOnOneSideStaysOnBoth(t *testing.T) {
 			if err == nil {
 				_, err = b.AcquireReference(ctx, id, k, nil)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			waittest.Must(t, err)
 		}
 		inKVStore, inKubernetes, unused, published := key(fmt.Sprint("kv", i)), key(fmt.Sprint("crd", i)), key(fmt.Sprint("none", i)), key(fmt.Sprint("ip", i))
 		take(kv, base, inKVStore)
@@ -104,9 +101,7 @@ func TestAnIdentityInUseOnOneSideStaysOnBoth(t *testing.T) {
 			}
 		}
 		for _, err := range []error{second(doublewrite.Copy(ctx, kv, crd)), second(doublewrite.Copy(ctx, crd, kv))} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			waittest.Must(t, err)
 		}
 		gc := s.mode(mode, 3, &modes.Collect{Kept: func(id uint64) bool { return id == base+3 }})
 		var stale allocator.StaleIDs
@@ -127,9 +122,7 @@ func TestAnIdentityInUseOnOneSideStaysOnBoth(t *testing.T) {
 			s.has(side, base+2, nil)
 			s.has(side, base+3, published)
 		}
-		if err := errors.Join(kv.Release(ctx, base, inKVStore), crd.Release(ctx, base+1, inKubernetes)); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, errors.Join(kv.Release(ctx, base, inKVStore), crd.Release(ctx, base+1, inKubernetes)))
 		rounds(enough)
 		for _, side := range []allocator.Backend{kv, crd} {
 			s.has(side, base, nil)
@@ -147,9 +140,7 @@ func TestReferencesEndAfterTheirProcess(t *testing.T) {
 	ctx := t.Context()
 	dead, alive := s.node(1, time.Second), s.node(2, time.Hour)
 	for id, b := range map[uint64]*crdbackend.Backend{7: dead, 8: alive} {
-		if err := b.UpdateKey(ctx, id, key(fmt.Sprint(id)), false, nil); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, b.UpdateKey(ctx, id, key(fmt.Sprint(id)), false, nil))
 	}
 	gc := s.node(3, time.Hour)
 	var stale allocator.StaleIDs

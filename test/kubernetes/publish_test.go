@@ -16,6 +16,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/buildtest"
 	"github.com/mesh-agent/mesh-agent/internal/kubetest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -44,9 +45,7 @@ func (p *publishing) start(t *testing.T, mode string, flags ...string) {
 		"--listen", "127.0.0.1:0", "--socket", filepath.Join(p.dir, mode+".sock"),
 	}, flags...)...)
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait says
 		if err := cmd.Wait(); err != nil {
@@ -60,9 +59,7 @@ func (p *publishing) start(t *testing.T, mode string, flags ...string) {
 func (p *publishing) contents(t *testing.T) map[string]string {
 	t.Helper()
 	resp, err := p.etcd.Client(t).Get(t.Context(), "cilium/", clientv3.WithPrefix())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	all := map[string]string{}
 	for _, kv := range resp.Kvs {
 		key := string(kv.Key)
@@ -173,9 +170,7 @@ func TestWhatKubernetesHasIsPublished(t *testing.T) {
 func (p *publishing) revisions(t *testing.T) map[string]int64 {
 	t.Helper()
 	resp, err := p.etcd.Client(t).Get(t.Context(), "cilium/state/", clientv3.WithPrefix())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	all := map[string]int64{}
 	for _, kv := range resp.Kvs {
 		all[string(kv.Key)] = kv.ModRevision
@@ -186,8 +181,6 @@ func (p *publishing) revisions(t *testing.T) map[string]int64 {
 func layout(t *testing.T) wire.Layout {
 	t.Helper()
 	l, err := wire.NewLayout(255)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	return l
 }

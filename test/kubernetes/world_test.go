@@ -47,9 +47,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) open(t *testing.T) {
 	t.Helper()
-	if err := w.gate.Open(w.Addr()); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, w.gate.Open(w.Addr()))
 }
 
 // follow runs a source with these options until the end of the test. The source
@@ -73,9 +71,7 @@ func (w *world) follow(t *testing.T, o kubernetes.Options) {
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	source, err := kubernetes.New(o, w.tables, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- source.Run(ctx) }()
@@ -98,9 +94,7 @@ func (w *world) awaitListed(t *testing.T) {
 		all = append(all, w.tables.Nodes.WaitListed, w.tables.Pods.WaitListed)
 	}
 	for _, wait := range all {
-		if err := wait(waittest.Context(t)); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, wait(waittest.Context(t)))
 	}
 }
 

@@ -20,13 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// must fails the test on an error.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must
 
 func start(t *testing.T, change func(*members.Settings)) *members.Mesh {
 	t.Helper()

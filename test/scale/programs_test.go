@@ -21,6 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/buildtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // The test binary is one of the other processes when it has a role, and then argument says on what.
@@ -48,12 +49,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = waittest.Must
 
 // programs are the agent, and this test binary, built as they are released: what
 // is measured must not have the race detector in it.

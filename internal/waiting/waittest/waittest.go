@@ -1,6 +1,7 @@
-// Package waittest waits in tests, and says which of them take long. How long something takes says more of the machine than of what
-// is tested, so no wait has a limit of its own: it ends shortly before the time that the whole test
-// binary may take (go test -timeout), so that the test can still say what it waited for.
+// Package waittest waits in tests, says which of them take long, and ends them at errors. How long
+// something takes says more of the machine than of what is tested, so no wait has a limit of its own:
+// it ends shortly before the time that the whole test binary may take (go test -timeout), so that the
+// test can still say what it waited for.
 package waittest
 
 import (
@@ -41,6 +42,18 @@ func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("long: make test-all")
+	}
+}
+
+// Must ends the test when there is an error.
+func Must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error,
+) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
 	}
 }
 

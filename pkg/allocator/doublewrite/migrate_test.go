@@ -242,9 +242,4 @@ func TestNumbersSurviveAMigration(t *testing.T) {
 	t.Logf("%d identities migrated under their numbers", want)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
@@ -35,9 +36,7 @@ func serve(t *testing.T, answer http.HandlerFunc) *Client {
 func open(t *testing.T, o Options) *Client {
 	t.Helper()
 	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -173,9 +172,7 @@ func TestListAsks(t *testing.T) {
 	})
 	q := Query{Cluster: "c2", Namespace: "ns", Name: "a&b", Identity: "7", Prefix: "10.0.0.0/8", Limit: 5, Cursor: "abc"}
 	l, err := List[thing](t.Context(), c, "things", q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	for range l.All(t.Context()) {
 		break // the rest is not wanted
 	}
@@ -224,9 +221,7 @@ func TestPlaces(t *testing.T) {
 	onSocket := func(name string) string {
 		path := filepath.Join(dir, name+".sock")
 		l, err := net.Listen("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, err)
 		s := &httptest.Server{Listener: l, Config: &http.Server{Handler: named(name)}}
 		s.Start()
 		t.Cleanup(s.Close)
@@ -238,9 +233,7 @@ func TestPlaces(t *testing.T) {
 	address := strings.TrimPrefix(tcp.URL, "http://")
 	nobody := filepath.Join(dir, "nobody.sock")
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.WriteFile(file, nil, 0o600))
 	for name, test := range map[string]struct {
 		o    Options
 		want string // empty: unreachable

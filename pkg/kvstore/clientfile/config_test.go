@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
@@ -25,9 +26,7 @@ func TestGoldenHostAliases(t *testing.T) {
 		Error  string
 	}
 	data, err := os.ReadFile("testdata/host_aliases.json")
-	if err := errors.Join(err, json.Unmarshal(data, &cases)); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, errors.Join(err, json.Unmarshal(data, &cases)))
 	for i, c := range cases {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
@@ -40,9 +39,7 @@ func TestGoldenHostAliases(t *testing.T) {
 			}
 			text, err2 := json.Marshal(map[string]any{HostAliasesKey: got})
 			var have, want any
-			if err := errors.Join(err, err2, json.Unmarshal(text, &have), json.Unmarshal(c.Output, &want)); err != nil {
-				t.Fatal(err)
-			}
+			waittest.Must(t, errors.Join(err, err2, json.Unmarshal(text, &have), json.Unmarshal(c.Output, &want)))
 			if diff := cmp.Diff(want, have); diff != "" {
 				t.Error(diff)
 			}
@@ -102,9 +99,7 @@ func TestLoad(t *testing.T) {
 			path := writeFile(t, "cluster2", c.text)
 			cfg, err := Load(path)
 			if len(c.want) == 0 {
-				if err != nil {
-					t.Fatal(err)
-				}
+				waittest.Must(t, err)
 				if cfg.Path != path || len(cfg.Endpoints) == 0 {
 					t.Errorf("%+v", cfg)
 				}
@@ -127,9 +122,7 @@ func TestCertificateGone(t *testing.T) {
 	t.Parallel()
 	c := &Config{fields: fields{named: named{CertFile: "/absent.crt", KeyFile: "/absent.key"}}}
 	tc, err := c.ClientTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	_, err = tc.GetClientCertificate(nil)
 	kvtest.Contains(t, err, "cert-file", "/absent.crt", "/absent.key", "no such file")
 	c = &Config{fields: fields{named: named{TrustedCAFile: "/absent.crt"}}}
@@ -156,9 +149,7 @@ func TestContentHash(t *testing.T) {
 	hash := func() [32]byte {
 		t.Helper()
 		h, err := ContentHash(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, err)
 		return h
 	}
 	first := hash()
@@ -176,9 +167,7 @@ func TestContentHash(t *testing.T) {
 	seen := map[[32]byte]string{first: "the first"}
 	changes := func(what string, f func() error) {
 		t.Helper()
-		if err := f(); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, f())
 		if h := hash(); seen[h] != "" {
 			t.Errorf("%s: the hash is that of %s", what, seen[h])
 		} else {

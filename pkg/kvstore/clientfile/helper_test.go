@@ -4,15 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // configOf loads a client file.
 func configOf(t *testing.T, path string) *Config {
 	t.Helper()
 	cfg, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	return cfg
 }
 
@@ -20,8 +20,6 @@ func configOf(t *testing.T, path string) *Config {
 func writeFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }

@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
@@ -39,9 +40,7 @@ func (s *etcdStore) Writer(t *testing.T, leases *kvstore.Leases) kvstore.Writer 
 
 func (s *etcdStore) ExpireLeases(t *testing.T) {
 	all, err := s.Local().Leases(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	for _, l := range all.Leases {
 		if _, err := s.Local().Revoke(t.Context(), l.ID); err != nil {
 			t.Fatal(err)
@@ -51,9 +50,7 @@ func (s *etcdStore) ExpireLeases(t *testing.T) {
 
 func (s *etcdStore) connect(t *testing.T, leases *kvstore.Leases) *etcd.Session {
 	cfg, err := clientfile.New(s.Endpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	o := etcd.DefaultOptions()
 	o.PageLimit = kvtest.PageSize
 	o.Leases, o.LeaseTTL = leases, leaseTTL
@@ -62,9 +59,7 @@ func (s *etcdStore) connect(t *testing.T, leases *kvstore.Leases) *etcd.Session 
 		*limit = time.Hour
 	}
 	c, err := etcd.Connect(t.Context(), cfg, 0, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	return c
 }
 

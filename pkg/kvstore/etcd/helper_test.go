@@ -149,9 +149,4 @@ func position(rev int64) kvstore.Position { return kvstore.Position{ClusterID: 0
 // second is the error of a call, of which nothing else matters.
 func second[T any](_ T, err error) error { return err }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must

@@ -97,18 +97,12 @@ func TestLocksInChaos(t *testing.T) {
 func counted(t *testing.T, m *Store, after kvstore.Position) (last int64) {
 	t.Helper()
 	st, err := m.Watch(waittest.Context(t), "counter", after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	defer st.Close()
-	if err := st.RequestProgress(); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, st.RequestProgress())
 	for {
 		b, err := st.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		waittest.Must(t, err)
 		if len(b.Events) == 0 {
 			return last
 		}

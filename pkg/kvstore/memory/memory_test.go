@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
@@ -20,9 +21,7 @@ func TestMemoryFaults(t *testing.T) {
 	m.Set("p/1", "")
 	m.Set("p/2", "")
 	st, err := m.Watch(t.Context(), "p/", m.Position())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	for op, call := range map[string]func(context.Context) error{
 		"get":  func(ctx context.Context) error { _, _, err := m.Get(ctx, "p/1"); return err },
 		"head": func(ctx context.Context) error { _, err := m.Head(ctx); return err },
@@ -76,9 +75,7 @@ func TestMemoryBreak(t *testing.T) {
 	t.Parallel()
 	m := New()
 	st, err := m.Watch(t.Context(), "p/", m.Position())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	boom := errors.New("boom")
 	m.Break(boom)
 	kvtest.WantErr(t, second(st.Recv()), boom, `kvstore watch "p/": boom`)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 func TestWhatASourceCannotBeginWith(t *testing.T) {
@@ -46,14 +48,10 @@ func TestHowOldTheDescriptionIs(t *testing.T) {
 	t.Parallel()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}"
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
 	into := tables(t)
 	s, err := New(Options{Kubeconfig: kubeconfig, Report: into.Report}, into, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	waittest.Must(t, err)
 	s.health.reached(nil)
 	into.Services.Listed()
 	into.EndpointSlices.Listed()
@@ -115,9 +113,7 @@ func TestWhetherTheServerAnswers(t *testing.T) {
 				},
 			}
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			waittest.Must(t, err)
 			_, err = tr.RoundTrip(r) //nolint:bodyclose // there is none
 			if errors.Is(err, io.EOF) || (err != nil) != (c.err != nil) {
 				t.Errorf("fails with %v", err)

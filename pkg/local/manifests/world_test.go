@@ -19,12 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must
 
 // service is a manifest of a Service; a label makes one differ from another.
 func service(name, label string) string {

@@ -208,9 +208,4 @@ func history(t testing.TB, c *clientv3.Client, after int64) events {
 	return h
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,12 +48,7 @@ func sum(a, b interop.Result) interop.Result {
 	b.Objects += a.Objects
 	b.Different += a.Different
 	b.Rejected += a.Rejected
-	if b.Seed == 0 {
-		b.Seed = a.Seed
-	}
-	if b.Note == "" {
-		b.Note = a.Note
-	}
+	b.Seed, b.Note = cmp.Or(b.Seed, a.Seed), cmp.Or(b.Note, a.Note)
 	return b
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 func take(t *testing.T, of *Turns, cluster string) *turn {
@@ -189,9 +191,4 @@ func TestAClusterHasOneTurnAtATime(t *testing.T) {
 	})
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = waittest.Must
