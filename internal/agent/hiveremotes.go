@@ -87,10 +87,14 @@ func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (
 		if err != nil {
 			return nil, err
 		}
+		metrics := serviceimports.NewMetrics()
+		if err := p.Metrics.Register(metrics); err != nil {
+			return nil, err
+		}
 		o.controllers = append(o.controllers, serviceimports.New(serviceimports.Params{
 			DB: p.View.DB, Own: p.Config.Own(), GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: all,
 			Ready: isReady(m), Remotes: remotes(m, exportsRead), Writer: w,
-			Slices: p.Config.Operate.EndpointSlices, InstallCRDs: p.Config.Operate.InstallCRDs, Report: report, Log: p.Log,
+			Slices: p.Config.Operate.EndpointSlices, InstallCRDs: p.Config.Operate.InstallCRDs, Report: report, Metrics: metrics, Log: p.Log,
 		}).Run)
 	}
 	return o, nil

@@ -94,9 +94,6 @@ func (t *term) holdsBack(service string, now time.Time, c Change) bool {
 func (t *term) write(ctx context.Context, w work) error {
 	for _, c := range w.changes {
 		if err := t.writeOne(ctx, c.Was, c.To); err != nil {
-			if ctx.Err() == nil {
-				t.Metrics.failed.Inc()
-			}
 			return err
 		}
 	}
@@ -106,17 +103,13 @@ func (t *term) write(ctx context.Context, w work) error {
 func (t *term) writeOne(ctx context.Context, was, to *discoveryv1.EndpointSlice) error {
 	if to == nil {
 		_, err := t.Writer.Delete(ctx, Resource(), was.Namespace, was.Name, was.UID)
-		if err == nil {
-			t.Metrics.deleted.Inc()
-		}
+		t.Metrics.Deleted(ctx, err)
 		return err
 	}
 	_, err := t.Writer.Apply(ctx, Resource(), object(to))
-	switch {
-	case err == nil:
-		t.Metrics.written.Inc()
-	case kubewrite.IsTerminating(err):
+	if kubewrite.IsTerminating(err) {
 		return nil // the namespace goes, and the Service with it
 	}
+	t.Metrics.Applied(ctx, err)
 	return err
 }

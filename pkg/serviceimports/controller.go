@@ -61,6 +61,7 @@ type Params struct {
 	Report func(task string, err error)
 
 	MaxImports int          // 0: the constant of this name
+	Metrics    *Metrics     // nil: nobody looks at them
 	Log        *slog.Logger // nil: silence
 }
 
@@ -69,7 +70,8 @@ type Controller struct{ Params }
 
 // New returns a controller that does nothing yet.
 func New(p Params) *Controller {
-	p.MaxImports = cmp.Or(p.MaxImports, MaxImports)
+	p.MaxImports, p.Metrics = cmp.Or(p.MaxImports, MaxImports), cmp.Or(p.Metrics, NewMetrics())
+	p.Writer = counted{p.Writer, p.Metrics}
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	if p.Report == nil {
 		p.Report = func(string, error) {}
@@ -98,6 +100,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return err
 	}
 	defer t.close()
+	defer c.Metrics.imports.Set(0)
 	if err := c.untilDone(ctx, func() error { return t.askFamilies(ctx, time.Now()) }); err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -201,4 +203,39 @@ func TestDefinitionsAreNotDowngraded(t *testing.T) {
 	if got := w.WritesSince(0); !slices.Equal(got, []string{"apply customresourcedefinitions serviceimports.multicluster.x-k8s.io"}) {
 		t.Errorf("written: %q", got)
 	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	w, m := newWorld(t, "c2"), NewMetrics()
+	w.namespace("shop")
+	w.remote("c2", 0)
+	stop := w.run(func(p *Params) { p.Metrics = m })
+	waittest.Until(t, "the import to be counted", func() bool { return value(t, m, "mesh_agent_mcs_serviceimports") == 1 })
+	if written, did := value(t, m, "mesh_agent_mcs_written_total"), w.NumWrites(); int(written) != did || did == 0 {
+		t.Errorf("%v writes are counted of %d", written, did)
+	}
+	stop()
+	if n := value(t, m, "mesh_agent_mcs_serviceimports"); n != 0 {
+		t.Errorf("who does not lead counts %v imports", n)
+	}
+	if n := value(t, m, "mesh_agent_mcs_failed_total"); n != 0 {
+		t.Errorf("%v have failed", n)
+	}
+}
+
+// value is that of a metric without labels.
+func value(t *testing.T, m *Metrics, name string) float64 {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	must(t, reg.Register(m))
+	all, err := reg.Gather()
+	must(t, err)
+	for _, family := range all {
+		if one := family.GetMetric()[0]; family.GetName() == name {
+			return one.GetCounter().GetValue() + one.GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
 }

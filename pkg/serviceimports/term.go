@@ -138,6 +138,7 @@ func (t *term) Look(ctx context.Context, now time.Time) {
 			t.Log.Warn("The families of the cluster's addresses cannot be asked for; they are taken to be what they were", "error", err)
 		}
 	}
+	t.Metrics.imports.Set(float64(len(t.ours)))
 	if len(t.ours) < t.MaxImports {
 		for name := range t.leftOut {
 			t.Touch(name)
