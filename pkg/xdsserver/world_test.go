@@ -30,6 +30,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -51,6 +52,12 @@ import (
 
 // TestMain allows what grpc-go's client leaves behind: it never closes the reader of its certificate files.
 func TestMain(m *testing.M) {
+	if socket := os.Getenv(benchSocket); socket != "" { // the clients of BenchmarkStreams
+		if err := runClients(socket); err != nil {
+			panic(err)
+		}
+		return
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("google.golang.org/grpc/credentials/tls/certprovider/pemfile.(*watcher).run"))
 }
 

@@ -66,13 +66,7 @@ func (s *sliced) socket(name string) string { return filepath.Join(s.sockets, na
 // operator runs an operator with the flag until stop is called, or the test ends.
 func (s *sliced) operator(t *testing.T, name string, flags ...string) (stop func()) {
 	t.Helper()
-	cmd := exec.Command(s.program, append([]string{
-		"operate", "--cluster-name", "east", "--cluster-id", "3", "--kvstore-opt", "etcd.address=" + s.etcd.Endpoint(), "--endpoint-slices",
-		"--kubeconfig", s.Kubeconfig(t, s.gate.Addr(), kubetest.Admin), "--clustermesh-config", s.dir,
-		"--listen", "127.0.0.1:0", "--socket", s.socket(name),
-	}, flags...)...)
-	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	waittest.Must(t, cmd.Start())
+	cmd := s.begin(t, name, flags...)
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -88,11 +82,33 @@ func (s *sliced) operator(t *testing.T, name string, flags ...string) (stop func
 	return stop
 }
 
+// begin starts an operator, which the caller ends.
+func (s *sliced) begin(t *testing.T, name string, flags ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(s.program, append([]string{
+		"operate", "--cluster-name", "east", "--cluster-id", "3", "--kvstore-opt", "etcd.address=" + s.etcd.Endpoint(), "--endpoint-slices",
+		"--kubeconfig", s.Kubeconfig(t, s.gate.Addr(), kubetest.Admin), "--clustermesh-config", s.dir,
+		"--listen", "127.0.0.1:0", "--socket", s.socket(name),
+	}, flags...)...)
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	waittest.Must(t, cmd.Start())
+	return cmd
+}
+
 // written are the slices of remote backends: a line of text and the resource version of each, by name.
 func (s *sliced) written(t *testing.T) (lines []string, versions map[string]string) {
 	t.Helper()
-	list, err := s.client.List(t.Context(), metav1.ListOptions{LabelSelector: endpointslices.LabelOwner})
+	lines, versions, err := s.tryWritten(t)
 	waittest.Must(t, err)
+	return lines, versions
+}
+
+// tryWritten is written of an API server that may be away.
+func (s *sliced) tryWritten(t *testing.T) (lines []string, versions map[string]string, err error) {
+	list, err := s.client.List(t.Context(), metav1.ListOptions{LabelSelector: endpointslices.LabelOwner})
+	if err != nil {
+		return nil, nil, err
+	}
 	versions = make(map[string]string)
 	for i := range list.Items {
 		o := &list.Items[i]
@@ -108,7 +124,7 @@ func (s *sliced) written(t *testing.T) (lines []string, versions map[string]stri
 		lines = append(lines, o.GetLabels()[discoveryv1.LabelServiceName]+": "+strings.Join(texts, ", "))
 	}
 	slices.Sort(lines)
-	return lines, versions
+	return lines, versions, nil
 }
 
 // awaitSlices waits until there are these, and returns their resource versions.
