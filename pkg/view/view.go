@@ -193,8 +193,9 @@ func (v *View) OwnCluster() (remotecluster.Status, bool) {
 // ClustersByName is what is said at this moment of every cluster that is read, the own
 // one included.
 func (v *View) ClustersByName() map[string]remotecluster.Status {
-	clusters := make(map[string]remotecluster.Status)
-	for _, c := range v.Clusters() {
+	all := v.Clusters()
+	clusters := make(map[string]remotecluster.Status, len(all)+1)
+	for _, c := range all {
 		clusters[c.Name] = c
 	}
 	if own, has := v.OwnCluster(); has {
