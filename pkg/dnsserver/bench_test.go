@@ -66,7 +66,10 @@ func BenchmarkAnswers(b *testing.B) {
 	b.ReportMetric(ours/float64(3*b.N), "queries/s")
 	b.ReportMetric(100*ours/fixed, "%-of-floor")
 	b.ReportMetric(0, "ns/op")
-	half, most := paced(b, s.Address(), names, ours/float64(3*b.N)/2)
+	rate := ours / float64(3*b.N) / 2
+	bare, _ := paced(b, floor, names, rate) // the clients are on the same cores, and their timers late
+	half, most := paced(b, s.Address(), names, rate)
+	b.ReportMetric(bare.Seconds()*1000, "floor-p99-ms-at-half")
 	b.ReportMetric(half.Seconds()*1000, "p99-ms-at-half")
 	b.ReportMetric(most.Seconds()*1000, "most-ms-at-half")
 }
