@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/reconcile"
@@ -69,12 +70,9 @@ func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (
 	o := &remoteObjects{mesh: m}
 	report := reportTasks(p.Health)
 	if p.Config.Operate.EndpointSlices {
-		w, err := newKubeWriter(p.Config, config.EndpointSlices, slicesRole, lc)
-		if err != nil {
-			return nil, err
-		}
 		metrics := endpointslices.NewMetrics()
-		if err := p.Metrics.Register(metrics); err != nil {
+		w, err := newKubeWriter(p, config.EndpointSlices, slicesRole, metrics, lc)
+		if err != nil {
 			return nil, err
 		}
 		o.controllers = append(o.controllers, endpointslices.New(endpointslices.Params{
@@ -83,12 +81,9 @@ func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (
 		}).Run)
 	}
 	if p.Config.Operate.MCSAPI {
-		w, err := newKubeWriter(p.Config, config.MCSAPI, importsRole, lc)
-		if err != nil {
-			return nil, err
-		}
 		metrics := serviceimports.NewMetrics()
-		if err := p.Metrics.Register(metrics); err != nil {
+		w, err := newKubeWriter(p, config.MCSAPI, importsRole, metrics, lc)
+		if err != nil {
 			return nil, err
 		}
 		o.controllers = append(o.controllers, serviceimports.New(serviceimports.Params{
@@ -100,9 +95,12 @@ func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (
 	return o, nil
 }
 
-// newKubeWriter returns what writes for a flag.
-func newKubeWriter(c config.Config, flag, role string, lc cell.Lifecycle) (*kubewrite.Writer, error) {
-	access, err := kubernetes.Configuration(c.Local.Kubeconfig)
+// newKubeWriter returns what writes for a flag, and registers the metrics of that.
+func newKubeWriter(p meshParams, flag, role string, metrics prometheus.Collector, lc cell.Lifecycle) (*kubewrite.Writer, error) {
+	if err := p.Metrics.Register(metrics); err != nil {
+		return nil, err
+	}
+	access, err := kubernetes.Configuration(p.Config.Local.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}

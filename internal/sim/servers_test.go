@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -84,10 +85,17 @@ func TestFrozenServerThawsByItself(t *testing.T) {
 		t.Errorf("state %+v, %v", s, err)
 	}
 	must(t, r.SetChurn(500))
-	must(t, r.Kill())                 // ends the freeze too, and Run goes on
-	time.Sleep(50 * time.Millisecond) // nobody can make the changes that are due
+	must(t, r.Kill()) // ends the freeze too, and Run goes on
+	while, cancel := context.WithTimeout(ctx, 10*churnInterval)
+	defer cancel()
+	must(t, r.churn(while)) // nobody can make the changes that are due, which ends nothing
 	must(t, r.Start(ctx))
-	read(t, r, asAgent(t, r), wire.Nodes)
+	agent := asAgent(t, r)
+	_, before := read(t, r, agent, wire.Nodes)
+	waittest.Until(t, "changes after the start", func() bool {
+		_, now := read(t, r, agent, wire.Nodes)
+		return now.Header.Revision > before.Header.Revision
+	})
 	stop()
 }
 
