@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
-	"go.uber.org/goleak"
 
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/viewtest"
 	"github.com/mesh-agent/mesh-agent/internal/scripttest"
@@ -18,8 +17,6 @@ import (
 )
 
 var update = flag.Bool("update", false, "write what the scripts come to")
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestScripts asks a server over real sockets; testdata/README.md has the lines of the scripts.
 func TestScripts(t *testing.T) {

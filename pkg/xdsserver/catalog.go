@@ -93,8 +93,8 @@ func (c *catalog) follow(k kind, names []string) error {
 	return c.named[k].UpdateResources(added, nil)
 }
 
-// make makes a resource that nobody has followed; nil when the name means nothing, or what it stands for
-// is held back. c.mu is held.
+// make makes a resource that nobody has followed; nil when there is no such cluster, or what it stands for is
+// held back. A name that no service can have has no route and no endpoints. c.mu is held.
 func (c *catalog) make(txn statedb.ReadTxn, k kind, name string) (types.Resource, error) {
 	if k == listenerKind {
 		return c.naming.listener(name)
@@ -103,6 +103,8 @@ func (c *catalog) make(txn statedb.ReadTxn, k kind, name string) (types.Resource
 	switch {
 	case k == routeKind:
 		return c.naming.routes(name), nil
+	case !ok && k == endpointKind: // a cluster of Envoy's own configuration waits for an answer (xds.md A7)
+		return assignment(name, t, backends.Choice{}), nil
 	case !ok:
 		return nil, nil
 	case k == clusterKind:

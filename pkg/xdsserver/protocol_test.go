@@ -123,6 +123,7 @@ func TestAssignments(t *testing.T) {
 	s := w.sotw()
 	s.ask(resource.EndpointType, nil, "", "shop/cart:http", "shop/two", "shop/udp:dns", "shop/none:http", "cart.shop.svc.clusterset.local.:http", "!")
 	want(t, texts(t, s.next()),
+		"!",
 		"cart.shop.svc.clusterset.local.:http p0 own/*1 10.0.0.3:8080 p0 own/a*2 10.0.0.1:8080 10.0.0.2:8080 p0 own/b*1 -10.0.0.4:8080 p1 east/*2 10.1.0.1:8080 fd00::1:8080 p1 east/a*1 10.1.0.2:8080 p2 north/*1 10.3.0.1:8080",
 		"shop/cart:http p0 own/*1 10.0.0.3:8080 p0 own/a*2 10.0.0.1:8080 10.0.0.2:8080 p0 own/b*1 -10.0.0.4:8080 p1 east/*2 10.1.0.1:8080 fd00::1:8080 p1 east/a*1 10.1.0.2:8080 p2 north/*1 10.3.0.1:8080",
 		"shop/none:http",
