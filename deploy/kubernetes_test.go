@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // TestTheRolesAreTheLeast: that they suffice is seen on a real API server (test/kubernetes).
@@ -100,6 +101,28 @@ func TestOperatorsThatWriteReadTheMeshDirectory(t *testing.T) {
 		want(t, "mounts", []corev1.VolumeMount{{Name: "clustermesh", MountPath: "/var/lib/cilium/clustermesh", ReadOnly: true}}, w.container().VolumeMounts)
 		want(t, "path of the agents", agent.flag(t, "clustermesh-config"), w.container().VolumeMounts[0].MountPath+"/")
 	}
+}
+
+// TestAgentsAnswerDNSWhereTheServiceLeads: on the address of the node.
+func TestAgentsAnswerDNSWhereTheServiceLeads(t *testing.T) {
+	t.Parallel()
+	var patch appsv1.DaemonSet
+	var service corev1.Service
+	readStrictly(t, "mesh-agent-dns.yaml", appsv1.AddToScheme, &patch)
+	readStrictly(t, "dns.yaml", corev1.AddToScheme, &service)
+	agent, w := readManifest(t), workload{&patch.Spec.Template}
+	want(t, "what is changed", agent.daemons.Namespace+"/"+agent.daemons.Name, patch.Namespace+"/"+patch.Name)
+	want(t, "container", agent.container().Name, w.container().Name)
+	want(t, "pods of the service", agent.template.Labels, service.Spec.Selector)
+	want(t, "whose pods", new(corev1.ServiceInternalTrafficPolicyLocal), service.Spec.InternalTrafficPolicy)
+	want(t, "variables", []corev1.EnvVar{
+		{Name: "NODE_ADDRESS", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"}}},
+		{Name: "MESH_AGENT_DNS", Value: "$(NODE_ADDRESS):5353"}, // replaced by what stands before it alone
+	}, w.container().Env)
+	to := intstr.FromInt32(5353)
+	want(t, "ports", []corev1.ServicePort{
+		{Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53, TargetPort: to}, {Name: "dns-tcp", Protocol: corev1.ProtocolTCP, Port: 53, TargetPort: to},
+	}, service.Spec.Ports)
 }
 
 // checkRole wants an account to be allowed to read these resources and nothing else.

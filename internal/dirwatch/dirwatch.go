@@ -112,9 +112,6 @@ func (d *Directory[F]) Run(ctx context.Context, found func(files map[string]F, e
 	readable := true
 	for {
 		wait, err := d.look(events, found)
-		if d.Report != nil {
-			d.Report(err)
-		}
 		if err != nil {
 			wait = time.Second
 			if readable {
@@ -123,6 +120,9 @@ func (d *Directory[F]) Run(ctx context.Context, found func(files map[string]F, e
 				}
 				found(maps.Clone(d.known), err)
 			}
+		}
+		if d.Report != nil { // last: who waits for it finds everything else done
+			d.Report(err)
 		}
 		readable = err == nil
 		if err := d.idle(ctx, events, wait); err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
-// What the process of the paced client is told: whom it asks, and how often in a second.
+// Whom the process of the paced client asks, and how often in a second.
 const (
 	pacedAddress = "DNS_BENCHMARK_ADDRESS"
 	pacedRate    = "DNS_BENCHMARK_RATE"

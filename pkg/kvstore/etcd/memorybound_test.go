@@ -2,11 +2,13 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
@@ -41,11 +43,21 @@ func load(t *testing.T, c *clientv3.Client, n, perTxn, size int) {
 			for i := at; i < min(at+perTxn, n); i++ {
 				ops = append(ops, clientv3.OpPut(fmt.Sprintf("p/%06d", i), value))
 			}
-			_, err := c.Txn(ctx).Then(ops...).Commit()
-			return err
+			return putNew(ctx, c, ops)
 		})
 	}
 	must(t, g.Wait())
+}
+
+// putNew writes new keys, all or none. A busy etcd gives a request up after some seconds, and may carry it out nevertheless:
+// the next attempt finds them there.
+func putNew(ctx context.Context, c *clientv3.Client, ops []clientv3.Op) error {
+	absent := clientv3.Compare(clientv3.ModRevision(string(ops[0].KeyBytes())), "=", 0)
+	for {
+		if _, err := c.Txn(ctx).If(absent).Then(ops...).Commit(); !errors.Is(err, rpctypes.ErrTimeout) {
+			return err
+		}
+	}
 }
 
 func TestLargeListIsBounded(t *testing.T) { //nolint:paralleltest // see above
