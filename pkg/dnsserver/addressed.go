@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -25,11 +26,11 @@ func (s serviceName) findAddressed(labels []string, addresses []netip.Addr) {
 		s.exists = s.service.Part(labels[0]) != nil
 	case len(labels) == 1:
 		protocol := labels[0][1:]
-		s.portsOf(nil, func(p services.Port) bool { return p.Name != "" && strings.EqualFold(p.Protocol, protocol) })
+		s.portsOf(nil, func(p services.Port) bool { return isNamed(p) && strings.EqualFold(p.Protocol, protocol) })
 	case len(labels) == 2 && strings.HasPrefix(labels[0], "_") && strings.HasPrefix(labels[1], "_"):
 		name, protocol := labels[0][1:], labels[1][1:]
 		s.portsOf(addresses, func(p services.Port) bool {
-			return p.Name != "" && p.Name == name && strings.EqualFold(p.Protocol, protocol)
+			return isNamed(p) && p.Name == name && strings.EqualFold(p.Protocol, protocol)
 		})
 	}
 }
@@ -52,4 +53,10 @@ func (s serviceName) portsOf(addresses []netip.Addr, matches func(services.Port)
 	for _, ip := range addresses {
 		s.extra = append(s.extra, s.address(s.base, ip))
 	}
+}
+
+// isNamed tells whether a port has a name in the import, too, and so a record (2.3.2): without one among
+// several it has this name in the derived Service alone (pkg/mcs).
+func isNamed(p services.Port) bool {
+	return p.Name != "" && p.Name != "unnamed-"+strings.ToLower(p.Protocol)+"-"+strconv.Itoa(int(p.Port))
 }

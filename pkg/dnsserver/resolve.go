@@ -8,8 +8,10 @@ import (
 
 	"github.com/cilium/statedb"
 	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
+	"github.com/mesh-agent/mesh-agent/pkg/mcs"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -176,7 +178,8 @@ func (a *answer) belowServices(labels []string, cluster, base string) {
 
 // find finds the shared service of a name; nil for none. A service that is exported through the MCS
 // API is in each cluster that imports it under a derived name: with addresses, when the own cluster
-// has given it some for the mesh.
+// has given it some for the mesh. Where the own cluster imports it, the name is that of the import
+// (mcs.md A), whatever else is shared under it.
 func (r *resolver) find(txn statedb.ReadTxn, namespace, name string) (g *services.Global, addresses []netip.Addr) {
 	get := func(name string) *services.Global {
 		if g, _, found := r.view.Services.Global().Get(txn, services.GlobalByName(namespace, name)); found && g.Shared() {
@@ -186,11 +189,30 @@ func (r *resolver) find(txn statedb.ReadTxn, namespace, name string) (g *service
 	}
 	if _, _, exported := r.view.Services.ServiceExports().Get(txn, services.ExportsByName(namespace, name)); exported {
 		g = get(wire.DerivedServiceName(namespace, name))
-		if g != nil && g.Local() != nil && len(g.Local().Addresses) > 0 {
-			return g, g.Local().Addresses
+		if g != nil && g.Local() != nil {
+			return g, r.ofImport(txn, namespace, name, g.Local().Addresses)
 		}
 	}
 	return cmp.Or(get(name), g), nil
+}
+
+// ofImport are those addresses of a derived Service that its import has, too (mcs.md B, spec.ips): a cluster
+// with both families gives it one of each, also where the exporters have no backends of the other one.
+func (r *resolver) ofImport(txn statedb.ReadTxn, namespace, name string, addresses []netip.Addr) (all []netip.Addr) {
+	if len(addresses) < 2 {
+		return addresses
+	}
+	families := mcs.Families(statedb.Collect(r.view.Services.ServiceExports().List(txn, services.ExportsByName(namespace, name))))
+	for _, ip := range addresses {
+		family := corev1.IPv6Protocol
+		if ip.Is4() {
+			family = corev1.IPv4Protocol
+		}
+		if len(families) == 0 || slices.Contains(families, family) {
+			all = append(all, ip)
+		}
+	}
+	return all
 }
 
 // hasNamespace tells whether there is a service in a namespace, or one of a cluster.

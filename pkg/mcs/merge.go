@@ -70,6 +70,14 @@ func affinityConfig(e *services.Export) *corev1.SessionAffinityConfig {
 	return &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
 }
 
+// Families are the families of addresses that an import with these exports has, in its order; none when no
+// export names any, and it may have all. Others of its derived Service lead to no backend.
+func Families(exports []*services.Export) []corev1.IPFamily {
+	exports = slices.Clone(exports)
+	services.SortExports(exports)
+	return commonFamilies(exports).families
+}
+
 // agreedFamilies are the families of addresses in which all clusters but the dissenters reach each other.
 type agreedFamilies struct {
 	families []corev1.IPFamily // in the order of the oldest export that names some; none when none does

@@ -199,14 +199,14 @@ func randomExport(rng *rand.Rand, cluster string) *services.Export {
 	})
 }
 
-// had is what the own cluster has of an import.
-type had struct {
+// outcome is what a cluster has of an import after a plan.
+type outcome struct {
 	families, derived, ips, ready, conflict string
 	recreate                                bool
 }
 
 // modelObjects is what a cluster should have, by what the exports say together and what it has until then.
-func modelObjects(s said, f *Facts) (h had) {
+func modelObjects(s said, f *Facts) (h outcome) {
 	names := s.Families
 	if names == "" {
 		names = strings.Join(f.Families, ",")
@@ -253,9 +253,9 @@ func addressOf(family string) string {
 	return "fd00::1"
 }
 
-// hadOf is what a cluster has after a plan.
-func hadOf(w Wanted) had {
-	h := had{
+// outcomeOf is the outcome of a plan.
+func outcomeOf(w Wanted) outcome {
+	h := outcome{
 		families: w.Import.Annotations[AnnotationFamilies], ips: strings.Join(w.Import.Spec.IPs, ","), recreate: w.Recreate,
 		ready: conditionOf(w.Import.Status.Conditions, ConditionReady), conflict: conditionOf(w.Conditions, ConditionConflict),
 	}
@@ -298,7 +298,7 @@ func TestMakeEqualsModel(t *testing.T) {
 		if d := gocmp.Diff(want, saidOf(Merge(all))); d != "" {
 			t.Fatalf("seed %d, world %d (-model +merged):\n%s", seed, n, d)
 		}
-		if got, want := hadOf(w), modelObjects(want, &f); got != want {
+		if got, want := outcomeOf(w), modelObjects(want, &f); got != want {
 			t.Fatalf("seed %d, world %d: a cluster has\n%+v, by the model\n%+v", seed, n, got, want)
 		}
 		f.Import, f.Derived = w.Import, served(w.Derived, f.Families)
