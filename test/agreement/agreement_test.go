@@ -48,7 +48,7 @@ func TestAllSendClientsToTheSameBackends(t *testing.T) {
 			"DNS, targets":                  {ask.targets(s.Name, "_http._tcp."), now(one, shared, sockets)},
 			"DNS, targets of a port of few": {ask.targets(s.Name, "_metrics._tcp."), now(backends.Choose(g, backends.ParsePort("metrics"), asker), shared, sockets)},
 			"xDS":                           {ask.xds(s.Name, lines(one)), lines(one)},
-			"EndpointSlices":                {kubernetes.follow(s.Name, g), remote(backends.Choose(g, backends.Port{}, backends.Asker{}))}, // no zone: for all nodes
+			"EndpointSlices":                {kubernetes.follow(service(s.Name), g), remote(backends.Choose(g, backends.Port{}, backends.Asker{}))}, // no zone: for all nodes
 		} {
 			if !slices.Equal(c.got, c.want) {
 				t.Fatalf("seed %d, world %d: %s of %s\ngot  %q\nwant %q", seed, n, what, s.Name, c.got, c.want)

@@ -18,9 +18,9 @@ import (
 type written map[string][]*discoveryv1.EndpointSlice
 
 // follow carries out what is planned for a service, and returns what its slices have, sorted.
-func (w written) follow(name string, g *services.Global) (all []string) {
-	held := w[name]
-	for _, c := range endpointslices.Plan(endpointslices.Situation{Service: service(name), Global: g, Held: held}).All {
+func (w written) follow(svc *corev1.Service, g *services.Global) []string {
+	held := w[svc.Name]
+	for _, c := range endpointslices.Plan(endpointslices.Situation{Service: svc, Global: g, Held: held}).All {
 		if c.Was != nil {
 			held = slices.DeleteFunc(held, func(s *discoveryv1.EndpointSlice) bool { return s.Name == c.Was.Name })
 		}
@@ -28,25 +28,33 @@ func (w written) follow(name string, g *services.Global) (all []string) {
 			held = append(held, c.To)
 		}
 	}
-	w[name] = held
-	for _, s := range held {
+	w[svc.Name] = held
+	return linesOfSlices(held)
+}
+
+// linesOfSlices are the endpoints of slices, sorted.
+func linesOfSlices(of []*discoveryv1.EndpointSlice) (all []string) {
+	for _, s := range of {
 		ports := make([]string, 0, len(s.Ports))
 		for _, p := range s.Ports {
 			ports = append(ports, fmt.Sprintf("%s=%d", *p.Name, *p.Port))
 		}
 		for _, e := range s.Endpoints {
-			use := "standby"
-			switch {
-			case *e.Conditions.Ready:
-				use = "now"
-			case *e.Conditions.Terminating:
-				use = "draining"
-			}
-			all = append(all, endpoint(use, s.Labels[endpointslices.LabelCluster], e.Addresses[0], ports))
+			all = append(all, endpoint(useOf(e.Conditions), s.Labels[endpointslices.LabelCluster], e.Addresses[0], ports))
 		}
 	}
 	slices.Sort(all)
 	return all
+}
+
+func useOf(c discoveryv1.EndpointConditions) string {
+	switch {
+	case *c.Ready:
+		return "now"
+	case *c.Terminating:
+		return "draining"
+	}
+	return "standby"
 }
 
 // service is that of the own cluster, as users write it.
