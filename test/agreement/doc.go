@@ -1,5 +1,7 @@
 // Package agreement has no code but its test: whatever protocol a client speaks, the agent sends it to
-// the backends that [backends.Choose] chooses.
+// the backends that [backends.Choose] chooses. Services that are imported through the MCS API are made of what
+// random clusters export, by the plans of pkg/mcs and pkg/endpointslices (docs/spec/mcs.md B), and have the
+// backends and names that their imports say.
 //
 // [backends.Choose]: github.com/mesh-agent/mesh-agent/pkg/backends.Choose
 package agreement
