@@ -132,6 +132,13 @@ func (m *imports) compare(name string) map[string]comparison {
 		read := slices.DeleteFunc(slices.Clone(slicesOf), func(s *discoveryv1.EndpointSlice) bool { return s.Labels[labels[0]] != labels[1] })
 		all["slices, for "+reader] = comparison{linesOfSlices(read), slicesWanted(own, g)}
 	}
+	var strays []string // empty ones included
+	for _, s := range slicesOf {
+		if !slices.Contains(own.supported(own.imported), string(s.AddressType)) {
+			strays = append(strays, s.Name)
+		}
+	}
+	all["slices of a family that the import lacks"] = comparison{strays, nil}
 	m.compareNames(all, name, own.imported, g)
 	return all
 }
