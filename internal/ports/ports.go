@@ -2,6 +2,13 @@
 // the same address, any other connection on the machine could be given its port.
 package ports
 
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+)
+
 // Reserved is an address that stays its owner's until it is released.
 type Reserved struct {
 	addr  string
@@ -13,3 +20,25 @@ func (r *Reserved) Addr() string { return r.addr }
 
 // Release gives the address back. Listeners on it go on. It may be called several times.
 func (r *Reserved) Release() { r.close() }
+
+// ReserveBoth reserves a port of 127.0.0.1 whose number nobody uses for UDP either. It is below those that Linux
+// gives out, so that nobody is given it for UDP later.
+func ReserveBoth() (*Reserved, error) {
+	var problems []error
+	for range 100 {
+		address := fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000)) //nolint:gosec // nothing secret
+		r, err := Reserve(address)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		udp, err := net.ListenPacket("udp4", address)
+		if err != nil {
+			r.Release()
+			problems = append(problems, err)
+			continue
+		}
+		return r, udp.Close()
+	}
+	return nil, errors.Join(problems...)
+}

@@ -109,3 +109,23 @@ func TestReleasedTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestReserveBoth: whoever has the name of the port can listen on it for TCP and UDP.
+func TestReserveBoth(t *testing.T) {
+	t.Parallel()
+	r, err := ReserveBoth()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Release()
+	l, err := net.Listen("tcp4", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	udp, err := net.ListenPacket("udp4", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+}

@@ -2,15 +2,13 @@ package consumers
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/doctest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/ports"
@@ -56,24 +54,13 @@ func newWorld(t *testing.T, flags ...string) *world {
 	return w
 }
 
-// reserve keeps a port that the system gives to nobody by itself, for TCP and UDP.
+// reserve keeps a port for the test, for TCP and UDP.
 func reserve(t *testing.T) string {
 	t.Helper()
-	for {
-		address := fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000))
-		r, err := ports.Reserve(address)
-		if err != nil {
-			continue
-		}
-		udp, err := net.ListenPacket("udp", address)
-		if err != nil {
-			r.Release()
-			continue
-		}
-		must(t, udp.Close())
-		t.Cleanup(r.Release)
-		return address
-	}
+	r, err := ports.ReserveBoth()
+	must(t, err)
+	t.Cleanup(r.Release)
+	return r.Addr()
 }
 
 // start starts the agent, and waits until it knows every cluster.
@@ -161,25 +148,5 @@ func (w *world) until(what string, ok func() bool) {
 // with some words replaced.
 func document(t *testing.T, file, first string, replace ...string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/" + file)
-	must(t, err)
-	const indent = "    "
-	_, after, found := strings.Cut("\n"+string(text), "\n"+indent+first)
-	if !found {
-		t.Fatalf("docs/%s has no block that begins with %q", file, first)
-	}
-	var block strings.Builder
-	for line := range strings.Lines(indent + first + after) {
-		inside, indented := strings.CutPrefix(line, indent)
-		if !indented && strings.TrimSpace(line) != "" {
-			break
-		}
-		block.WriteString(inside)
-	}
-	for i := 0; i < len(replace); i += 2 {
-		if !strings.Contains(block.String(), replace[i]) {
-			t.Fatalf("docs/%s: the block that begins with %q lacks %q", file, first, replace[i])
-		}
-	}
-	return strings.NewReplacer(replace...).Replace(block.String())
+	return doctest.Block(t, "../../docs/"+file, first, replace...)
 }
