@@ -10,9 +10,11 @@ KUBE_VERSION := $(shell sed -n 's,.*k8s.io/kubernetes v,,p' test/kubernetes/apis
 KUBE_APISERVER ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/kube-apiserver-v$(KUBE_VERSION)
 KUBE_LDFLAGS = -s -w $(foreach v,gitVersion=v$(KUBE_VERSION) gitMajor=$(word 1,$(subst ., ,$(KUBE_VERSION))) gitMinor=$(word 2,$(subst ., ,$(KUBE_VERSION))),-X k8s.io/component-base/version.$(v))
 
-# So is CoreDNS, with few plugins, for the tests of the agent's clients.
+# So is CoreDNS, with few plugins, for the tests of the agent's clients and of the MCS API: once for each
+# version and each set of plugins, which the number in its name is of, since the times of a fresh clone are new.
 COREDNS_VERSION := $(shell sed -n 's,.*coredns/coredns v,,p' test/consumers/coredns/go.mod)
-COREDNS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/coredns-v$(COREDNS_VERSION)
+COREDNS_CONTENT := $(firstword $(shell cat test/consumers/coredns/main.go test/consumers/coredns/go.mod | cksum))
+COREDNS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/coredns-v$(COREDNS_VERSION)-$(COREDNS_CONTENT)
 
 # Cilium's releases that interoperability is tested with (all without a list), and the
 # file that the matrix is written to: that of the project is of all of them.
@@ -49,9 +51,9 @@ sbom: build ; $(GO) run ./internal/sbom -version $(VERSION) bin/mesh-agent > bin
 # The image, and the base that its compiler is in: image-base asks the registry for the digest of the tag, writes it into the Dockerfile, and says so.
 image: ; docker build --build-arg VERSION=$(VERSION) -t mesh-agent:$(VERSION) .
 image-base: ; deploy/image-base
-kubernetes: $(KUBE_APISERVER) ; KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -race -timeout 15m ./test/kubernetes
+kubernetes: $(KUBE_APISERVER) $(COREDNS) ; KUBE_APISERVER=$(KUBE_APISERVER) COREDNS=$(COREDNS) $(GO) test -race -timeout 15m ./test/kubernetes
 $(KUBE_APISERVER): ; cd test/kubernetes/apiserver && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o $@ .
 # dig, HAProxy, nginx and Prometheus of Debian, and CoreDNS, beside an agent: installed, as root, where they are missing.
 consumers: $(COREDNS) ; test/consumers/install && COREDNS=$(COREDNS) CONSUMERS_REQUIRED=1 $(RACE) -timeout 12m ./test/consumers
-$(COREDNS): ; cd test/consumers/coredns && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@ .
+$(COREDNS): ; cd test/consumers/coredns && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@.$$$$ . && mv $@.$$$$ $@
 interop: ; test/interop/run $(REPORT) $(RELEASES)
