@@ -3,5 +3,6 @@
 //
 //	make kubernetes
 //
-// builds the API server, once, in a module of its own (./apiserver), and runs them.
+// builds the API server, once, in a module of its own (./apiserver), and CoreDNS
+// (../consumers/coredns), and runs them.
 package kubernetes

@@ -46,8 +46,15 @@ func (s *sliced) writeFile(t *testing.T) {
 	waittest.Must(t, os.WriteFile(s.file, []byte("endpoints: ["+s.west.Endpoint()+"]\n"), 0o600))
 }
 
-// share lets west have these backends of a service, each with the port 8080.
+// share lets west have these backends of a service, each with the port 8080 and a host name: that of the service
+// with a number.
 func (s *sliced) share(t *testing.T, name string, addresses ...string) {
+	t.Helper()
+	s.shareHosts(t, name, name, addresses...)
+}
+
+// shareHosts is share with host names that are another name with a number.
+func (s *sliced) shareHosts(t *testing.T, name, host string, addresses ...string) {
 	t.Helper()
 	svc := &wire.Service{
 		Cluster: "west", ClusterID: 7, Namespace: "default", Name: name, Frontends: map[string]wire.Ports{}, Backends: make(map[string]wire.Ports),
@@ -55,7 +62,7 @@ func (s *sliced) share(t *testing.T, name string, addresses ...string) {
 	}
 	for i, a := range addresses {
 		svc.Backends[a] = wire.Ports{"http": {Protocol: "TCP", Port: 8080}}
-		svc.Hostnames[a] = fmt.Sprint(name, "-", i)
+		svc.Hostnames[a] = fmt.Sprint(host, "-", i)
 	}
 	s.west.Put(t, wire.Services.Prefix("west", false)+"default/"+name, string(svc.Encode()))
 }
