@@ -24,7 +24,7 @@ Afterwards:
 
 func write(t *testing.T) (file string) {
 	t.Helper()
-	file = filepath.Join(t.TempDir(), "a.md")
+	file = filepath.Join(t.TempDir(), "document")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
