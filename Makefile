@@ -42,8 +42,8 @@ test-all: ; $(RACE) -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
 fuzz: ; GO='$(GO)' test/fuzz $(FUZZTIME) $(PKGS)
 bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)
-# What the glossary rules out, and citations and links that lead nowhere, are tests of their own.
-lint: ; @test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)" && $(GO) test ./internal/words ./internal/citations ./internal/floors && for m in $(MODULES); do (S=$$($(GO) tool -n staticcheck) && cd $$m && $(GO) vet ./... && $$S ./...) || exit 1; done
+# Words that the glossary rules out, citations and links that lead nowhere, and pages that read badly fail tests of their own.
+lint: ; @test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)" && $(GO) test ./internal/words ./internal/citations ./internal/floors ./internal/readability && for m in $(MODULES); do (S=$$($(GO) tool -n staticcheck) && cd $$m && $(GO) vet ./... && $$S ./...) || exit 1; done
 golden: ; $(GO) test -run Golden $(PKGS)
 # The licenses of what is linked, and the bill of materials of the program as it was built.
 notices: ; $(GO) run ./internal/notices/collect > internal/notices/notices.txt~ && mv internal/notices/notices.txt~ internal/notices/notices.txt
