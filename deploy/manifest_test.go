@@ -303,8 +303,8 @@ func TestTheReadmeShowsTheManifests(t *testing.T) {
 	files, err := filepath.Glob("*.yaml")
 	check(t, err)
 	for _, file := range files {
-		if readme := readFile(t, filepath.Join(context, "README.md")); !strings.Contains(readme, "deploy/"+file) {
-			t.Errorf("the README does not name deploy/%s", file)
+		if guide := readFile(t, filepath.Join(context, "docs", "install.md")); !strings.Contains(guide, "deploy/"+file) {
+			t.Errorf("docs/install.md does not name deploy/%s", file)
 		}
 	}
 }
