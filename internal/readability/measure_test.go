@@ -149,7 +149,7 @@ func measure(page string, v vocabulary, phrases []phrase) figures {
 		f.Unknown = append(f.Unknown, v.unknown(b.text)...)
 		for _, s := range sentences(b.text) {
 			for _, p := range phrases {
-				if p.pattern.MatchString(s) {
+				if !b.heading && p.pattern.MatchString(s) {
 					f.Phrases = append(f.Phrases, p.pattern.FindString(s)+" -> "+p.instead)
 				}
 			}
