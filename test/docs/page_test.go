@@ -13,7 +13,8 @@ type step struct {
 	section    string
 	command    string
 	want       []string
-	first, end int // the lines of the output: from first to before end
+	first, end int  // the lines of the output: from first to before end
+	quiet      bool // the page shows its standard output without its log
 }
 
 const (
@@ -100,8 +101,10 @@ func masks() []mask {
 		{`mesh-sim-\d+|tmp\.\w+`, "TEMPORARY"},
 		{`\b[0-9a-f]{16}\b`, "ID"},
 		{`revision \d+`, "revision N"},
+		{`Identity +\d+`, "Identity N"},
 		{`\d+ (addresses|identities|keys)`, "N $1"},
-		{`(\d+ failures?, the last)`, "N failures, the last"},
+		{`\d+ failures?, the last`, "N failures, the last"},
+		{`\d+ requests?, \d+ refused`, "REQUESTS"},
 		{`lease \d+ of keys, \d+ of locks`, "LEASES"},
 		// A cluster's row in status: how many entries it has changes with the churn.
 		{`(?m)^(\S+ +(?:ready|degraded|removing) +\d+) +\d+`, "$1 N"},
@@ -141,9 +144,9 @@ func TestSteps(t *testing.T) {
 	lines := strings.Split(page, "\n")
 	all := steps(lines)
 	want := []step{
-		{"A", "one", []string{"1", "", "1b"}, 5, 8},
-		{"A", "two \\\n    more", nil, 10, 10},
-		{"B", "cat <<EOF\nx\nEOF", []string{"x"}, 20, 21},
+		{section: "A", command: "one", want: []string{"1", "", "1b"}, first: 5, end: 8},
+		{section: "A", command: "two \\\n    more", first: 10, end: 10},
+		{section: "B", command: "cat <<EOF\nx\nEOF", want: []string{"x"}, first: 20, end: 21},
 	}
 	if len(all) != len(want) {
 		t.Fatalf("got %+v", all)

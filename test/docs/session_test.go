@@ -103,17 +103,22 @@ func (s *session) code() string {
 }
 
 // reads are commands that change nothing, so that they can be tried again.
-var reads = regexp.MustCompile(`^(bin/)?(mesh-agent (status|get|lookup|describe|explain|xds|troubleshoot|kvstore|config)|dig|curl|cat|kubectl get)\b`)
+var reads = regexp.MustCompile(`^(for i in 1 2; do )?(bin/)?(mesh-agent (status|get|lookup|describe|explain|xds|troubleshoot|kvstore|config)|dig|curl|cat|kubectl get)\b`)
 
 // step runs a step until it prints what the page shows, or for too long. It returns what it has printed.
 func (s *session) step(at step) (got string, ok bool) {
 	s.t.Helper()
 	command := at.command
-	switch {
-	case background.MatchString(command) && len(at.want) == 0:
-		command = background.ReplaceAllString(command, "> /dev/null 2>> t/background.log &")
-	case background.MatchString(command):
-		command = background.ReplaceAllString(command, "2>> t/background.log &")
+	if background.MatchString(command) {
+		to := "2>> t/background.log &" // what it logs is not what it prints
+		switch {
+		case len(at.want) == 0:
+			to = "> /dev/null " + to
+		case at.quiet:
+		default:
+			to = "&"
+		}
+		command = background.ReplaceAllString(command, to)
 	}
 	start := s.run(command)
 	if len(at.want) == 0 {
