@@ -21,7 +21,7 @@ COREDNS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/coredns-v$(COREDNS_
 RELEASES ?=
 REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
 
-.PHONY: run run-mesh build test test-all race fuzz bench lint golden kubernetes consumers interop notices sbom image image-base
+.PHONY: run run-mesh build test test-all race fuzz bench lint golden kubernetes consumers site docs interop notices sbom image image-base
 
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir} --dns 127.0.0.1:5300 --xds unix:{tmp}/xds.sock
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
@@ -37,7 +37,7 @@ test: PKGS = $$($(GO) list ./... | grep -v /test/)
 test: ; $(GO) build -o $(ETCDTEST_PROGRAM) ./pkg/kvstore/etcdtest/server && $(RACE) -short -p 3 -parallel 8 -timeout 30m $(PKGS)
 # The hostile remotes measure memory, so they run by themselves. What they and the costs of values do at length, they do
 # without the race detector, which makes them several times slower; with it the mixture has all rules that a remote can break.
-test-all: ; $(RACE) -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|consumers)$$') && $(RACE) -short -timeout 30m ./test/hostile -hostile.steps 1000 && \
+test-all: ; $(RACE) -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|consumers|docs)$$') && $(RACE) -short -timeout 30m ./test/hostile -hostile.steps 1000 && \
 	$(GO) test -timeout 20m ./test/hostile && $(GO) test -timeout 20m -run Cost ./pkg/clustermesh
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
 fuzz: ; GO='$(GO)' test/fuzz $(FUZZTIME) $(PKGS)
@@ -56,4 +56,7 @@ $(KUBE_APISERVER): ; cd test/kubernetes/apiserver && CGO_ENABLED=0 $(GO) build -
 # dig, HAProxy, nginx and Prometheus of Debian, and CoreDNS, beside an agent: installed, as root, where they are missing.
 consumers: $(COREDNS) ; test/consumers/install && COREDNS=$(COREDNS) CONSUMERS_REQUIRED=1 $(RACE) -timeout 12m ./test/consumers
 $(COREDNS): ; cd test/consumers/coredns && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@.$$$$ . && mv $@.$$$$ $@
+# The site of the documentation, in bin/site, and a test of it and of the commands that the pages show.
+site: ; website/install && mkdocs build --config-file website/mkdocs.yml
+docs: site build ; DOCS_PROGRAMS=$(CURDIR)/bin DOCS_REQUIRED=1 $(GO) test -timeout 20m ./test/docs
 interop: ; test/interop/run $(REPORT) $(RELEASES)

@@ -52,7 +52,7 @@ var (
 	// irregular are the participles that do not end in "ed".
 	irregular = setOf(`begun bound broken brought built bought caught chosen cut done drawn driven fed found forgotten frozen given
 		had heard held hidden hit kept known laid led left lent lost made meant met overwritten paid put read rebuilt resent rewritten
-		run said seen sent set shown shut split spent stolen stopped taken taught thought thrown told understood unset withdrawn withheld won written`)
+		run said seen sent set shown shut split spent stolen stopped taken taught thought thrown understood unset withdrawn withheld won written`)
 	// adjectives end in "ed" and are none, or say how something is rather than what was done to it.
 	adjectives = setOf("need needed speed feed seed embed exceed proceed succeed indeed red unused unauthenticated unchanged unlimited unrelated interested related based limited nested trusted untrusted")
 )
@@ -81,8 +81,24 @@ type vocabulary set
 
 // endings turn a form into the word that it is made of.
 var endings = []struct{ end, instead string }{
-	{"'s", ""}, {"s", ""}, {"es", ""}, {"ies", "y"}, {"ed", ""}, {"ed", "e"}, {"ied", "y"}, {"ing", ""}, {"ing", "e"},
-	{"er", ""}, {"er", "e"}, {"est", ""}, {"ly", ""}, {"ily", "y"}, {"able", ""}, {"able", "e"}, {"ation", "e"}, {"ation", ""},
+	{"'s", ""},
+	{"s", ""},
+	{"es", ""},
+	{"ies", "y"},
+	{"ed", ""},
+	{"ed", "e"},
+	{"ied", "y"},
+	{"ing", ""},
+	{"ing", "e"},
+	{"er", ""},
+	{"er", "e"},
+	{"est", ""},
+	{"ly", ""},
+	{"ily", "y"},
+	{"able", ""},
+	{"able", "e"},
+	{"ation", "e"},
+	{"ation", ""},
 }
 
 func (v vocabulary) knows(w string) bool {

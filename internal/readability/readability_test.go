@@ -141,9 +141,9 @@ func some(all []string) string {
 // check compares a page with its limits, and returns what is to be allowed of it: nothing for one below the bar.
 func check(t *testing.T, page string, f figures, allowed limits) limits {
 	t.Helper()
-	got, may, left := of(f), allowed, bar
+	got, limitOf, left := of(f), allowed, bar
 	for what, n := range got.each() {
-		limit := max(*may.each()[what], *bar.each()[what])
+		limit := max(*limitOf.each()[what], *bar.each()[what])
 		if *n <= limit {
 			*left.each()[what] = max(*n, *bar.each()[what])
 			continue
@@ -151,9 +151,9 @@ func check(t *testing.T, page string, f figures, allowed limits) limits {
 		*left.each()[what] = limit
 		switch what {
 		case "unknown":
-			t.Errorf("%s: %d words are not standard, %d may be: %s. Write the field's term; if this is one, put it into terms.txt", page, *n, limit, some(f.Unknown))
+			t.Errorf("%s: %d words are not standard, %d are allowed: %s. Write the field's term; if this is one, put it into terms.txt", page, *n, limit, some(f.Unknown))
 		case "phrases":
-			t.Errorf("%s: %d phrases are hard to read, %d may be: %s", page, *n, limit, some(f.Phrases))
+			t.Errorf("%s: %d phrases are hard to read, %d are allowed: %s", page, *n, limit, some(f.Phrases))
 		default:
 			t.Errorf("%s: %s is %d, %d at the most: write shorter sentences, in the active voice", page, what, *n, limit)
 		}
