@@ -3,6 +3,8 @@
 import os
 import re
 
+# A list right after a paragraph, which MkDocs would take for a part of it.
+LIST = re.compile(r"^([^\s\-|#].*)\n((?:-|1\.) )", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\(([^()\s#]+\.md)\)")
 
 
@@ -26,5 +28,6 @@ def on_page_markdown(markdown, page, config, files):
     hosted = config["repo_url"].rstrip("/") + "/blob/main/"
     out = re.compile(r"\]\(" + r"\.\./" * (page.file.src_uri.count("/") + 1) + r"([^()\s]+)\)")
     markdown = out.sub(lambda m: "](%s%s)" % (hosted, m.group(1)), markdown)
+    markdown = LIST.sub(r"\1\n\n\2", markdown)
     # MkDocs leaves directories of this name out.
     return re.sub(r"\]\((templates/[^()\s]+)\)", lambda m: "](%sdocs/%s)" % (hosted, m.group(1)), markdown)

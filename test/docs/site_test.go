@@ -16,10 +16,12 @@ var (
 	// loaded is what a browser gets by itself when it shows a page, and where from.
 	loaded = regexp.MustCompile(`<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)="([^"]+)"`)
 	// styled is what a style sheet gets.
-	styled  = regexp.MustCompile(`url\(["']?([^)"']+)|@import\s+["']([^"']+)`)
-	link    = regexp.MustCompile(`<a\b[^>]*?href="([^"]+)"`)
-	anchor  = regexp.MustCompile(`\bid="([^"]+)"`)
-	outside = regexp.MustCompile(`^(?:[a-z]+:)?//`)
+	styled = regexp.MustCompile(`url\(["']?([^)"']+)|@import\s+["']([^"']+)`)
+	link   = regexp.MustCompile(`<a\b[^>]*?href="([^"]+)"`)
+	anchor = regexp.MustCompile(`\bid="([^"]+)"`)
+	// unlisted is a list or a table that the generator takes for text: it wants an empty line before it.
+	unlisted = regexp.MustCompile(`<p>[^<]*(?:<[^/p][^<]*|</[^p][^<]*)*?\n(?:- |\d+\. |\| )[^\n]*`)
+	outside  = regexp.MustCompile(`^(?:[a-z]+:)?//`)
 )
 
 // buildSite builds the site, and returns its files by their paths.
@@ -85,6 +87,9 @@ func TestSite(t *testing.T) {
 				}
 			}
 		case ".html":
+			if m := unlisted.FindString(text); m != "" {
+				t.Errorf("%s has a list or a table as text: put an empty line before it: %s", page, m)
+			}
 			for _, m := range loaded.FindAllStringSubmatch(text, -1) {
 				if file, _ := target(page, m[1]); outside.MatchString(m[1]) || files[file] == "" {
 					t.Errorf("%s gets %s: from another server, or it is not there", page, m[1])
