@@ -2,7 +2,7 @@ GO ?= go
 # Counted, not timed: a time that runs out during a call fails the test now and then.
 FUZZTIME ?= 10000x
 PKGS ?= ./...
-MODULES = . test/interop test/interop/model test/interop/peer
+MODULES = . test/chart test/interop test/interop/model test/interop/peer
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 # The Kubernetes API server of the tests is built once for each version.
@@ -21,7 +21,7 @@ COREDNS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/coredns-v$(COREDNS_
 RELEASES ?=
 REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
 
-.PHONY: run run-mesh build test test-all race fuzz bench lint golden kubernetes consumers site docs interop notices sbom image image-base
+.PHONY: run run-mesh build test test-all race fuzz bench lint golden manifests chart kubernetes consumers site docs interop notices sbom image image-base
 
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir} --dns 127.0.0.1:5300 --xds unix:{tmp}/xds.sock
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
@@ -45,6 +45,9 @@ bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)
 # Words that the glossary rules out, citations and links that lead nowhere, and pages that read badly fail tests of their own.
 lint: ; @test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)" && $(GO) test ./internal/words ./internal/citations ./internal/floors ./internal/readability && for m in $(MODULES); do (S=$$($(GO) tool -n staticcheck) && cd $$m && $(GO) vet ./... && $$S ./...) || exit 1; done
 golden: ; $(GO) test -run Golden $(PKGS)
+# The plain manifests are rendered from the chart, which has copies of deploy/monitoring; its tests install it in the API server below.
+manifests: ; cd test/chart && $(GO) run ./manifests ../../deploy
+chart: $(KUBE_APISERVER) ; cd test/chart && KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -timeout 10m ./...
 # The licenses of what is linked, and the bill of materials of the program as it was built.
 notices: ; $(GO) run ./internal/notices/collect > internal/notices/notices.txt~ && mv internal/notices/notices.txt~ internal/notices/notices.txt
 sbom: build ; $(GO) run ./internal/sbom -version $(VERSION) bin/mesh-agent > bin/mesh-agent.cdx.json
