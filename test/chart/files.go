@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"helm.sh/helm/v4/pkg/chart/common"
 )
 
 // Monitoring returns what deploy/monitoring holds for the chart: rules.yaml and
@@ -72,4 +74,13 @@ func CopyMonitoring(deploy string) error {
 		}
 	}
 	return nil
+}
+
+// Sample are rules and a dashboard for tests, which the golden files are made with: they do not
+// change with those of the project.
+func Sample() []*common.File {
+	return []*common.File{
+		{Name: "files/rules.yaml", Data: []byte("groups:\n- name: mesh-agent\n  rules:\n  - {alert: Absent, expr: absent(up)} # {{ $labels }}\n")},
+		{Name: "files/dashboards/Mesh_agent.json", Data: []byte(`{"title": "{{ mesh }}"}`)},
+	}
 }

@@ -18,7 +18,6 @@ hostNetwork: true
 dnsPolicy: ClusterFirstWithHostNet
 {{- else -}}
 # A network of its own, where policies limit who reaches it.
-hostNetwork: false
 dnsPolicy: ClusterFirst
 {{- end }}
 {{- with $values.hostAliases }}

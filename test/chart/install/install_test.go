@@ -1,0 +1,130 @@
+package install
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/action"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/test/chart"
+)
+
+func goldenOf(example string) string {
+	return filepath.Join("..", "testdata", "golden", example+".yaml")
+}
+
+// TestInstallEveryExample: what the API server then has are the golden objects, and after the
+// end of the release nothing of them but what is to stay.
+func TestInstallEveryExample(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	files, err := filepath.Glob(goldenOf("*"))
+	waittest.Must(t, err)
+	if len(files) < 10 {
+		t.Fatalf("the golden files are %v", files)
+	}
+	for _, file := range files {
+		example := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		given := values(t, example)
+		if users, has := given["etcdUsers"].(map[string]any); has {
+			users["enabled"] = false // TestTheJobRunsFirst has the job
+		}
+		if err := w.install(t, load(t, filepath.Join(deploy, "chart")), given); err != nil {
+			t.Fatalf("%s: %v", example, err)
+		}
+		want := golden(t, file)
+		w.check(t, want)
+		w.uninstall(t)
+		w.checkGone(t)
+		if t.Failed() {
+			t.Fatalf("with the example %s", example)
+		}
+	}
+}
+
+// checkGone wants nothing to be left but the definition of identities, which it deletes.
+func (w *world) checkGone(t *testing.T) {
+	t.Helper()
+	kept := w.made(t)
+	if len(kept) > 0 && !slices.Equal(kept, []string{"CustomResourceDefinition ciliumidentities.cilium.io"}) {
+		t.Errorf("left after the release: %v", kept)
+	}
+	for _, name := range kept {
+		kind, name, _ := strings.Cut(name, " ")
+		w.Delete(t, "apiVersion: apiextensions.k8s.io/v1\nkind: "+kind+"\nmetadata: {name: "+name+"}\n")
+	}
+}
+
+// TestUpgradeAndRollback: from the release before, whose chart is in testdata, with more values,
+// back again, and away.
+func TestUpgradeAndRollback(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	previous, current := load(t, filepath.Join("..", "testdata", "previous")), load(t, filepath.Join(deploy, "chart"))
+	if previous.Metadata.Version == current.Metadata.Version {
+		t.Fatalf("both charts are of version %s", current.Metadata.Version)
+	}
+	small, large := values(t, "identities"), values(t, "prometheus")
+	waittest.Must(t, w.install(t, previous, small))
+	w.check(t, rendered(t, previous, small))
+	waittest.Must(t, w.upgrade(t, current, small)) // the values of old are good
+	w.check(t, golden(t, goldenOf("identities")))
+	waittest.Must(t, w.upgrade(t, current, large))
+	// What is to stay is no more of the release's.
+	definition := "CustomResourceDefinition ciliumidentities.cilium.io"
+	w.checkBeside(t, definition, golden(t, goldenOf("prometheus")))
+	waittest.Must(t, w.rollback(t, 1))
+	w.check(t, rendered(t, previous, small))
+	waittest.Must(t, w.rollback(t, 3))
+	w.checkBeside(t, definition, golden(t, goldenOf("prometheus")))
+	w.uninstall(t)
+	w.checkGone(t)
+}
+
+// TestARefusedUpgradeChangesNothing, whether it is the schema, a template or the API server that refuses.
+func TestARefusedUpgradeChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := load(t, filepath.Join(deploy, "chart"))
+	waittest.Must(t, w.install(t, c, values(t, "mirror")))
+	for message, values := range map[string]map[string]any{
+		"/agent/port": {"agent": map[string]any{"port": "http"}},
+		"api.host: ":  {"api": map[string]any{"host": "0.0.0.0"}},
+		"strategy":    {"agent": map[string]any{"extraVolumes": []any{map[string]any{"name": "a", "strategy": 1}}}},
+	} {
+		if err := w.upgrade(t, c, values); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%v: %v", values, err)
+		}
+		w.check(t, golden(t, goldenOf("mirror")))
+	}
+	// The next one goes on from there.
+	waittest.Must(t, w.upgrade(t, c, values(t, "mcs")))
+	w.check(t, golden(t, goldenOf("mcs")))
+}
+
+// TestFromThePlainManifests: who has applied them lets Helm have them.
+func TestFromThePlainManifests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, file := range []string{"mesh-agent.yaml", "operate.yaml", "endpointslices.yaml"} {
+		w.Apply(t, documents(t, filepath.Join(deploy, file))...)
+	}
+	c := load(t, filepath.Join(deploy, "chart"))
+	if err := w.install(t, c, values(t, "endpointslices")); err == nil || !strings.Contains(err.Error(), "cannot be imported") {
+		t.Errorf("objects that somebody else has made: %v", err)
+	}
+	waittest.Must(t, w.install(t, c, values(t, "endpointslices"), func(i *action.Install) {
+		i.TakeOwnership, i.ForceConflicts, i.Replace = true, true, true // Replace: the one that failed
+	}))
+	w.check(t, golden(t, goldenOf("endpointslices")))
+	w.uninstall(t)
+	w.checkGone(t)
+	if _, err := w.objects.Resource(daemons).Namespace(chart.Namespace).Get(t.Context(), "mesh-agent", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the DaemonSet: %v", err)
+	}
+}
