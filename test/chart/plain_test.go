@@ -54,8 +54,10 @@ func TestThePatchesDoWhatTheValuesDo(t *testing.T) {
 	}{
 		{"mesh-agent.yaml", "DaemonSet", "mesh-agent", []string{"mesh-agent-member.yaml"}, map[string]any{"agent": map[string]any{"member": true}}, appsv1.DaemonSet{}},
 		{
-			"operate.yaml", "Deployment", "mesh-agent-operate", []string{"operate-endpointslices.yaml", "operate-mcs.yaml"},
-			map[string]any{"operate": map[string]any{"enabled": true, "endpointSlices": true, "mcsAPI": map[string]any{"enabled": true}}}, appsv1.Deployment{},
+			"operate.yaml", "Deployment", "mesh-agent-operate",
+			[]string{"operate-endpointslices.yaml", "operate-mcs.yaml"},
+			map[string]any{"operate": map[string]any{"enabled": true, "endpointSlices": true, "mcsAPI": map[string]any{"enabled": true}}},
+			appsv1.Deployment{},
 		},
 	} {
 		var patched []byte

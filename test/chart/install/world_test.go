@@ -58,7 +58,22 @@ func newWorld(t *testing.T) *world {
 	w.flags = genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(*rest.Config) *rest.Config { return shared })
 	kubeconfig, cache, namespace := s.Kubeconfig(t, s.Addr(), kubetest.Admin), t.TempDir(), chart.Namespace
 	w.flags.KubeConfig, w.flags.CacheDir, w.flags.Namespace = &kubeconfig, &cache, &namespace
+	w.awaitOperator(t)
 	return w
+}
+
+// awaitOperator waits until the API server says that it has the kinds of the Prometheus operator.
+func (w *world) awaitOperator(t *testing.T) {
+	t.Helper()
+	discovery, err := w.flags.ToDiscoveryClient()
+	waittest.Must(t, err)
+	for version, kinds := range map[string]int{"v1": 3, "v1alpha1": 1} {
+		waittest.Until(t, "the kinds of monitoring.coreos.com/"+version, func() bool {
+			discovery.Invalidate()
+			list, err := discovery.ServerResourcesForGroupVersion("monitoring.coreos.com/" + version)
+			return err == nil && len(list.APIResources) == kinds
+		})
+	}
 }
 
 // helm is what an invocation of the command would have.
@@ -239,10 +254,14 @@ func named(o *unstructured.Unstructured) string { return o.GetKind() + " " + o.G
 func (w *world) made(t *testing.T) (names []string) {
 	t.Helper()
 	for _, of := range []schema.GroupVersionResource{
-		{Version: "v1", Resource: "serviceaccounts"}, {Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "services"},
+		{Version: "v1", Resource: "serviceaccounts"},
+		{Version: "v1", Resource: "configmaps"},
+		{Version: "v1", Resource: "services"},
 		{Version: "v1", Resource: "secrets"},
-		{Group: "apps", Version: "v1", Resource: "daemonsets"}, {Group: "apps", Version: "v1", Resource: "deployments"},
-		{Group: "batch", Version: "v1", Resource: "jobs"}, {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+		{Group: "apps", Version: "v1", Resource: "daemonsets"},
+		{Group: "apps", Version: "v1", Resource: "deployments"},
+		{Group: "batch", Version: "v1", Resource: "jobs"},
+		{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 		{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
