@@ -121,14 +121,14 @@ func TestCopying(t *testing.T) {
 	}
 	write("monitoring/rules.yaml", "groups: []\n")
 	write("monitoring/dashboards/mesh.json", "{}")
-	write("monitoring/README.md", "not for the chart")
+	write("monitoring/notes.txt", "not for the chart")
 	write("chart/files/rules.yaml", "old")
 	write("chart/files/dashboards/old.json", "{}")
 	waittest.Must(t, CopyMonitoring(dir))
 	got, err := Copies(dir)
 	waittest.Must(t, err)
 	same(t, "copies", map[string][]byte{"rules.yaml": []byte("groups: []\n"), "dashboards/mesh.json": []byte("{}")}, got)
-	if _, err := os.Stat(filepath.Join(dir, "chart", "files", "README.md")); !os.IsNotExist(err) {
-		t.Errorf("README.md: %v", err)
+	if _, err := os.Stat(filepath.Join(dir, "chart", "files", "notes.txt")); !os.IsNotExist(err) {
+		t.Errorf("notes.txt: %v", err)
 	}
 }
