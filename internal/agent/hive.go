@@ -27,6 +27,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
+	"github.com/mesh-agent/mesh-agent/pkg/ui"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
@@ -202,6 +203,13 @@ func newAPI(p apiParams) (*api.Server, error) {
 	options := []api.Option{api.WithLimits(p.Config.Listening.Limits.OfServer())}
 	if p.Config.DebugPprof {
 		options = append(options, api.WithProfiles())
+	}
+	if p.Config.Listening.UI {
+		page, err := ui.New()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, api.WithPage(page))
 	}
 	if files, secure := p.Config.Listening.TLS(); secure {
 		options = append(options, api.WithTLS(files))

@@ -22,7 +22,7 @@ func files(t *testing.T) []string {
 		if err != nil {
 			return err
 		}
-		if name := d.Name(); d.IsDir() && (name == "bin" || name == "vendor" || strings.HasPrefix(name, ".") && name != "..") {
+		if name := d.Name(); d.IsDir() && (name == "bin" || name == "vendor" || name == "node_modules" || strings.HasPrefix(name, ".") && name != "..") {
 			return filepath.SkipDir
 		}
 		if ext := filepath.Ext(path); !d.IsDir() && (ext == ".go" || ext == ".md") {

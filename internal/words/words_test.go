@@ -133,7 +133,7 @@ func (r rules) tree(t *testing.T) found {
 		}
 		ext := filepath.Ext(path)
 		switch name := d.Name(); {
-		case d.IsDir() && file != "." && (name == "bin" || strings.HasPrefix(name, ".")):
+		case d.IsDir() && file != "." && (name == "bin" || name == "node_modules" || strings.HasPrefix(name, ".")):
 			return filepath.SkipDir
 		case d.IsDir(), ext != ".go" && ext != ".md", file == filepath.Join("docs", "glossary.md"),
 			strings.HasPrefix(file, filepath.Join("internal", "words")+string(filepath.Separator)):

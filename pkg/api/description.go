@@ -18,6 +18,7 @@ func describe(version string, routes []route) ([]byte, error) {
 			"resource": {Repeated: true, Description: "What to watch, such as ips; repeated. Without it, everything."},
 			"since":    {Description: "Go on after this event: its id. The header Last-Event-ID says the same, and goes before."},
 			byLabels:   {Description: "Only what has these labels, as kubectl's selectors: app=web,tier!=db,!test,zone in (a,b)."},
+			byContains: {Description: "Only what has this text in its name, whatever the case: NAMESPACE/NAME of services and pods, CLUSTER/NAME of nodes, prefixes of addresses."},
 			byIdentity: {Type: "integer"},
 			byPrefix:   {Description: "An address or a prefix: what is within it."},
 			"limit":    {Type: "integer", Description: fmt.Sprintf("At most this many items; %d when it is greater. Without it, all.", MaxLimit)},

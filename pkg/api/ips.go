@@ -17,12 +17,13 @@ import (
 func ipResource() *resource[*ipcache.Entry, IP] {
 	return &resource[*ipcache.Entry, IP]{
 		name: view.IPs, summary: "The winning claim of every prefix.",
-		filters: []string{byCluster, byNamespace, byName, byIdentity, byPrefix, byLabels},
+		filters: []string{byCluster, byNamespace, byName, byContains, byIdentity, byPrefix, byLabels},
 		from:    ipsFrom,
 		fixed:   func(q *query, e *ipcache.Entry) bool { return !q.prefix.IsValid() || within(q.prefix, e.Prefix()) },
 		match: func(s *Server, v *view.Snapshot, q *query, e *ipcache.Entry) bool {
 			return passes(q.cluster, e.Cluster().Name) && passes(q.namespace, e.Namespace()) &&
 				(q.name == "" || q.name == e.Pod() || q.name == e.NodeName()) &&
+				mentioned(q, e) &&
 				(q.identity == nil || *q.identity == e.Identity()) &&
 				(q.labels == nil || hasLabels(s, v, q.labels, e))
 		},
@@ -39,6 +40,11 @@ func ipResource() *resource[*ipcache.Entry, IP] {
 		paths:   []string{"/{address}", "/{address}/{length}"},
 		one:     oneIP,
 	}
+}
+
+// mentioned tells whether the prefix of an address or the name of its pod has the text of the query.
+func mentioned(q *query, e *ipcache.Entry) bool {
+	return q.contains == "" || q.mentions(e.Prefix().String()) || q.mentions(e.Namespace()+"/"+e.Pod())
 }
 
 func withIdentities(v *view.Snapshot, identities []any) iter.Seq[*ipcache.Entry] {

@@ -21,12 +21,14 @@ const (
 	byPrefix    = "prefix"
 	byLabels    = "labels"
 	byKind      = "kind"
+	byContains  = "contains"
 )
 
 type query struct {
 	// Empty filters let everything pass.
 	cluster, namespace, name string
 	kind                     string
+	contains                 string // in lower case
 	labels                   selector.Selector
 	identity                 *uint32
 	prefix                   netip.Prefix // masked; invalid: everything passes
@@ -80,12 +82,19 @@ func (q *query) set(resource string, filters []string, name string, given []stri
 		}
 	case byKind:
 		q.kind = value
+	case byContains:
+		q.contains = strings.ToLower(value)
 	case "limit":
 		q.limit, err = parseLimit(value)
 	case "cursor":
 		q.after, err = decodeCursor(resource, value)
 	}
 	return err
+}
+
+// mentions tells whether a name has the text of the query, in whatever case.
+func (q *query) mentions(name string) bool {
+	return q.contains == "" || strings.Contains(strings.ToLower(name), q.contains)
 }
 
 func parseIdentity(text string) (*uint32, error) {

@@ -170,6 +170,7 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set(HeaderToken, s.View.Token(v.Position))
 	if r.Method == http.MethodHead {
 		return nil
 	}

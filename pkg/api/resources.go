@@ -44,8 +44,10 @@ func clusterResource() *resource[remotecluster.Status, Cluster] {
 
 func nodeResource() *resource[*nodes.Node, Node] {
 	return inTable(&resource[*nodes.Node, Node]{
-		name: view.Nodes, summary: "The nodes of the clusters.", filters: []string{byCluster, byName, byPrefix, byLabels},
-		fixed: func(q *query, n *nodes.Node) bool { return passes(q.cluster, n.Cluster) && passes(q.name, n.Name) },
+		name: view.Nodes, summary: "The nodes of the clusters.", filters: []string{byCluster, byName, byContains, byPrefix, byLabels},
+		fixed: func(q *query, n *nodes.Node) bool {
+			return passes(q.cluster, n.Cluster) && passes(q.name, n.Name) && q.mentions(n.Cluster+"/"+n.Name)
+		},
 		// An address of the node is within the prefix, or one of its pod networks.
 		match: func(_ *Server, _ *view.Snapshot, q *query, n *nodes.Node) bool {
 			return q.labels.Matches(maps.All(n.Labels)) && (!q.prefix.IsValid() ||
@@ -61,9 +63,9 @@ func nodeResource() *resource[*nodes.Node, Node] {
 func serviceResource() *resource[*services.Global, Service] {
 	return inTable(&resource[*services.Global, Service]{
 		name: view.Services, summary: "The services that clusters share, and the own cluster's.",
-		filters: []string{byCluster, byNamespace, byName, byLabels},
+		filters: []string{byCluster, byNamespace, byName, byContains, byLabels},
 		fixed: func(q *query, g *services.Global) bool {
-			return passes(q.namespace, g.Namespace) && passes(q.name, g.Name)
+			return passes(q.namespace, g.Namespace) && passes(q.name, g.Name) && q.mentions(g.Namespace+"/"+g.Name)
 		},
 		// One cluster's part has to pass everything.
 		match: func(_ *Server, _ *view.Snapshot, q *query, g *services.Global) bool {

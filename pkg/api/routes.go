@@ -45,10 +45,11 @@ func (s *Server) allRoutes() []route {
 	if s.profiles {
 		all = append(all, profileRoutes()...)
 	}
-	all = append(all, s.backendsRoute(), s.xdsClientsRoute(), s.configKeyRoute())
+	all = append(all, s.backendsRoute(), s.xdsClientsRoute(), s.configKeyRoute(), codesRoute())
 	all = append(all, s.discoveryRoutes()...)
 	all = append(all, s.debugRoutes()...)
 	all = append(all, s.whyRoutes()...)
+	all = append(all, s.pageRoutes()...)
 	for _, res := range s.resources {
 		all = append(all, res.routes(s)...)
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
+	"github.com/mesh-agent/mesh-agent/pkg/ui"
 )
 
 // Limits of a connection.
@@ -45,6 +46,7 @@ type Server struct {
 	buffers   *transport.BufferPool // of watches
 	streams   *transport.Streams
 	configKey string         // of the hashes of client files
+	page      *ui.Page       // nil: there is none
 	tls       *transport.TLS // nil: TCP is plain
 
 	limits                        transport.Limits

@@ -11,6 +11,10 @@ import (
 // MediaTypeProblem is the content type of a [Problem] (RFC 9457).
 const MediaTypeProblem = "application/problem+json"
 
+// HeaderToken is the header of a list with its position as a token: a watch since it sends what
+// has changed after the list, and no state first.
+const HeaderToken = "Resume-Token"
+
 // MaxLimit is the greatest page; a greater limit is clamped to it.
 const MaxLimit = 5000
 

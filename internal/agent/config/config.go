@@ -93,7 +93,7 @@ func Default() Config {
 		Claims:    ClaimsConfig{ClaimPolicy: string(claims.Report)},
 		Serving:   defaultServing(),
 		Listen:    api.DefaultListen,
-		Listening: ListenConfig{Limits: DefaultListenLimits()},
+		Listening: ListenConfig{UI: true, Limits: DefaultListenLimits()},
 		Socket:    api.DefaultSocket,
 		LogLevel:  "info",
 		LogFormat: "text",

@@ -18,6 +18,7 @@ type ListenConfig struct {
 	Insecure    bool   `mapstructure:"listen-insecure" help:"listen in plain text also where other machines reach the address: all of them can read everything"`
 	TLSCert     string `mapstructure:"tls-cert-file" help:"certificate of the HTTP API, and of xDS, which then speak TLS on TCP; read again when it changes"`
 	TLSKey      string `mapstructure:"tls-key-file" help:"key of that certificate"`
+	UI          bool   `mapstructure:"ui" help:"serve the page that shows in a browser what the agent knows, at /ui/ of the HTTP API"`
 	TLSClientCA string `mapstructure:"tls-client-ca-file" help:"authorities of those who may ask over TCP: they need a certificate of one of them"`
 
 	Limits ListenLimits `mapstructure:",squash"`

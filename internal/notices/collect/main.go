@@ -1,6 +1,6 @@
 // Command collect prints the licenses of all modules that are linked into the agent
-// of the image: those of the packages of cmd/mesh-agent on the image's platforms, and
-// of the standard library. It reads the module cache and asks nobody.
+// of the image: those of the packages of cmd/mesh-agent on the image's platforms, of the page
+// in it, and of the standard library. It reads the module cache and asks nobody.
 package main
 
 import (
@@ -96,6 +96,9 @@ func read(answer []byte, parts map[string]*part) error {
 		case p.Module == nil:
 			return fmt.Errorf("the package in %s is of no module", p.Dir)
 		case p.Module.Main:
+			if err := ofPage(p.Module.Dir, parts); err != nil {
+				return err
+			}
 			continue
 		default:
 			name, root = p.Module.Path+" "+p.Module.Version, p.Module.Dir
@@ -105,6 +108,25 @@ func read(answer []byte, parts map[string]*part) error {
 		}
 		parts[name].dirs = append(parts[name].dirs, p.Dir)
 	}
+}
+
+// ofPage adds what the page in the program is made of, in package ui: packages of npm, each with its
+// license in a directory "NAME@VERSION", where a slash is a plus sign.
+func ofPage(module string, parts map[string]*part) error {
+	root := filepath.Join(module, "ui", "licenses")
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return fmt.Errorf("the licenses of the page: %w", err)
+	}
+	for _, e := range entries {
+		i := strings.LastIndex(e.Name(), "@")
+		if i <= 0 {
+			return fmt.Errorf("the licenses of the page: %s is not NAME@VERSION", e.Name())
+		}
+		name := "npm:" + strings.ReplaceAll(e.Name()[:i], "+", "/") + " v" + e.Name()[i+1:]
+		parts[name] = &part{root: filepath.Join(root, e.Name())}
+	}
+	return nil
 }
 
 // collection is what was collected. The same text stands there once.

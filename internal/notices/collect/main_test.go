@@ -25,7 +25,7 @@ func TestTheNoticesAreOfWhatIsLinked(t *testing.T) {
 	if now.String() != notices.Text() {
 		t.Error("run `make notices`: texts have changed")
 	}
-	for _, part := range []string{standard, "go.etcd.io/etcd/client/v3 v3.", "Apache License", "Redistribution and use in source and binary forms"} {
+	for _, part := range []string{standard, "npm:preact v", "npm:uplot v", "go.etcd.io/etcd/client/v3 v3.", "Apache License", "Redistribution and use in source and binary forms"} {
 		if !strings.Contains(notices.Text(), part) {
 			t.Errorf("there is nothing of %q", part)
 		}

@@ -1,0 +1,180 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+)
+
+var pictures = flag.Bool("pictures", false, "write the pictures of docs/ui.md")
+
+func TestMain(m *testing.M) { agenttest.Main(m) }
+
+var must = agenttest.Must
+
+const axeFile = "../../ui/node_modules/axe-core/axe.min.js"
+
+// chromium finds the browser, or skips the test.
+func chromium(t *testing.T) string {
+	t.Helper()
+	missing := t.Skipf
+	if os.Getenv("BROWSER_REQUIRED") != "" {
+		missing = t.Fatalf
+	}
+	if _, err := os.Stat(axeFile); err != nil {
+		missing("there is no %s: as root, run test/browser/install", axeFile)
+	}
+	for _, name := range []string{"chromium-headless-shell", "chromium", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	missing("there is no Chromium: as root, run test/browser/install")
+	return ""
+}
+
+// page is a tab of a browser of its own.
+type page struct {
+	t    *testing.T
+	ctx  context.Context
+	base string // the address of the page, without a fragment
+}
+
+// openPage starts a browser, until the end of the test. Whatever the page complains about fails the test.
+func openPage(t *testing.T, base string) *page {
+	t.Helper()
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(chromium(t)), chromedp.Headless, chromedp.NoSandbox, chromedp.WindowSize(1280, 900)}
+	ctx, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(ctx)
+	t.Cleanup(func() { cancel(); cancelAllocator() })
+	p := &page{t: t, ctx: ctx, base: base}
+	must(t, chromedp.Do(ctx))
+	must(t, chromedp.Listen(ctx, p.complain))
+	_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
+	must(t, err)
+	return p
+}
+
+// complain notes errors of the page's scripts and breaches of its content security policy. Requests that
+// fail while an agent is away are no error of the page.
+func (p *page) complain(ev any) {
+	switch e := ev.(type) {
+	case *runtime.EventExceptionThrown:
+		p.t.Errorf("the page threw: %s", e.ExceptionDetails.Text)
+	case *log.EventEntryAdded:
+		if e.Entry.Source == log.EntrySourceSecurity || strings.Contains(e.Entry.Text, "Content Security Policy") || strings.Contains(e.Entry.Text, "TrustedHTML") {
+			p.t.Errorf("the page broke its policy: %s", e.Entry.Text)
+		}
+	}
+}
+
+// visit shows a view, by its fragment, and waits for its heading.
+func (p *page) visit(fragment, heading string) {
+	p.t.Helper()
+	must(p.t, chromedp.Do(p.ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(p.base+fragment)))
+	p.until("the heading "+heading, fmt.Sprintf(`document.querySelector("main h1")?.textContent === %s`, quoted(heading)))
+}
+
+// eval evaluates an expression in the page.
+func eval[T any](p *page, expression string) T {
+	p.t.Helper()
+	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// until waits for an expression to be true in the page.
+func (p *page) until(what, expression string) {
+	p.t.Helper()
+	waittest.Until(p.t, what, func() bool {
+		v, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](expression))
+		return err == nil && v
+	}, func() string {
+		text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`document.body.innerText`))
+		return fmt.Sprintf("%v\n%.4000s", err, text)
+	})
+}
+
+// text is all text of the page that can be seen.
+func (p *page) text() string { return eval[string](p, `document.body.innerText`) }
+
+// untilText waits until an element's text contains something.
+func (p *page) untilText(selector, part string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("%q in %s", part, selector), fmt.Sprintf(`[...document.querySelectorAll(%s)].some((e) => e.textContent.includes(%s))`, quoted(selector), quoted(part)))
+}
+
+// press presses keys, as a person without a mouse does.
+func (p *page) press(keys string, options ...chromedp.KeyOption) {
+	p.t.Helper()
+	must(p.t, chromedp.Do(p.ctx, chromedp.KeyEvent(keys, options...)))
+}
+
+// dark chooses the colour scheme.
+func (p *page) dark(dark bool) {
+	p.t.Helper()
+	scheme := map[bool]string{false: "light", true: "dark"}[dark]
+	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	must(p.t, err)
+}
+
+// violation is a rule of axe-core that the page breaks.
+type violation struct {
+	ID, Help string
+	Nodes    []struct{ HTML, FailureSummary string }
+}
+
+// audit fails the test when the page breaks a rule of WCAG 2.2 AA that axe-core knows, or one of its best practices.
+func (p *page) audit(what string) {
+	p.t.Helper()
+	if !eval[bool](p, `typeof axe === "object"`) {
+		axe, err := os.ReadFile(axeFile)
+		must(p.t, err)
+		eval[bool](p, string(axe)+";true")
+	}
+	found := eval[[]violation](p, `axe.run(document, {resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then((r) =>
+		r.violations.map((v) => ({ID: v.id, Help: v.help, Nodes: v.nodes.slice(0, 3).map((n) => ({HTML: n.html.slice(0, 300), FailureSummary: n.failureSummary}))})))`)
+	for _, v := range found {
+		text, _ := json.MarshalIndent(v.Nodes, "", " ")
+		p.t.Errorf("%s: %s: %s\n%s", what, v.ID, v.Help, text)
+	}
+}
+
+// picture writes what is seen to docs/ui, if that was asked for.
+func (p *page) picture(name string) {
+	p.t.Helper()
+	if !*pictures {
+		return
+	}
+	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	must(p.t, err)
+	must(p.t, os.MkdirAll("../../docs/ui", 0o755))
+	must(p.t, os.WriteFile(filepath.Join("../../docs/ui", name+".png"), png, 0o644))
+}
+
+func quoted(text string) string {
+	q, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a string can be encoded
+	}
+	return string(q)
+}
+
+func lower(text string) string { return strings.ToLower(text) }

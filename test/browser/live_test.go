@@ -1,0 +1,124 @@
+package browser
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// publish lets a cluster share the service shop/fresh, with these backends.
+func (w *world) publish(cluster, namespace, name string, ips ...string) {
+	w.t.Helper()
+	r := w.cluster(cluster)
+	s := wire.Service{
+		Cluster: cluster, ClusterID: r.Cluster().ID, Namespace: namespace, Name: name, Shared: true,
+		Frontends: map[string]wire.Ports{"198.18.0.1": {"http": {Protocol: "TCP", Port: 80}}}, Backends: map[string]wire.Ports{},
+	}
+	for _, ip := range ips {
+		s.Backends[ip] = wire.Ports{"http": {Protocol: "TCP", Port: 8080}}
+	}
+	must(w.t, r.Put(w.t.Context(), s.Key(), s.Encode()))
+}
+
+// TestLive: what becomes of the mesh is seen in the page as it is, without a reload.
+func TestLive(t *testing.T) {
+	w := newWorld(t, three()...)
+	p := w.open()
+	p.visit("#/", "Mesh")
+	p.untilText(".summary", "3 clusters are well")
+	eval[bool](p, `globalThis.sameDocument = true`)
+
+	must(t, w.cluster("paris").Kill())
+	p.untilText(".summary", "1 of 3 clusters need a look")
+	p.until("paris is first", `document.querySelector(".tiles a").textContent.includes("paris")`)
+	p.untilText("main tr", "stale, as of")
+	p.untilText("[aria-live]", "paris")
+	p.audit("with a cluster away")
+	p.picture("mesh-broken")
+	p.until("its age grows", `(() => { const age = [...document.querySelectorAll("main tr")].find((r) => r.textContent.includes("paris")).textContent.match(/as of (\d+) s ago/); return age && Number(age[1]) >= 2; })()`)
+	eval[bool](p, `location.hash = "#/clusters/paris", true`)
+	p.untilText("main", "What to do:")
+	p.untilText("main h1", "Cluster paris")
+	p.audit("a cluster that is away")
+	p.picture("cluster-broken")
+	must(t, w.cluster("paris").Start(t.Context()))
+	p.untilText("main .title", "fresh")
+	p.untilText("main table", "cluster-ready")
+
+	eval[bool](p, `location.hash = "#/services/shop/fresh", true`)
+	p.untilText("main", "no cluster")
+	w.publish("london", "shop", "fresh", "10.1.9.1", "10.1.9.2")
+	p.untilText("main", "10.1.9.2")
+	w.publish("tokyo", "shop", "fresh", "10.3.9.1")
+	p.untilText("main tr.group", "tokyo")
+	w.publish("london", "shop", "fresh", "10.1.9.1")
+	p.until("a backend has gone", `!document.querySelector("main table ~ *, main").textContent.includes("10.1.9.2")`)
+
+	eval[bool](p, `location.hash = "#/conflicts", true`)
+	p.untilText("main", "none")
+	_, _, err := w.mesh.Claim(t.Context(), w.cluster("london"), firstPod(w, "tokyo"))
+	must(t, err)
+	p.untilText("main", "What to do:")
+	if _, err := w.cluster("london").Mend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.until("no conflict", `document.querySelector("main").textContent.includes("none")`)
+	if !eval[bool](p, `globalThis.sameDocument === true`) {
+		t.Error("the page was loaded again")
+	}
+}
+
+// firstPod is the address of a pod of a cluster.
+func firstPod(w *world, cluster string) netip.Addr {
+	w.t.Helper()
+	out, errs, _ := w.agent.Call("get", "ips", "-c", cluster, "-o", "name")
+	for line := range strings.Lines(out) {
+		prefix, err := netip.ParsePrefix(strings.TrimSpace(line[strings.Index(line, "/")*0:]))
+		if err == nil && prefix.IsSingleIP() {
+			return prefix.Addr()
+		}
+	}
+	w.t.Fatalf("no pod of %s: %s%s", cluster, out, errs)
+	return netip.Addr{}
+}
+
+// TestStreamIsCut: the page says that it is not live, its numbers age, and it goes on where it was.
+func TestStreamIsCut(t *testing.T) {
+	w := newWorld(t, three()...)
+	p := w.open()
+	p.visit("#/", "Mesh")
+	p.untilText(".live", "live")
+	w.setCut(true)
+	p.untilText(".banner", "Not live.")
+	p.untilText(".live", "not live")
+	p.until("the age grows", `Number(document.querySelector(".banner").textContent.match(/as of (\d+) s ago/)?.[1]) >= 3`)
+	p.until("what was fresh ages, too", `[...document.querySelectorAll("tbody tr")].every((r) => /as of \d+ s ago/.test(r.textContent))`)
+	p.audit("not live")
+	p.picture("not-live")
+	must(t, w.cluster("tokyo").Kill()) // nobody sees it now
+	w.agent.Until("tokyo to be away", func() bool { return len(w.agent.ReadyClusters()) < 3 || !w.agent.Status().Clusters[2].Connected })
+	w.forget()
+	w.setCut(false)
+	p.until("it goes on", `!document.querySelector(".banner")`)
+	p.untilText("main tr", "stale, as of")
+	watches := w.requests("/v1/watch")
+	if len(watches) == 0 || !strings.Contains(watches[len(watches)-1], "&since=") {
+		t.Errorf("the stream was not resumed: %v", watches)
+	}
+	must(t, w.cluster("tokyo").Start(t.Context()))
+	p.untilText(".summary", "3 clusters are well")
+
+	// Another process knows no token: everything is sent again, and what is gone is gone.
+	w.publish("london", "shop", "old", "10.1.9.1")
+	must(t, w.mesh.Remove(w.cluster("paris")))
+	p.until("paris is gone", `!document.querySelector(".tiles").textContent.includes("paris")`)
+	if code := w.agent.Stop(); code != 0 {
+		t.Errorf("the agent ended with %d", code)
+	}
+	p.untilText(".banner", "Not live.")
+	w.start()
+	p.until("it goes on", `!document.querySelector(".banner")`)
+	p.untilText(".summary", "2 clusters are well")
+}

@@ -1,0 +1,115 @@
+package browser
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+)
+
+// view is one of the page, with what has to be seen in it.
+type view struct {
+	name, fragment, heading string
+	texts                   []string
+}
+
+// allViews are every view of the page, in a world with a conflict about an address.
+func allViews(w *world, contested string) []view {
+	service := agenttest.List[api.Service](w.agent, "services")[0]
+	node := agenttest.List[api.Node](w.agent, "nodes")[0]
+	full := service.Namespace + "/" + service.Name
+	return []view{
+		{"mesh", "#/", "Mesh", []string{"london", "paris", "tokyo", "stays so", "fresh"}},
+		{"cluster", "#/clusters/london", "Cluster london", []string{"Entries since this page was opened", "service backends", "addresses", "etcd"}},
+		{"services", "#/services", "Services", []string{full}},
+		{"service", "#/services/" + full, "Service " + full, []string{"takes connections", "zone", "why they are used", service.Backends[0].IP}},
+		{"nodes", "#/nodes?cluster=paris", "Nodes", []string{"paris"}},
+		{"node", "#/nodes/" + node.Cluster + "/" + node.Name, "Node " + node.Cluster + "/" + node.Name, []string{"pod networks", node.Addresses[0].IP}},
+		{"addresses", "#/addresses?cluster=tokyo", "Addresses", []string{"10.3.", "next page"}},
+		{"address", "#/addresses/" + contested, "Whose address is " + contested, []string{"lost", "won", "claims"}},
+		{"identities", "#/identities", "Identities", []string{"k8s:"}},
+		{"conflicts", "#/conflicts", "Conflicts", []string{contested, "what to do", "mesh-3"}},
+		{"events", "#/events", "Events", []string{"events by minute", "cluster-ready"}},
+		{"codes", "#/codes?contains=lost", "Codes", []string{"MESH-1004"}},
+		{"code", "#/codes/MESH-1004", "Code MESH-1004", []string{"troubleshoot"}},
+		{"servers", "#/servers", "Servers", []string{"DNS", "xDS", "nobody follows it now"}},
+		{"agent", "#/agent", "Agent", []string{"mesh directory", "remote-cluster.london", "only", "keys"}},
+		{"nothing", "#/nope", "Not found", []string{"no such view"}},
+	}
+}
+
+// TestViews: every view has an address that a reload leads back to, shows what it is about, breaks no rule of
+// axe-core in light and dark, and is as wide as a phone.
+func TestViews(t *testing.T) {
+	w := newWorld(t, three()...)
+	london, err := w.mesh.Cluster("london")
+	must(t, err)
+	contested := agenttest.List[api.IP](w.agent, "ips", "-c", "tokyo")
+	var address netip.Addr
+	for _, ip := range contested {
+		if ip.Kind == "endpoint" {
+			address = netip.MustParsePrefix(ip.Prefix).Addr()
+			break
+		}
+	}
+	_, _, err = w.mesh.Claim(t.Context(), london, address)
+	must(t, err)
+	w.agent.Until("the conflict", func() bool { return len(w.agent.Conflicts()) > 0 })
+	p := w.open()
+	for _, v := range allViews(w, address.String()) {
+		p.dark(false)
+		p.visit(v.fragment, v.heading)
+		for _, text := range v.texts {
+			p.until(text+" in "+v.name, `document.querySelector("main").innerText.toLowerCase().includes(`+quoted(lower(text))+`)`)
+		}
+		must(t, chromedp.Do(p.ctx, chromedp.Reload()))
+		p.until("the heading again", `document.querySelector("main h1")?.textContent === `+quoted(v.heading))
+		p.until("the text again", `document.querySelector("main").innerText.toLowerCase().includes(`+quoted(lower(v.texts[0]))+`)`)
+		p.audit(v.name + ", light")
+		p.picture(v.name)
+		p.dark(true)
+		p.audit(v.name + ", dark")
+		if v.name == "mesh" || v.name == "service" {
+			p.picture(v.name + "-dark")
+		}
+		must(t, chromedp.Do(p.ctx, chromedp.EmulateViewport(360, 740)))
+		if wide := eval[int](p, `document.scrollingElement.scrollWidth`); wide > 360 {
+			t.Errorf("%s is %d wide on a phone of 360", v.name, wide)
+		}
+		if v.name == "mesh" {
+			p.picture("mesh-phone")
+		}
+		must(t, chromedp.Do(p.ctx, chromedp.ResetViewport()))
+	}
+	p.dark(false)
+	p.visit("#/", "Mesh")
+	p.press("/")
+	p.until("the search", `document.querySelector("dialog").open`)
+	p.press("web")
+	p.untilText("dialog .hits", "Service")
+	p.audit("search, light")
+	p.picture("search")
+	p.dark(true)
+	p.audit("search, dark")
+}
+
+// TestNoPolling: while nothing happens, nothing is asked.
+func TestNoPolling(t *testing.T) {
+	w := newWorld(t, three()...)
+	p := w.open()
+	for _, fragment := range []string{"#/", "#/services", "#/clusters/paris", "#/servers"} {
+		p.visit(fragment, map[string]string{"#/": "Mesh", "#/services": "Services", "#/clusters/paris": "Cluster paris", "#/servers": "Servers"}[fragment])
+		p.untilText(".live", "live")
+		eval[bool](p, `globalThis.begun = performance.now() + 3000, true`) // what the opening asks for is asked by then
+		p.until("three seconds", `performance.now() > begun`)
+		w.forget()
+		p.until("six seconds", `performance.now() > begun + 6000`)
+		if asked := w.requests(""); len(asked) > 0 {
+			t.Errorf("%s asked while nothing happened: %v", fragment, asked)
+		}
+	}
+}

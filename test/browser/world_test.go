@@ -1,0 +1,141 @@
+package browser
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/ports"
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+)
+
+// world is simulated clusters, an agent that keeps its address when it is started again, and a proxy
+// between it and the browser, which has the agent below a path and can be cut.
+type world struct {
+	t     *testing.T
+	mesh  *sim.Mesh
+	agent *agenttest.Process
+	flags []string
+
+	proxy *httptest.Server
+	mu    sync.Mutex
+	cut   bool
+	asked []string // paths with queries, since forget
+}
+
+// below is the path of the agent at the proxy.
+const below = "/some/mesh"
+
+// newWorld starts clusters and the agent, and waits until it knows them.
+func newWorld(t *testing.T, clusters ...contents.Cluster) *world {
+	t.Helper()
+	chromium(t) // or it is skipped
+	w := &world{t: t, mesh: meshtest.Run(t, clusters...)}
+	api, dns := reserve(t), reserve(t)
+	w.flags = []string{"--cluster-name", "home", "--cluster-id", "254", "--listen", api, "--dns", dns, "--xds", "unix:" + t.TempDir() + "/x"}
+	agent, err := url.Parse("http://" + api)
+	must(t, err)
+	through := &httputil.ReverseProxy{
+		FlushInterval: -1, ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(agent) },
+	}
+	w.proxy = httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		if !w.take(r) {
+			panic(http.ErrAbortHandler)
+		}
+		http.StripPrefix(below, through).ServeHTTP(to, r)
+	}))
+	w.proxy.Config.ErrorLog = nil
+	t.Cleanup(func() { w.proxy.CloseClientConnections(); w.proxy.Close() })
+	w.start()
+	return w
+}
+
+// reserve keeps a port that the system gives to nobody by itself.
+func reserve(t *testing.T) string {
+	t.Helper()
+	for {
+		r, err := ports.Reserve(fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000)))
+		if err == nil {
+			t.Cleanup(r.Release)
+			return r.Addr()
+		}
+	}
+}
+
+// three are the clusters of most tests.
+func three() []contents.Cluster {
+	var all []contents.Cluster
+	for i, name := range []string{"london", "paris", "tokyo"} {
+		all = append(all, contents.Default(name, uint32(i+1)))
+	}
+	return all
+}
+
+// start starts the agent, and waits until it knows every cluster.
+func (w *world) start() {
+	w.t.Helper()
+	w.agent = agenttest.StartAgent(w.t, w.mesh.Dir(), w.flags...)
+	if out, errs, code := w.agent.Call("status", "--wait", "--timeout", "10m"); code != exit.OK {
+		w.t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// open opens the page through the proxy.
+func (w *world) open() *page {
+	w.t.Helper()
+	return openPage(w.t, w.proxy.URL+below+"/ui/")
+}
+
+// take notes a request, and tells whether it may pass.
+func (w *world) take(r *http.Request) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = append(w.asked, strings.TrimPrefix(r.URL.RequestURI(), below))
+	return !w.cut
+}
+
+// setCut cuts the connections and lets no others through, or lets them.
+func (w *world) setCut(cut bool) {
+	w.mu.Lock()
+	w.cut = cut
+	w.mu.Unlock()
+	if cut {
+		w.proxy.CloseClientConnections()
+	}
+}
+
+// requests are those since the last forget that have a part.
+func (w *world) requests(part string) (all []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range w.asked {
+		if strings.Contains(one, part) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func (w *world) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = nil
+}
+
+func (w *world) cluster(name string) *sim.Running {
+	w.t.Helper()
+	r, err := w.mesh.Cluster(name)
+	must(w.t, err)
+	return r
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+const modules = "node_modules/"
+
+// bundle makes the files of the page, and says which packages of npm have code in them.
+func bundle() (files map[string][]byte, used []string, err error) {
+	work, err := os.Getwd()
+	if err != nil {
+		return nil, nil, err
+	}
+	r := api.Build(api.BuildOptions{
+		EntryPoints: []string{"src/app.tsx", "src/app.css", "src/icon.svg"},
+		EntryNames:  "assets/[name]-[hash]",
+		Outdir:      filepath.Join(work, "out"), // only for the names: nothing is written there
+		Loader:      map[string]api.Loader{".svg": api.LoaderCopy},
+		Bundle:      true, Metafile: true,
+		Format: api.FormatESModule, Target: api.ES2022,
+		JSX: api.JSXAutomatic, JSXImportSource: "preact",
+		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
+		LegalComments: api.LegalCommentsNone, // the licenses are beside it, and in the notices of the program
+		LogLevel:      api.LogLevelWarning,
+	})
+	if len(r.Errors) > 0 {
+		return nil, nil, errors.New("see above")
+	}
+	files = make(map[string][]byte)
+	names := make(map[string]string) // by what follows their last dot
+	for _, f := range r.OutputFiles {
+		name, err := filepath.Rel(filepath.Join(work, "out"), f.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		name = filepath.ToSlash(name)
+		files[name], names[filepath.Ext(name)] = f.Contents, name
+	}
+	if files["index.html"], err = indexOf(names); err != nil {
+		return nil, nil, err
+	}
+	used, err = usedOf(r.Metafile)
+	return files, used, err
+}
+
+// indexOf puts the names of the files into the page.
+func indexOf(names map[string]string) ([]byte, error) {
+	text, err := os.ReadFile("src/index.html")
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range []string{".js", ".css", ".svg"} {
+		mark := "{" + strings.TrimPrefix(kind, ".") + "}"
+		if names[kind] == "" || strings.Count(string(text), mark) != 1 {
+			return nil, fmt.Errorf("src/index.html needs %s once, and the sources a file for it", mark)
+		}
+		text = []byte(strings.Replace(string(text), mark, names[kind], 1))
+	}
+	return text, nil
+}
+
+var packageOf = regexp.MustCompile(`^` + modules + `((?:@[^/]+/)?[^/]+)/`)
+
+// usedOf reads what esbuild says of its inputs.
+func usedOf(metafile string) ([]string, error) {
+	var meta struct {
+		Inputs map[string]json.RawMessage `json:"inputs"`
+	}
+	if err := json.Unmarshal([]byte(metafile), &meta); err != nil {
+		return nil, err
+	}
+	all := make(map[string]bool)
+	for input := range meta.Inputs {
+		if m := packageOf.FindStringSubmatch(input); m != nil {
+			all[m[1]] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+// licensesOf are the licenses of packages, each in a directory "NAME@VERSION", from where the
+// collector of the program's notices has them.
+func licensesOf(packages []string) (map[string][]byte, error) {
+	files := make(map[string][]byte)
+	for _, name := range packages {
+		var of struct{ Version string }
+		text, err := os.ReadFile(modules + name + "/package.json")
+		if err == nil {
+			err = json.Unmarshal(text, &of)
+		}
+		if err != nil {
+			return nil, err
+		}
+		license, err := os.ReadFile(modules + name + "/LICENSE")
+		if err != nil {
+			return nil, fmt.Errorf("the license of %s: %w", name, err)
+		}
+		files[strings.ReplaceAll(name, "/", "+")+"@"+of.Version+"/LICENSE"] = license
+	}
+	return files, nil
+}

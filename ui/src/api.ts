@@ -1,0 +1,42 @@
+// Requests to the agent that the page came from. Its paths begin one directory above the page, so
+// that the agent may be behind a path of another server.
+
+const base = new URL("../", document.baseURI).href;
+
+export class Problem extends Error {
+  constructor(readonly status: number, message: string, readonly retryAfter = 0) { super(message); }
+}
+
+export const pathOf = (...parts: string[]) => parts.map(encodeURIComponent).join("/");
+
+export async function open(path: string, signal?: AbortSignal): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(base + path, { cache: "no-store", ...(signal ? { signal } : {}) });
+  } catch (e) {
+    if (signal?.aborted) throw e;
+    throw new Problem(0, "the agent does not answer");
+  }
+  noteClock(response);
+  if (!response.ok) {
+    const detail = await response.json().then((p) => String(p.detail), () => response.statusText);
+    throw new Problem(response.status, detail, Number(response.headers.get("Retry-After")) || 0);
+  }
+  return response;
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<{ value: T; token: string }> {
+  const response = await open(path, signal);
+  return { value: (await response.json()) as T, token: response.headers.get("Resume-Token") ?? "" };
+}
+
+/** By how many milliseconds the agent's clock is ahead of this machine's, when that is more than what its seconds leave open. */
+export let ahead = 0;
+
+function noteClock(response: Response): void {
+  const there = Date.parse(response.headers.get("Date") ?? "");
+  if (!Number.isNaN(there)) {
+    const difference = there + 500 - Date.now();
+    ahead = Math.abs(difference) > 2000 ? difference : 0;
+  }
+}

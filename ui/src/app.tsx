@@ -1,0 +1,101 @@
+// The page: its frame, and which view is shown.
+import { signal } from "@preact/signals";
+import { render } from "preact";
+import { useEffect } from "preact/hooks";
+import { listen, shortcuts } from "./keys";
+import { Ago, Icon, navigated, Title, toneOf } from "./parts";
+import { link, route } from "./route";
+import { guardTexts } from "./safe";
+import { Search } from "./search";
+import { clusters, conflicts, heard, known, live, lostWhy, said, start, status } from "./store";
+import { startClock } from "./time";
+import { Address, Addresses } from "./views/addresses";
+import { Agent } from "./views/agent";
+import { Cluster } from "./views/cluster";
+import { Code, Codes } from "./views/codes";
+import { Conflicts } from "./views/conflicts";
+import { Events } from "./views/events";
+import { Mesh } from "./views/mesh";
+import { Identities, IdentityView, Node, Nodes } from "./views/nodes";
+import { Servers } from "./views/servers";
+import { Service, Services } from "./views/services";
+
+const views: [path: string, name: string][] = [
+  ["", "Mesh"], ["services", "Services"], ["nodes", "Nodes"], ["addresses", "Addresses"], ["identities", "Identities"],
+  ["conflicts", "Conflicts"], ["events", "Events"], ["codes", "Codes"], ["servers", "Servers"], ["agent", "Agent"],
+];
+
+const searching = signal(false);
+
+function View() {
+  const [first = "", a, b, ...rest] = route.value.path;
+  if (!rest.length) {
+    if (b !== undefined && a !== undefined) {
+      if (first === "services") return <Service key={`${a}/${b}`} namespace={a} name={b} />;
+      if (first === "nodes") return <Node key={`${a}/${b}`} cluster={a} name={b} />;
+    } else if (a !== undefined) {
+      if (first === "clusters") return <Cluster key={a} name={a} />;
+      if (first === "addresses") return <Address key={a} address={a} />;
+      if (first === "identities") return <IdentityView key={a} id={a} />;
+      if (first === "codes") return <Code key={a} code={a} />;
+    } else {
+      switch (first) {
+        case "": case "clusters": return <Mesh />;
+        case "services": return <Services />;
+        case "nodes": return <Nodes />;
+        case "addresses": return <Addresses />;
+        case "identities": return <Identities />;
+        case "conflicts": return <Conflicts />;
+        case "events": return <Events />;
+        case "codes": return <Codes />;
+        case "servers": return <Servers />;
+        case "agent": return <Agent />;
+      }
+    }
+  }
+  return <><Title text="Not found" /><p>This page has no such view. <a href={link([])}>To the mesh</a></p></>;
+}
+
+function Banner() {
+  if (live.value) return null;
+  if (!heard.value) return lostWhy.value ? <div class="banner" role="alert"><Icon tone="bad" />Not live: {lostWhy.value}. It is tried again.</div> : null;
+  return <div class="banner"><Icon tone="bad" /><b>Not live.</b> What is shown is as of <Ago at={heard.value} />: {lostWhy.value}. It goes on by itself.</div>;
+}
+
+function App() {
+  const first = route.value.path[0] === "clusters" ? "" : route.value.path[0] ?? "";
+  const wrong = [...clusters.value.values()].filter((c) => toneOf(c) !== "good").length;
+  useEffect(() => {
+    if (opened !== location.hash) navigated.value = true;
+    scrollTo(0, 0);
+  }, [route.value.path.join("/")]);
+  return <>
+    <a class="skip" href={`${location.hash || "#/"}`} onClick={(e) => { e.preventDefault(); document.querySelector<HTMLElement>("main h1")?.focus(); }}>Skip to the content</a>
+    <header>
+      <div class="top">
+        <a class="home" href={link([])}>mesh-agent</a>
+        <span class="muted own">{status.value?.agent.cluster}{status.value?.agent.node && ` / ${status.value.agent.node}`}</span>
+        <span class="live">{live.value ? <><Icon tone="good" />live</> : <><Icon tone={heard.value ? "bad" : "busy"} />{heard.value ? "not live" : "connecting"}</>}</span>
+        <button type="button" class="search" aria-keyshortcuts={shortcuts.value ? "/ Control+K" : "Control+K"} onClick={() => { searching.value = true; }}>Search{shortcuts.value && <kbd aria-hidden="true">/</kbd>}</button>
+      </div>
+      <nav aria-label="Views"><ul>{views.map(([path, name]) => <li key={path}><a href={link(path ? [path] : [])} aria-current={first === path ? "page" : undefined}>{name}
+        {path === "" && known.value && wrong > 0 && <span class="count"> {wrong}<span class="unseen"> need a look</span></span>}
+        {path === "conflicts" && conflicts.value.size > 0 && <span class="count"> {conflicts.value.size}</span>}</a></li>)}</ul></nav>
+    </header>
+    <Banner />
+    <main><View /></main>
+    <div class="unseen" aria-live="polite" role="status">{said.value}</div>
+    <Search opened={searching} />
+  </>;
+}
+
+const opened = location.hash;
+guardTexts();
+start();
+startClock();
+listen(() => { searching.value = true; });
+const app = document.getElementById("app");
+if (app) {
+  app.textContent = "";
+  render(<App />, app);
+}

@@ -1,0 +1,101 @@
+// A list of the API: filtered and paged by the agent, one page in the document. What of the page
+// changes is shown where it is; what is new is announced, so that rows do not move while one reads.
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+import { get } from "./api";
+import { Ago, ClusterLink, Failed, Filter, Scroll, Title, Waiting } from "./parts";
+import { link, route } from "./route";
+import { announce, follow } from "./store";
+import { now } from "./time";
+import type { List } from "./types";
+
+export interface Column<T> { title: string; right?: boolean; cell: (item: T) => ComponentChildren }
+
+export interface ListOf<T> {
+  title: string; resource: string; noun: string;
+  filters: { name: string; label: string; hint?: string }[];
+  columns: Column<T>[];
+  key: (item: T) => string;
+}
+
+const page = 100;
+
+interface Rows<T> { items: T[]; next: string; at: number; doubt: [string, string | null][]; gone: Set<string>; changed: Set<string>; fresh: number }
+
+export function ListView<T>({ of }: { of: ListOf<T> }) {
+  const { query } = route.value;
+  const rows = useSignal<Rows<T> | null>(null);
+  const problem = useSignal<unknown>(null);
+  const round = useSignal(0);
+  const filters = new URLSearchParams();
+  for (const { name } of of.filters) {
+    const value = query.get(name);
+    if (value) filters.set(name, value);
+  }
+  const cursor = query.get("cursor") ?? "";
+  useEffect(() => {
+    const abort = new AbortController();
+    let unfollow = () => {};
+    const ask = new URLSearchParams(filters);
+    ask.set("limit", String(page));
+    if (cursor) ask.set("cursor", cursor);
+    get<List<T>>(`v1/${of.resource}?${ask}`, abort.signal).then(({ value, token }) => {
+      problem.value = null;
+      const doubt = Object.entries(value.freshness ?? {}).filter(([, f]) => f.state !== "synced").map(([c, f]) => [c, f.asOf] as [string, string | null]);
+      rows.value = { items: value.items, next: value.next, at: now(), doubt, gone: new Set(), changed: new Set(), fresh: 0 };
+      announce(`${value.items.length} ${of.noun}${value.next ? ", and more pages" : ""}.`);
+      const watch = new URLSearchParams(filters);
+      watch.set("resource", of.resource);
+      unfollow = follow(watch.toString(), {
+        changes(all) {
+          const r = rows.peek();
+          if (!r) return;
+          const at = new Map(r.items.map((item, i) => [of.key(item), i]));
+          const next = { ...r, items: [...r.items], gone: new Set(r.gone), changed: new Set(r.changed) };
+          for (const { type, object } of all) {
+            const key = of.key(object), i = at.get(key);
+            if (i === undefined) { if (type === "upsert") next.fresh++; continue; }
+            if (type === "delete") { next.gone.add(key); continue; }
+            next.gone.delete(key);
+            next.changed.add(key);
+            next.items[i] = object;
+          }
+          rows.value = next;
+        },
+        reset() { round.value++; }, // too much has changed: the page is read again
+        synced() {}, contact() {},
+      }, token);
+    }, (e) => { if (!abort.signal.aborted) problem.value = e; });
+    return () => { abort.abort(); unfollow(); };
+  }, [of, filters.toString(), cursor, round.value]);
+  const again = () => { round.value++; };
+  const r = rows.value;
+  return <>
+    <Title text={of.title} />
+    <div class="filters" role="search" aria-label={`Filter ${of.noun}`}>{of.filters.map((f) => <Filter key={f.name} {...f} wait={250} />)}</div>
+    {problem.value ? <Failed problem={problem.value} again={again} /> : r === null ? <Waiting /> : <>
+      {r.doubt.length > 0 && <p class="note warn">What {r.doubt.slice(0, 5).map(([c, asOf], i) => <span key={c}>{i > 0 && ", "}<ClusterLink name={c} /> ({asOf ? <>as of <Ago at={asOf} /></> : "never known"})</span>)}
+        {r.doubt.length > 5 && ` and ${r.doubt.length - 5} more clusters`} {r.doubt.length === 1 ? "has" : "have"} may be other than what is listed.</p>}
+      <Scroll label={of.title}>
+        <table>
+          <caption class="unseen">{of.title}</caption>
+          <thead><tr>{of.columns.map((c) => <th key={c.title} scope="col" class={c.right ? "right" : undefined}>{c.title}</th>)}</tr></thead>
+          <tbody>{r.items.map((item) => {
+            const key = of.key(item), gone = r.gone.has(key);
+            return <tr key={key} class={gone ? "gone" : r.changed.has(key) ? "changed" : undefined}>
+              {of.columns.map((c, i) => <td key={c.title} class={c.right ? "right" : undefined}>{c.cell(item)}{i === 0 && gone && <span class="muted"> (gone)</span>}</td>)}
+            </tr>;
+          })}</tbody>
+        </table>
+      </Scroll>
+      {r.items.length === 0 && <p>No {of.noun} {filters.size ? "pass the filters." : "are known."}</p>}
+      <p class="pager">
+        <span class="muted">{r.items.length} {of.noun}, read <Ago at={r.at} />{r.fresh > 0 && `; ${r.fresh} changes of others since`}</span>{" "}
+        {r.fresh > 0 && <button type="button" onClick={again}>Read again</button>}{" "}
+        {cursor && <a href={link(route.value.path, Object.fromEntries(filters))}>First page</a>}{" "}
+        {r.next && <a rel="next" href={link(route.value.path, { ...Object.fromEntries(filters), cursor: r.next })}>Next page</a>}
+      </p>
+    </>}
+  </>;
+}

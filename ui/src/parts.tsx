@@ -1,0 +1,137 @@
+// What views are made of.
+import { signal, useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Problem } from "./api";
+import { link, route, setQuery } from "./route";
+import { codes, heard, live } from "./store";
+import { clock, duration } from "./time";
+import type { Cluster, Explanation, Freshness } from "./types";
+
+type Tone = "good" | "warn" | "bad" | "busy" | "none";
+const icons: Record<Tone, string> = { good: "✓", warn: "▲", bad: "✕", busy: "…", none: "·" };
+
+/** A state by its text and an icon; the colour only adds to it. */
+export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
+  return <span class={`badge ${tone}`}><span aria-hidden="true" class="icon">{icons[tone]}</span>{children}</span>;
+}
+
+export const Icon = ({ tone }: { tone: Tone }) => <span aria-hidden="true" class="icon">{icons[tone]}</span>;
+
+export function toneOf(c: Cluster): Tone {
+  if (c.state === "failed" || c.trouble?.kind === "lost") return "bad";
+  if (c.state === "connecting" || c.state === "syncing" || c.state === "removing") return "busy";
+  if (c.trouble || (c.policy && c.policy.state !== "keep") || c.state !== "ready") return "warn";
+  return "good";
+}
+
+/** The text of a cluster's state: its trouble says more than ready does. */
+export const stateOf = (c: Cluster) => (c.trouble && c.trouble.kind !== c.state ? `${c.state}, ${c.trouble.kind}` : c.state);
+
+export const toneOfSeverity = (severity: string | undefined): Tone => (severity === "error" ? "bad" : severity === "warning" ? "warn" : "none");
+
+/** How long ago a time was, in the agent's time; it grows each second. */
+export function Ago({ at }: { at: string | number | null | undefined }) {
+  if (!at) return <>never</>;
+  const ms = typeof at === "number" ? at : Date.parse(at);
+  const s = (clock.value - ms) / 1000;
+  return <time dateTime={new Date(ms).toISOString()} title={new Date(ms).toISOString()}>{s < -1 ? `in ${duration(-s)}` : `${duration(s)} ago`}</time>;
+}
+
+/** Until when a copy is known to be what the cluster has. While the stream is lost nothing is confirmed here any more. */
+export function Known({ f }: { f: Freshness | undefined }) {
+  if (!f) return <>unknown</>;
+  if (f.state === "synced") return live.value ? <Badge tone="good">fresh</Badge> : <Badge tone="warn">as of <Ago at={heard.value} /></Badge>;
+  if (f.state === "syncing") return <Badge tone="busy">syncing{f.total ? ` ${f.read ?? 0} of ${f.total}` : ""}</Badge>;
+  return <Badge tone={f.asOf ? "warn" : "bad"}>{f.state}{f.asOf ? <>, as of <Ago at={f.asOf} /></> : ", never known"}</Badge>;
+}
+
+export function CodeLink({ code }: { code: string }) {
+  if (!code) return null;
+  return <a class="code" href={link(["codes", code])} title={codes.value.get(code)?.title ?? "what this code means"}>{code}</a>;
+}
+
+/** What to do about a code, and its title. */
+export function Remedy({ code, remedy }: { code: string; remedy?: string }) {
+  const known = codes.value.get(code);
+  const text = remedy || known?.remedy;
+  return text ? <p class="remedy"><strong>What to do:</strong> {text}</p> : null;
+}
+
+export const ClusterLink = ({ name }: { name: string }) => (name ? <a href={link(["clusters", name])}>{name}</a> : null);
+export const ServiceLink = ({ namespace, name }: { namespace: string; name: string }) => <a href={link(["services", namespace, name])}>{namespace}/{name}</a>;
+export const AddressLink = ({ ip }: { ip: string }) => (ip ? <a href={link(["addresses", ip.replace(/\/(32|128)$/, "")])}>{ip}</a> : null);
+
+export function Facts({ of }: { of: [string, ComponentChildren][] }) {
+  return <dl class="facts">{of.filter(([, v]) => v !== "" && v !== null && v !== undefined).map(([name, v]) => <div key={name}><dt>{name}</dt><dd>{v}</dd></div>)}</dl>;
+}
+
+export function Labels({ of }: { of: Record<string, string> }) {
+  const all = Object.entries(of).sort(([a], [b]) => a.localeCompare(b));
+  return all.length ? <ul class="labels">{all.map(([k, v]) => <li key={k}>{v ? `${k}=${v}` : k}</li>)}</ul> : <>none</>;
+}
+
+/** The heading of a view, which has the focus when the view comes. */
+export function Title({ children, text }: { children?: ComponentChildren; text: string }) {
+  const h = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${text.slice(0, 80)} - mesh-agent`;
+    if (navigated.value) h.current?.focus();
+  }, [text]);
+  return <div class="title"><h1 ref={h} tabIndex={-1}>{text}</h1>{children}</div>;
+}
+
+/** Whether the view is not the one that the page was opened with. */
+export const navigated = signal(false);
+
+/** A table that can be moved sideways where it is too wide, also from the keyboard. */
+export function Scroll({ label, children }: { label: string; children: ComponentChildren }) {
+  return <div class="scroll" role="region" aria-label={label} tabIndex={0}>{children}</div>;
+}
+
+/** A field of the query of the address. */
+export function Filter({ name, label, hint, options, wait = 0 }: { name: string; label: string; hint?: string; options?: string[]; wait?: number }) {
+  const value = route.value.query.get(name) ?? "";
+  const timer = useRef(0);
+  const typed = useSignal<string | null>(null); // what is not in the address yet
+  const set = (v: string) => {
+    typed.value = v;
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => { typed.value = null; setQuery({ [name]: v, cursor: "" }); }, wait);
+  };
+  useEffect(() => () => clearTimeout(timer.current), []);
+  if (options) {
+    return <label class="filter">{label}<select value={value} onChange={(e) => setQuery({ [name]: e.currentTarget.value, cursor: "" })}>
+      <option value="">all</option>{options.map((o) => <option key={o} value={o}>{o}</option>)}</select></label>;
+  }
+  return <label class="filter">{label}<input type="search" value={typed.value ?? value} placeholder={hint ?? ""} autocomplete="off" spellcheck={false}
+    onInput={(e) => set(e.currentTarget.value)} /></label>;
+}
+
+/** The first of many rows, and a button for more of them. */
+export function useSome<T>(all: T[], step = 200): [T[], ComponentChildren] {
+  const most = useSignal(step);
+  const more = all.length - most.value;
+  return [all.slice(0, most.value), more > 0 ? <p><button type="button" onClick={() => { most.value += step; }}>Show {Math.min(step, more)} of {more} more</button></p> : null];
+}
+
+export function Failed({ problem, again }: { problem: unknown; again?: () => void }) {
+  const text = problem instanceof Error ? problem.message : String(problem);
+  const missing = problem instanceof Problem && problem.status === 404;
+  return <div class={missing ? "note" : "note bad"} role="status"><p>{text}</p>{again && !missing && <button type="button" onClick={again}>Try again</button>}</div>;
+}
+
+export const Waiting = () => <p class="muted" role="status">Reading…</p>;
+
+/** Why something is as it is, step by step. */
+export function Why({ of }: { of: Explanation }) {
+  return <section aria-label="Why"><h2>Why</h2>
+    <p>{of.verdict.text} <CodeLink code={of.verdict.code} /></p>
+    <Remedy code={of.verdict.code} />
+    {of.steps?.length ? <details><summary>{of.steps.length === 1 ? "1 step" : `${of.steps.length} steps`} that led to it</summary>
+      <ol>{of.steps.map((s, i) => <li key={i}>{s.cluster && <><ClusterLink name={s.cluster} />: </>}{s.text} <CodeLink code={s.code} />
+        {s.asOf && <span class="muted"> known as of <Ago at={s.asOf} /></span>}
+        {s.keys?.length ? <ul>{s.keys.map((k) => <li key={k.key}><code>{k.key}</code> <span class="muted">revision {k.revision}</span>{k.refused && ` refused: ${k.refused}`}</li>)}</ul> : null}
+      </li>)}</ol></details> : null}
+  </section>;
+}

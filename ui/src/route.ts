@@ -1,0 +1,47 @@
+// The address of a view is in the fragment: it needs nothing of the server, so a link or a reload
+// leads to the same view wherever the agent is.
+import { computed, signal } from "@preact/signals";
+
+const hash = signal(location.hash);
+addEventListener("hashchange", () => { hash.value = location.hash; });
+
+export interface Route { path: string[]; query: URLSearchParams }
+
+export const route = computed<Route>(() => {
+  const [path = "", query = ""] = hash.value.replace(/^#\/?/, "").split(/\?(.*)/s);
+  return { path: path.split("/").filter(Boolean).map(decode), query: new URLSearchParams(query) };
+});
+
+function decode(part: string): string {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
+export function link(path: string[], query: Record<string, string> = {}): string {
+  const given = new URLSearchParams(Object.entries(query).filter(([, v]) => v));
+  const q = given.toString();
+  return `#/${path.map(encodeURIComponent).join("/")}${q ? `?${q}` : ""}`;
+}
+
+/** Changes the query of the present view. What was typed is no step of the history. */
+export function setQuery(changes: Record<string, string>): void {
+  const query = new URLSearchParams(route.value.query);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) query.set(name, value); else query.delete(name);
+  }
+  history.replaceState(null, "", link(route.value.path, Object.fromEntries(query)));
+  hash.value = location.hash;
+}
+
+/** Where an object of a list of the API is shown; nothing for what has no view. */
+export function linkTo(resource: string, name: string): string | undefined {
+  const parts = name.split("/");
+  switch (resource) {
+    case "clusters": return link(["clusters", name]);
+    case "services": return parts.length === 2 ? link(["services", ...parts]) : undefined;
+    case "nodes": return parts.length === 2 ? link(["nodes", ...parts]) : undefined;
+    case "ips": return link(["addresses", parts[0] ?? ""]);
+    case "identities": return link(["identities", parts[0] ?? ""]);
+    case "conflicts": return link(["conflicts"], { contains: parts.slice(1).join("/") });
+  }
+  return undefined;
+}

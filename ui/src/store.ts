@@ -1,0 +1,155 @@
+// What every view shares: the clusters, conflicts, events and health of the agent, fed by one stream,
+// and its status, which is read again when the stream says that something has changed.
+import { batch, signal } from "@preact/signals";
+import { get } from "./api";
+import { type Change, type Follower, Watch } from "./stream";
+import { now } from "./time";
+import type { Cluster, Code, Conflict, Health, MeshEvent, Status } from "./types";
+
+type Objects = Map<string, any>;
+
+const key: Record<string, (o: any) => string> = {
+  clusters: (o: Cluster) => o.name,
+  conflicts: (o: Conflict) => `${o.kind}/${o.subject}`,
+  events: (o: MeshEvent) => String(o.id),
+  health: (o: Health) => o.name,
+};
+
+export const clusters = signal<Map<string, Cluster>>(new Map());
+export const conflicts = signal<Map<string, Conflict>>(new Map());
+export const events = signal<Map<string, MeshEvent>>(new Map());
+export const health = signal<Map<string, Health>>(new Map());
+const shared: Record<string, { value: Objects }> = { clusters, conflicts, events, health };
+
+export const status = signal<Status | null>(null);
+export const statusRead = signal(0); // when, by the agent's clock
+export const statusProblem = signal("");
+export const codes = signal<Map<string, Code>>(new Map());
+
+/** Whether the stream is followed now; why not; when it was heard last, by the agent's clock. */
+export const live = signal(false);
+export const lostWhy = signal("");
+export const heard = signal(0);
+export const known = signal(false); // the first state is complete
+export const entriesOverTime = new Map<string, { at: number; entries: number }[]>(); // since the page was opened
+
+export const said = signal(""); // for screen readers
+export const announce = (text: string) => { said.value = text; };
+
+export const entries = (c: Cluster) => Object.values(c.counts).reduce((a, b) => a + b, 0);
+
+class Store implements Follower {
+  private coming: Record<string, Objects> = {};
+  private queue: Change[] = [];
+  private due = false;
+
+  constructor() { this.reset(); }
+
+  reset(): void {
+    this.queue = [];
+    for (const name of Object.keys(shared)) this.coming[name] = new Map();
+    readStatusSoon();
+  }
+
+  changes(all: Change[]): void {
+    this.queue.push(...all);
+    if (!this.due) {
+      this.due = true;
+      setTimeout(() => { this.due = false; this.apply(); }, 50); // a frame or two: what comes together is shown together
+    }
+  }
+
+  synced(resource: string): void {
+    this.apply();
+    const state = this.coming[resource], to = shared[resource];
+    if (state && to) {
+      delete this.coming[resource];
+      to.value = state;
+      if (resource === "clusters") for (const c of state.values()) note(c);
+    }
+    if (Object.keys(this.coming).length === 0) known.value = true;
+  }
+
+  contact(now_: boolean, why: string): void {
+    batch(() => {
+      if (now_) heard.value = now();
+      if (now_ !== live.value) {
+        announce(now_ ? "Live again." : `Not live: ${why}.`);
+        if (now_) readStatusSoon();
+      }
+      live.value = now_;
+      lostWhy.value = why;
+    });
+  }
+
+  private apply(): void {
+    const changed = new Map<string, Objects>();
+    for (const { type, resource, object } of this.queue) {
+      const to = shared[resource], name = key[resource]?.(object);
+      if (!to || name === undefined) continue;
+      let into = this.coming[resource] ?? changed.get(resource);
+      if (!into) changed.set(resource, (into = new Map(to.value)));
+      if (type === "delete") into.delete(name); else into.set(name, object);
+      if (resource === "clusters" && !this.coming[resource]) this.saw(to.value.get(name), type === "delete" ? undefined : object);
+    }
+    this.queue = [];
+    batch(() => { for (const [resource, objects] of changed) shared[resource]!.value = objects; });
+    if (changed.has("clusters") || changed.has("conflicts")) readStatusSoon();
+  }
+
+  private saw(before: Cluster | undefined, c: Cluster | undefined): void {
+    if (c) note(c);
+    if (before?.state !== c?.state) announce(`Cluster ${(c ?? before)?.name}: ${c?.state ?? "removed"}.`);
+  }
+}
+
+function note(c: Cluster): void {
+  const points = entriesOverTime.get(c.name) ?? [];
+  if (points.at(-1)?.entries !== entries(c)) points.push({ at: now(), entries: entries(c) });
+  entriesOverTime.set(c.name, points.slice(-600));
+}
+
+let reading = false, again = false, readAt = 0, planned = 0;
+const apart = 2000; // milliseconds between two reads of the status, however much changes
+
+/** Reads the status again, once for all changes that come close together. */
+export function readStatusSoon(): void {
+  if (planned || reading) { again = reading; return; }
+  planned = window.setTimeout(() => { planned = 0; void readStatus(); }, Math.max(0, readAt + apart - Date.now()));
+}
+
+export async function readStatus(): Promise<void> {
+  reading = true;
+  try {
+    const { value } = await get<Status>("v1/status");
+    batch(() => { status.value = value; statusRead.value = now(); statusProblem.value = ""; });
+  } catch (e) {
+    statusProblem.value = e instanceof Error ? e.message : String(e);
+  }
+  reading = false;
+  readAt = Date.now();
+  if (again) { again = false; readStatusSoon(); }
+}
+
+const watches = new Set<Watch>();
+
+/** A watch that lets go while the page is hidden: browsers have few connections for all of their tabs. */
+export function follow(query: string, to: Follower, token = ""): () => void {
+  const w = new Watch(query, to, token);
+  watches.add(w);
+  return () => { watches.delete(w); w.stop(); };
+}
+
+const hiddenFor = 60_000; // milliseconds until nobody looks
+
+export function start(): void {
+  follow("resource=clusters&resource=conflicts&resource=events&resource=health", new Store());
+  void get<{ items: Code[] }>("v1/codes").then(({ value }) => { codes.value = new Map(value.items.map((c) => [c.code, c])); }, () => {});
+  let timer = 0;
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = window.setTimeout(() => watches.forEach((w) => w.pause(true)), hiddenFor);
+    else watches.forEach((w) => w.pause(false));
+  });
+  addEventListener("online", () => watches.forEach((w) => w.retry()));
+}

@@ -1,0 +1,133 @@
+// The agent's resumable stream of changes (/v1/watch), read without EventSource, so that its signs of
+// life are seen, and what it answers when it refuses.
+import { open, Problem } from "./api";
+
+export interface Change { type: "upsert" | "delete"; resource: string; object: any }
+
+export interface Follower {
+  /** What has come since the last call, in its order. */
+  changes(all: Change[]): void;
+  /** Everything that is known has to be forgotten: the state follows. */
+  reset(): void;
+  /** The state of a resource is complete. */
+  synced(resource: string): void;
+  /** Something was heard, or nothing is any more. */
+  contact(live: boolean, why: string): void;
+}
+
+const silence = 22_000; // milliseconds without a sign of life, of which there is one each 15 s
+const waits = [300, 1000, 2000, 4000, 8000];
+
+/** Follows the stream until stop, and goes on after the last event wherever it is cut off. */
+export class Watch {
+  private ended = false;
+  private paused = false;
+  private abort = new AbortController();
+  private wake: () => void = () => {};
+  private failures = 0;
+
+  constructor(private query: string, private to: Follower, private token = "") { void this.run(); }
+
+  stop(): void {
+    this.ended = true;
+    this.abort.abort();
+    this.wake();
+  }
+
+  /** Lets go of the connection while nobody looks, and takes it up again. */
+  pause(paused: boolean): void {
+    if (paused === this.paused) return;
+    this.paused = paused;
+    if (paused) this.abort.abort(); else this.retry();
+  }
+
+  retry(): void {
+    this.failures = 0;
+    this.wake();
+  }
+
+  private async run(): Promise<void> {
+    while (!this.ended) {
+      let why = "the stream has ended", wait = 0;
+      if (!this.paused) {
+        try {
+          why = await this.follow();
+        } catch (e) {
+          if (this.ended) return;
+          why = this.paused ? "this page was not looked at" : e instanceof Error ? e.message : String(e);
+          if (e instanceof Problem) wait = e.retryAfter * 1000;
+        }
+        this.to.contact(false, why);
+      }
+      if (this.ended) return;
+      wait = Math.max(wait, waits[Math.min(this.failures++, waits.length - 1)] ?? 0);
+      await new Promise<void>((go) => {
+        this.wake = go;
+        if (!this.paused) setTimeout(go, wait * (0.8 + 0.4 * Math.random()));
+      });
+    }
+  }
+
+  private async follow(): Promise<string> {
+    this.abort = new AbortController();
+    let stalled = false;
+    let alarm = 0;
+    const heard = () => {
+      clearTimeout(alarm);
+      alarm = window.setTimeout(() => { stalled = true; this.abort.abort(); }, silence);
+    };
+    heard();
+    try {
+      const since = this.token ? `&since=${encodeURIComponent(this.token)}` : "";
+      const response = await open(`v1/watch?${this.query}${since}`, this.abort.signal);
+      if (!response.body) return "the stream has no body";
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return "the agent has ended the stream";
+        heard();
+        this.failures = 0;
+        const frames = (rest + value).split("\n\n");
+        rest = frames.pop() ?? "";
+        const said = this.take(frames);
+        if (said) return said;
+        this.to.contact(true, "");
+      }
+    } catch (e) {
+      if (stalled) return "nothing was heard for 22 seconds";
+      throw e;
+    } finally {
+      clearTimeout(alarm);
+    }
+  }
+
+  /** Reads events, and answers with why there are no more. */
+  private take(frames: string[]): string {
+    let changes: Change[] = [];
+    const flush = () => { if (changes.length) this.to.changes(changes); changes = []; };
+    for (const frame of frames) {
+      let type = "", data = "", id = "";
+      for (const line of frame.split("\n")) {
+        if (line.startsWith("event: ")) type = line.slice(7);
+        else if (line.startsWith("data: ")) data = line.slice(6);
+        else if (line.startsWith("id: ")) id = line.slice(4);
+      }
+      if (type === "upsert" || type === "delete") {
+        changes.push({ type, ...(JSON.parse(data) as { resource: string; object: unknown }) });
+      } else if (type === "reset") {
+        flush();
+        this.to.reset();
+      } else if (type === "synced") {
+        flush();
+        this.to.synced((JSON.parse(data) as { resource: string }).resource);
+      } else if (type === "disconnect") {
+        flush();
+        return (JSON.parse(data) as { reason: string }).reason;
+      }
+      if (id) this.token = id;
+    }
+    flush();
+    return "";
+  }
+}

@@ -1,0 +1,65 @@
+import { useMemo } from "preact/hooks";
+import { pathOf } from "../api";
+import { Chart } from "../chart";
+import { Ago, Badge, CodeLink, Facts, Known, Remedy, Scroll, stateOf, Title, toneOf, Waiting, Why } from "../parts";
+import { useRead } from "../read";
+import { link } from "../route";
+import { clusters, entries, entriesOverTime, known, status } from "../store";
+import { clock, precise } from "../time";
+import { type Cluster as Of, type Explanation, resources } from "../types";
+import { EventTable } from "./events";
+import { ConflictTable } from "./conflicts";
+import { Next } from "./mesh";
+
+export function Cluster({ name }: { name: string }) {
+  const c = clusters.value.get(name);
+  const why = useRead<Explanation>(`v1/why/clusters/${pathOf(name)}`, "", true);
+  if (!c) return <><Title text={`Cluster ${name}`} />{known.value ? <p class="note">There is no such cluster now.</p> : <Waiting />}</>;
+  return <>
+    <Title text={`Cluster ${name}`}><Badge tone={toneOf(c)}>{stateOf(c)}</Badge> <Known f={c.freshness.worst} /></Title>
+    {(c.message || c.code) && !(c.ready && !c.code) && <div class={`note ${toneOf(c)}`}><p>{c.message} <CodeLink code={c.code} /></p><Remedy code={c.code} remedy={c.remedy || c.trouble?.remedy || ""} /></div>}
+    <Facts of={[
+      ["ID", c.id || "not known yet"],
+      ["Service backends", <>{c.policy ? { keep: "used", demote: "demoted: used only where no other cluster has a usable one", withdraw: "withdrawn: not used where another cluster has a usable one" }[c.policy.state] : "used"}{c.policy?.reason && `; ${c.policy.reason}`}</>],
+      ["What comes next", <Next of={c} />],
+      ["Connected", c.connectedSince ? <>since <Ago at={c.connectedSince} /></> : "no"],
+      ["Failures", c.failures ? <>{c.failures}, the last <Ago at={c.lastFailure} />: {c.lastError}</> : ""],
+      ["Endpoints", c.endpoints.join(", ")],
+      ["etcd", c.etcdClusterID],
+      ["Client file", c.configFile],
+      ["Read from", c.cached ? "a copy that a mirror keeps" : ""],
+      ["Certificate", c.certificateExpires ? <>expires <Ago at={c.certificateExpires} /></> : ""],
+      ["Says that it can", Object.entries(c.capabilities).map(([k, v]) => `${k}=${String(v)}`).join(", ")],
+    ]} />
+    <Resources of={c} />
+    {c.refusals.map((r) => <div key={r.resource} class="note warn"><p>{r.count} {r.resource} are refused: {r.message} {r.key && <code>{r.key}</code>}</p>
+      {Object.entries(r.remedies).map(([reason, remedy]) => <p key={reason} class="remedy"><strong>{reason} ({r.reasons[reason] ?? 0}):</strong> {remedy}</p>)}</div>)}
+    <Entries of={c} />
+    {why.value && <Why of={why.value} />}
+    <section aria-label="Conflicts"><h2>Conflicts</h2><ConflictTable of={(x) => x.clusters.includes(name)} /></section>
+    <section aria-label="Events"><h2>Events</h2><EventTable of={(e) => e.cluster === name} most={20} /><p><a href={link(["events"], { cluster: name })}>All events of this cluster</a></p></section>
+  </>;
+}
+
+function Resources({ of: c }: { of: Of }) {
+  const lags = status.value?.clusters.find((x) => x.name === c.name)?.freshness;
+  return <Scroll label="What is read of the cluster"><table>
+    <caption class="unseen">What is read of the cluster</caption>
+    <thead><tr><th scope="col">Resource</th><th scope="col">Data</th><th scope="col" class="right">Entries</th><th scope="col" class="right">Refused</th><th scope="col" class="right">Lag, median</th><th scope="col" class="right">99 of 100</th></tr></thead>
+    <tbody>{resources.filter((r) => c.freshness[r] && !c.freshness[r].notRead && (c.freshness[r].state !== "unknown" || c.counts[r] > 0)).map((r) => {
+      const lag = lags?.[r]?.lag;
+      return <tr key={r}><th scope="row">{r === "ips" ? "addresses" : r}</th><td><Known f={c.freshness[r]} /></td><td class="right">{c.counts[r]}</td><td class="right">{c.rejected[r]}</td>
+        <td class="right">{lag ? precise(lag.medianSeconds) : "-"}</td><td class="right">{lag ? precise(lag.p99Seconds) : "-"}</td></tr>;
+    })}</tbody>
+  </table></Scroll>;
+}
+
+function Entries({ of: c }: { of: Of }) {
+  const n = entries(c), minute = Math.floor(clock.value / 10_000);
+  const points = useMemo(() => {
+    const all = entriesOverTime.get(c.name) ?? [];
+    return { at: [...all.map((p) => p.at), clock.peek()], values: [...all.map((p) => p.entries), n] };
+  }, [c.name, n, minute]);
+  const first = points.values[0] ?? n;
+  return <Chart title="Entries since this page was opened" unit="entries" points={points} summary={n === first ? `${n}, unchanged` : `${n} now, ${first} at first`} />;
+}

@@ -1,0 +1,111 @@
+import { computed, useComputed } from "@preact/signals";
+import { Ago, Badge, ClusterLink, CodeLink, Failed, Filter, Icon, Known, Scroll, stateOf, Title, toneOf, Waiting } from "../parts";
+import { link, route, setQuery } from "../route";
+import { clusters, known, status, statusProblem, readStatus } from "../store";
+import { clock, duration, precise } from "../time";
+import type { Cluster, Resource } from "../types";
+
+/** What happens to a cluster's backends if nothing changes. */
+export function Next({ of: c }: { of: Cluster }) {
+  const p = c.policy;
+  if (p?.nextAt) {
+    const s = (Date.parse(p.nextAt) - clock.value) / 1000;
+    const what = p.next === "keep" ? "used as before" : p.next === "demote" && p.state === "withdraw" ? "used again after others" : p.next === "demote" ? "demoted" : "withdrawn";
+    return <>{what} {s > 0 ? `in ${duration(s)}` : "now"}</>;
+  }
+  if (p && p.state !== "keep") return <>{p.state === "demote" ? "demoted" : "withdrawn"} since <Ago at={p.since} /></>;
+  if (c.state === "syncing") return <>ready once it is copied</>;
+  if (!c.connected) return <>tried again</>;
+  return <span class="muted">stays so</span>;
+}
+
+/** The longest lag of a cluster's resources, as its status said last. */
+const lagOf = (name: string): number | undefined => lags.value.get(name);
+
+const lags = computed(() => {
+  const all = new Map<string, number>();
+  for (const c of status.value?.clusters ?? []) {
+    for (const f of Object.values(c.freshness)) if (f?.lag) all.set(c.name, Math.max(all.get(c.name) ?? 0, f.lag.p99Seconds));
+  }
+  return all;
+});
+
+const severity = { bad: 0, warn: 1, busy: 2, none: 3, good: 4 };
+const byTrouble = (a: Cluster, b: Cluster) => severity[toneOf(a)] - severity[toneOf(b)] || a.name.localeCompare(b.name, undefined, { numeric: true });
+
+const columns: { id: string; title: string; right?: boolean; of: (c: Cluster) => number | string }[] = [
+  { id: "name", title: "Cluster", of: (c) => c.name },
+  { id: "state", title: "State", of: (c) => severity[toneOf(c)] },
+  { id: "known", title: "Data", of: (c) => (c.freshness.worst.asOf ? Date.parse(c.freshness.worst.asOf) : c.freshness.worst.state) as number },
+  ...(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => ({ id: r, title: r === "ips" ? "Addresses" : r[0]!.toUpperCase() + r.slice(1), right: true, of: (c: Cluster) => c.counts[r] })),
+  { id: "lag", title: "Lag", right: true, of: (c) => lagOf(c.name) ?? -1 },
+  { id: "next", title: "What comes next", of: (c) => c.policy?.nextAt ?? "" },
+];
+
+export function Mesh() {
+  const { query } = route.value;
+  const text = (query.get("contains") ?? "").toLowerCase(), state = query.get("state") ?? "", sort = query.get("sort") ?? "";
+  const all = useComputed(() => [...clusters.value.values()].sort(byTrouble)).value;
+  if (!known.value && !all.length) return <><Title text="Mesh" />{statusProblem.value ? <Failed problem={statusProblem.value} again={() => void readStatus()} /> : <Waiting />}</>;
+  const shown = all.filter((c) => c.name.toLowerCase().includes(text) && (!state || c.state === state));
+  const column = columns.find((c) => c.id === sort.replace("-", ""));
+  if (column) {
+    const down = sort.startsWith("-") ? -1 : 1;
+    shown.sort((a, b) => {
+      const x = column.of(a), y = column.of(b);
+      return down * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), undefined, { numeric: true }));
+    });
+  }
+  const wrong = all.filter((c) => toneOf(c) === "bad" || toneOf(c) === "warn");
+  return <>
+    <Title text="Mesh"><Summary wrong={wrong.length} all={all.length} /></Title>
+    <ul class={all.length > 40 ? "tiles small" : "tiles"} aria-label="Clusters at a glance, what is wrong first">
+      {all.map((c) => <li key={c.name}><a class={`tile ${toneOf(c)}`} href={link(["clusters", c.name])} title={`${c.name}: ${stateOf(c)}`}>
+        <Icon tone={toneOf(c)} /><span class={all.length > 40 ? "unseen" : "name"}>{c.name}</span><span class={all.length > 40 ? "unseen" : "muted"}>{stateOf(c)}</span></a></li>)}
+    </ul>
+    <div class="filters" role="search" aria-label="Filter clusters">
+      <Filter name="contains" label="Name contains" />
+      <Filter name="state" label="State" options={["connecting", "syncing", "ready", "degraded", "failed", "removing"]} />
+      <span class="muted" role="status">{shown.length} of {all.length} clusters</span>
+    </div>
+    <Scroll label="Clusters">
+      <table>
+        <caption class="unseen">Clusters</caption>
+        <thead><tr>{columns.map((c) => <th key={c.id} scope="col" class={c.right ? "right" : undefined} aria-sort={column === c ? (sort.startsWith("-") ? "descending" : "ascending") : undefined}>
+          <button type="button" class="sort" onClick={() => setQuery({ sort: sort === c.id ? `-${c.id}` : sort === `-${c.id}` ? "" : c.id })}>{c.title}<span aria-hidden="true">{column === c ? (sort.startsWith("-") ? " ↓" : " ↑") : ""}</span></button></th>)}
+          <th scope="col">What is wrong</th></tr></thead>
+        <tbody>{shown.map((c) => <Row key={c.name} of={c} />)}</tbody>
+      </table>
+    </Scroll>
+    {all.length === 0 && <p class="note">No cluster is configured: the agent looks for client files in {status.value?.agent.meshDirectory || "its mesh directory"}.</p>}
+  </>;
+}
+
+function Row({ of: c }: { of: Cluster }) {
+  const lag = lagOf(c.name);
+  return <tr>
+    <th scope="row"><ClusterLink name={c.name} /></th>
+    <td><Badge tone={toneOf(c)}>{stateOf(c)}</Badge></td>
+    <td><Known f={c.freshness.worst} /></td>
+    {(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => <td key={r} class="right">{c.counts[r]}</td>)}
+    <td class="right">{lag === undefined ? <span class="muted" aria-label="none yet">-</span> : precise(lag)}</td>
+    <td><Next of={c} /></td>
+    <td class="wide">{c.code || !c.ready ? <>{c.message} <CodeLink code={c.code} /></> : null}</td>
+  </tr>;
+}
+
+function Summary({ wrong, all }: { wrong: number; all: number }) {
+  const s = status.value;
+  const held = [...clusters.value.values()].find((c) => c.policy?.held)?.policy;
+  return <div class="summary">
+    <Badge tone={wrong ? "bad" : "good"}>{wrong ? `${wrong} of ${all} clusters need a look` : `${all} ${all === 1 ? "cluster is" : "clusters are"} well`}</Badge>
+    {held && <Badge tone="warn">the disconnect policy is held: {held.inDoubt} of {held.judged} clusters are in doubt at once <CodeLink code="MESH-1021" /></Badge>}
+    {s && <ul class="numbers">
+      <li><a href={link(["nodes"])}><b>{s.summary.nodes}</b> nodes</a></li>
+      <li><a href={link(["services"])}><b>{s.summary.services}</b> services</a></li>
+      <li><a href={link(["identities"])}><b>{s.summary.identities}</b> identities</a></li>
+      <li><a href={link(["addresses"])}><b>{s.summary.ips}</b> addresses</a></li>
+      <li><a href={link(["conflicts"])}><b>{s.summary.conflicts}</b> conflicts</a></li>
+    </ul>}
+  </div>;
+}
