@@ -107,7 +107,7 @@ func (p *page) until(what, expression string) {
 		v, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](expression))
 		return err == nil && v
 	}, func() string {
-		text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`document.body.innerText`))
+		text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`location.href + " " + document.readyState + "\n" + document.body.innerText`))
 		return fmt.Sprintf("%v\n%.4000s", err, text)
 	})
 }

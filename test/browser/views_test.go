@@ -37,7 +37,7 @@ func allViews(w *world, contested string) []view {
 		{"codes", "#/codes?contains=lost", "Codes", []string{"MESH-1004"}},
 		{"code", "#/codes/MESH-1004", "Code MESH-1004", []string{"troubleshoot"}},
 		{"servers", "#/servers", "Servers", []string{"DNS", "xDS", "nobody follows it now"}},
-		{"agent", "#/agent", "Agent", []string{"mesh directory", "remote-cluster.london", "only", "keys"}},
+		{"agent", "#/agent", "Agent", []string{"mesh directory", "remote-cluster.london", "keys"}},
 		{"nothing", "#/nope", "Not found", []string{"no such view"}},
 	}
 }

@@ -47,7 +47,10 @@ func newWorld(t *testing.T, clusters ...contents.Cluster) *world {
 	must(t, err)
 	through := &httputil.ReverseProxy{
 		FlushInterval: -1, ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(agent) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(agent)
+			r.Out.Host = r.In.Host // the agent compares it with the origin of the page
+		},
 	}
 	w.proxy = httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		if !w.take(r) {

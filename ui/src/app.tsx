@@ -70,8 +70,8 @@ function App() {
     scrollTo(0, 0);
   }, [route.value.path.join("/")]);
   return <>
-    <a class="skip" href={`${location.hash || "#/"}`} onClick={(e) => { e.preventDefault(); document.querySelector<HTMLElement>("main h1")?.focus(); }}>Skip to the content</a>
     <header>
+      <a class="skip" href={`${location.hash || "#/"}`} onClick={(e) => { e.preventDefault(); document.querySelector<HTMLElement>("main h1")?.focus(); }}>Skip to the content</a>
       <div class="top">
         <a class="home" href={link([])}>mesh-agent</a>
         <span class="muted own">{status.value?.agent.cluster}{status.value?.agent.node && ` / ${status.value.agent.node}`}</span>

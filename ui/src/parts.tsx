@@ -125,7 +125,7 @@ export const Waiting = () => <p class="muted" role="status">Reading…</p>;
 
 /** Why something is as it is, step by step. */
 export function Why({ of }: { of: Explanation }) {
-  return <section aria-label="Why"><h2>Why</h2>
+  return <section><h2>Why</h2>
     <p>{of.verdict.text} <CodeLink code={of.verdict.code} /></p>
     <Remedy code={of.verdict.code} />
     {of.steps?.length ? <details><summary>{of.steps.length === 1 ? "1 step" : `${of.steps.length} steps`} that led to it</summary>

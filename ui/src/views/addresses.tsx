@@ -42,7 +42,7 @@ export function Address({ address }: { address: string }) {
         ["Backend of", l.services.length ? <ul class="plain">{l.services.map((s) => <li key={`${s.namespace}/${s.name}`}><ServiceLink {...s} /></li>)}</ul> : "no service"],
         ["Known", l.freshness?.asOf ? <>as of <Ago at={l.freshness.asOf} /></> : ""],
       ]} />}
-      {l.candidates.length > 0 && <section aria-label="Claims"><h2>Claims</h2><Scroll label="Claims of the address"><table>
+      {l.candidates.length > 0 && <section><h2>Claims</h2><Scroll label="Claims of the address"><table>
         <thead><tr><th scope="col">Claim</th><th scope="col">Cluster</th><th scope="col">Pod</th><th scope="col">Outcome</th><th scope="col">Rule</th></tr></thead>
         <tbody>{l.candidates.map((c, i) => <tr key={i}><td>{c.entry.prefix} <span class="muted">{c.entry.kind}</span></td><td><ClusterLink name={c.entry.cluster} /></td><td>{c.entry.pod && `${c.entry.namespace}/${c.entry.pod}`}</td>
           <td><Badge tone={c.won ? "good" : "none"}>{c.won ? "won" : "lost"}</Badge></td><td class="wide">{c.reason}</td></tr>)}</tbody>

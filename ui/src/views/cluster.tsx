@@ -36,8 +36,8 @@ export function Cluster({ name }: { name: string }) {
       {Object.entries(r.remedies).map(([reason, remedy]) => <p key={reason} class="remedy"><strong>{reason} ({r.reasons[reason] ?? 0}):</strong> {remedy}</p>)}</div>)}
     <Entries of={c} />
     {why.value && <Why of={why.value} />}
-    <section aria-label="Conflicts"><h2>Conflicts</h2><ConflictTable of={(x) => x.clusters.includes(name)} /></section>
-    <section aria-label="Events"><h2>Events</h2><EventTable of={(e) => e.cluster === name} most={20} /><p><a href={link(["events"], { cluster: name })}>All events of this cluster</a></p></section>
+    <section><h2>Conflicts</h2><ConflictTable of={(x) => x.clusters.includes(name)} /></section>
+    <section><h2>Events</h2><EventTable of={(e) => e.cluster === name} most={20} /><p><a href={link(["events"], { cluster: name })}>All events of this cluster</a></p></section>
   </>;
 }
 

@@ -27,9 +27,9 @@ export function Code({ code }: { code: string }) {
     <Title text={`Code ${code}`} />
     {!c ? (codes.value.size ? <p class="note">This agent has no such code.</p> : <Waiting />) : <>
       <Facts of={[["What is so", c.title], ["Severity", <Badge tone={toneOfSeverity(c.severity)}>{c.severity}</Badge>], ["Cause", c.cause], ["What to do", c.remedy]]} />
-      {of.length > 0 && <section aria-label="Clusters"><h2>Clusters that have it now</h2><ul class="plain">{of.map((x) => <li key={x.name}><ClusterLink name={x.name} />: {x.message}</li>)}</ul></section>}
-      <section aria-label="Conflicts"><h2>Conflicts</h2><ConflictTable of={(x) => x.code === code} /></section>
-      <section aria-label="Events"><h2>Events</h2><EventTable of={(e) => e.code === code} most={50} /></section>
+      {of.length > 0 && <section><h2>Clusters that have it now</h2><ul class="plain">{of.map((x) => <li key={x.name}><ClusterLink name={x.name} />: {x.message}</li>)}</ul></section>}
+      <section><h2>Conflicts</h2><ConflictTable of={(x) => x.code === code} /></section>
+      <section><h2>Events</h2><EventTable of={(e) => e.code === code} most={50} /></section>
     </>}
   </>;
 }

@@ -18,12 +18,12 @@ export function Servers() {
       <thead><tr><th scope="col">Protocol</th><th scope="col">Address</th><th scope="col" class="right">Answered</th><th scope="col" class="right">Refused, too many at once</th></tr></thead>
       <tbody>{all.map((s) => <tr key={s.protocol + s.address}><th scope="row">{s.protocol}</th><td>{s.address}</td><td class="right">{s.requests}</td><td class="right">{s.refused ? <Badge tone="warn">{s.refused}</Badge> : 0}</td></tr>)}</tbody>
     </table></Scroll>}
-    <section aria-label="Clients of xDS"><h2>Clients of xDS</h2>
+    <section><h2>Clients of xDS</h2>
       {clients.problem instanceof Problem && clients.problem.status === 404 ? <p class="muted">{clients.problem.message}</p>
         : clients.problem ? <Failed problem={clients.problem} again={clients.again} /> : !clients.value ? <Waiting />
         : clients.value.items.length === 0 ? <p>Nobody follows it now.</p> : <Clients of={clients.value.items} />}
     </section>
-    <section aria-label="Prometheus"><h2>Prometheus</h2>
+    <section><h2>Prometheus</h2>
       <p>Targets over HTTP: <a href="../v1/discovery/prometheus/services">services</a>, <a href="../v1/discovery/prometheus/endpoints">endpoints</a>, nodes (with <code>?port=</code>). Metrics of the agent itself: <a href="../metrics">/metrics</a>.</p>
     </section>
   </>;

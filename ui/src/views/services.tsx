@@ -52,11 +52,11 @@ export function Service({ namespace, name }: { namespace: string; name: string }
     {s && <>
       <Facts of={[["Shared", s.global ? "yes: other clusters may use it" : "no cluster shares it"], ["Affinity", s.affinity], ["Backends", s.backends.length],
         ["Not known as of now", choice.value?.unconfirmed.length ? choice.value.unconfirmed.join(", ") : ""]]} />
-      <section aria-label="Clusters"><h2>Clusters</h2><Scroll label="Clusters of the service"><table>
+      <section><h2>Clusters</h2><Scroll label="Clusters of the service"><table>
         <thead><tr><th scope="col">Cluster</th><th scope="col">Data</th><th scope="col" class="right">Backends</th><th scope="col">Why they are used, or not</th></tr></thead>
         <tbody>{s.clusters.map((c) => <tr key={c.cluster}><th scope="row"><ClusterLink name={c.cluster} /></th><td><Known f={clusters.value.get(c.cluster)?.freshness.services} /></td><td class="right">{c.backends}</td><td class="wide">{c.reason}</td></tr>)}</tbody>
       </table></Scroll></section>
-      <section aria-label="Backends"><h2>Backends</h2>
+      <section><h2>Backends</h2>
         <div class="filters"><Filter name="zone" label="As asked from zone" hint={choice.value?.zone || "that of the agent"} wait={250} /><Filter name="port" label="Port" hint="name or number" wait={250} /></div>
         {choice.problem ? <Failed problem={choice.problem} again={choice.again} /> : null}
         {choice.value && <Groups of={choice.value} />}
