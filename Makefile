@@ -2,7 +2,7 @@ GO ?= go
 # Counted, not timed: a time that runs out during a call fails the test now and then.
 FUZZTIME ?= 10000x
 PKGS ?= ./...
-MODULES = . test/chart test/interop test/interop/model test/interop/peer
+MODULES = . test/chart test/browser ui/build test/interop test/interop/model test/interop/peer
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 # The Kubernetes API server of the tests is built once for each version.
@@ -21,7 +21,7 @@ COREDNS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/coredns-v$(COREDNS_
 RELEASES ?=
 REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
 
-.PHONY: run run-mesh build test test-all race fuzz bench lint golden manifests chart kubernetes consumers site docs interop notices sbom image image-base
+.PHONY: run run-mesh build test test-all race fuzz bench lint golden manifests chart kubernetes consumers site docs interop ui ui-check browser notices sbom image image-base
 
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir} --dns 127.0.0.1:5300 --xds unix:{tmp}/xds.sock
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
@@ -63,3 +63,11 @@ $(COREDNS): ; cd test/consumers/coredns && CGO_ENABLED=0 $(GO) build -trimpath -
 site: ; website/install && mkdocs build --config-file website/mkdocs.yml
 docs: site build ; DOCS_PROGRAMS=$(CURDIR)/bin DOCS_REQUIRED=1 $(GO) test -timeout 20m ./test/docs
 interop: ; test/interop/run $(REPORT) $(RELEASES)
+# The page (docs/ui.md): its types are checked, and it is built, with what npm brings. The result is committed; ui-check says
+# whether it is what the sources make.
+ui: bin/ui-build ; cd ui && node_modules/.bin/tsc -p . && ../bin/ui-build
+ui-check: bin/ui-build ; cd ui && node_modules/.bin/tsc -p . && ../bin/ui-build -check
+bin/ui-build: ui/node_modules/.package-lock.json $(wildcard ui/build/*) ; cd ui/build && CGO_ENABLED=0 $(GO) build -trimpath -o ../../$@ .
+ui/node_modules/.package-lock.json: ui/package.json ui/package-lock.json ; cd ui && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules/.package-lock.json
+# The page in a headless Chromium beside an agent: Chromium and npm are installed, as root, where they are missing (Debian).
+browser: ; test/browser/install && $(MAKE) ui-check && cd test/browser && BROWSER_REQUIRED=1 $(GO) test -timeout 20m .

@@ -9,7 +9,16 @@ import (
 
 // Codes is the answer of /v1/codes.
 type Codes struct {
-	Items []codes.Entry `json:"items" doc:"Everything that an agent of this version can find, sorted by code."`
+	Items []CodeEntry `json:"items" doc:"Everything that an agent of this version can find, sorted by code."`
+}
+
+// CodeEntry says what a code means.
+type CodeEntry struct {
+	Code     string `json:"code"`
+	Title    string `json:"title" doc:"What is so, in a few words."`
+	Severity string `json:"severity" enum:"info,warning,error"`
+	Cause    string `json:"cause" doc:"When it is found, and what that means."`
+	Remedy   string `json:"remedy" doc:"What to do about it."`
 }
 
 // codesRoute gives the registry, for those who show codes and have none of their own.
@@ -17,7 +26,9 @@ func codesRoute() route {
 	return route{
 		path: "/v1/codes", id: "codes", summary: "What the codes of findings mean, and what to do about each.",
 		answer: reflect.TypeFor[Codes](), handle: func(w http.ResponseWriter, _ *http.Request) error {
-			writeJSON(w, Codes{codes.All()})
+			writeJSON(w, Codes{converted(codes.All(), func(e codes.Entry) CodeEntry {
+				return CodeEntry{string(e.Code), e.Title, string(e.Severity), e.Cause, e.Remedy}
+			})})
 			return nil
 		},
 	}

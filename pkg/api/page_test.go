@@ -78,8 +78,8 @@ func TestResumeToken(t *testing.T) {
 
 func TestCodes(t *testing.T) {
 	t.Parallel()
-	if got := object[Codes](t, newFixture(t), "/v1/codes"); len(got.Items) != len(codes.All()) || !slices.ContainsFunc(got.Items, func(e codes.Entry) bool {
-		return e.Code == codes.PolicyHeld && e.Remedy != "" && e.Severity == codes.Error
+	if got := object[Codes](t, newFixture(t), "/v1/codes"); len(got.Items) != len(codes.All()) || !slices.ContainsFunc(got.Items, func(e CodeEntry) bool {
+		return e.Code == string(codes.PolicyHeld) && e.Remedy != "" && e.Severity == string(codes.Error)
 	}) {
 		t.Errorf("%+v", got.Items)
 	}
