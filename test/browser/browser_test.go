@@ -127,6 +127,16 @@ func (p *page) press(keys string, options ...chromedp.KeyOption) {
 	must(p.t, chromedp.Do(p.ctx, chromedp.KeyEvent(keys, options...)))
 }
 
+// search opens the search and types. A real key that is taken types nothing, but one of the protocol does.
+func (p *page) search(text string) {
+	p.t.Helper()
+	p.press("/")
+	p.until("the search", `document.querySelector("dialog").open`)
+	eval[bool](p, `document.querySelector("dialog input").select(), true`)
+	p.press(text)
+	p.until("what was typed", `document.querySelector("dialog input").value === `+quoted(text))
+}
+
 // dark chooses the colour scheme.
 func (p *page) dark(dark bool) {
 	p.t.Helper()

@@ -66,8 +66,7 @@ func TestHostileNames(t *testing.T) {
 		p.audit("hostile " + v.name)
 	}
 	p.picture("hostile")
-	p.press("/")
-	p.press("evil")
+	p.search("evil")
 	p.untilText(".hits", hostile()[0])
 	if p.hurt() {
 		t.Error("search: a name was more than text")

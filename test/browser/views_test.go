@@ -1,14 +1,12 @@
 package browser
 
 import (
-	"net/netip"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/mesh-agent/mesh-agent/pkg/api"
-
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
 // view is one of the page, with what has to be seen in it.
@@ -46,17 +44,8 @@ func allViews(w *world, contested string) []view {
 // axe-core in light and dark, and is as wide as a phone.
 func TestViews(t *testing.T) {
 	w := newWorld(t, three()...)
-	london, err := w.mesh.Cluster("london")
-	must(t, err)
-	contested := agenttest.List[api.IP](w.agent, "ips", "-c", "tokyo")
-	var address netip.Addr
-	for _, ip := range contested {
-		if ip.Kind == "endpoint" {
-			address = netip.MustParsePrefix(ip.Prefix).Addr()
-			break
-		}
-	}
-	_, _, err = w.mesh.Claim(t.Context(), london, address)
+	address := firstPod(w, "tokyo")
+	_, _, err := w.mesh.Claim(t.Context(), w.cluster("london"), address)
 	must(t, err)
 	w.agent.Until("the conflict", func() bool { return len(w.agent.Conflicts()) > 0 })
 	p := w.open()
@@ -87,9 +76,7 @@ func TestViews(t *testing.T) {
 	}
 	p.dark(false)
 	p.visit("#/", "Mesh")
-	p.press("/")
-	p.until("the search", `document.querySelector("dialog").open`)
-	p.press("web")
+	p.search("web")
 	p.untilText("dialog .hits", "Service")
 	p.audit("search, light")
 	p.picture("search")

@@ -58,8 +58,8 @@ function View() {
 
 function Banner() {
   if (live.value) return null;
-  if (!heard.value) return lostWhy.value ? <div class="banner" role="alert"><Icon tone="bad" />Not live: {lostWhy.value}. It is tried again.</div> : null;
-  return <div class="banner"><Icon tone="bad" /><b>Not live.</b> What is shown is as of <Ago at={heard.value} />: {lostWhy.value}. It goes on by itself.</div>;
+  if (!heard.value) return lostWhy.value ? <section class="banner" aria-label="Not live"><Icon tone="bad" />Not live: {lostWhy.value}. It is tried again.</section> : null;
+  return <section class="banner" aria-label="Not live"><Icon tone="bad" /><b>Not live.</b> What is shown is as of <Ago at={heard.value} />: {lostWhy.value}. It goes on by itself.</section>;
 }
 
 function App() {

@@ -6,7 +6,7 @@ import { Problem } from "./api";
 import { link, route, setQuery } from "./route";
 import { codes, heard, live } from "./store";
 import { clock, duration } from "./time";
-import type { Cluster, Explanation, Freshness } from "./types";
+import { type Cluster, type Explanation, type Freshness, resources } from "./types";
 
 type Tone = "good" | "warn" | "bad" | "busy" | "none";
 const icons: Record<Tone, string> = { good: "✓", warn: "▲", bad: "✕", busy: "…", none: "·" };
@@ -23,6 +23,18 @@ export function toneOf(c: Cluster): Tone {
   if (c.state === "connecting" || c.state === "syncing" || c.state === "removing") return "busy";
   if (c.trouble || (c.policy && c.policy.state !== "keep") || c.state !== "ready") return "warn";
   return "good";
+}
+
+const resourcesOf = (c: Cluster) => resources.map((r) => c.freshness[r]).filter((f) => f && !f.notRead);
+
+/** The worst freshness of a cluster, with the time that is longest ago: the stream gives the times by resource alone. */
+export function worstOf(c: Cluster): Freshness {
+  const { worst } = c.freshness;
+  if (worst.state === "synced") return worst;
+  const of = resourcesOf(c).filter((f) => f.state === worst.state);
+  const times = of.flatMap((f) => (f.asOf ? [f.asOf] : []));
+  const read = of.reduce((n, f) => n + (f.read ?? 0), 0), total = of.reduce((n, f) => n + (f.total ?? 0), 0);
+  return { ...worst, read, total, asOf: times.sort((a, b) => Date.parse(a) - Date.parse(b))[0] ?? null };
 }
 
 /** The text of a cluster's state: its trouble says more than ready does. */
@@ -113,6 +125,18 @@ export function useSome<T>(all: T[], step = 200): [T[], ComponentChildren] {
   const most = useSignal(step);
   const more = all.length - most.value;
   return [all.slice(0, most.value), more > 0 ? <p><button type="button" onClick={() => { most.value += step; }}>Show {Math.min(step, more)} of {more} more</button></p> : null];
+}
+
+/** All rows, some at a time, so that the page answers in between; the same key goes on, another one begins again. */
+export function useGradually<T>(all: T[], key: string, step = 40): T[] {
+  const state = useSignal({ key, n: step });
+  const n = state.value.key === key ? state.value.n : step;
+  useEffect(() => {
+    if (n >= all.length) return;
+    const timer = setTimeout(() => { state.value = { key, n: n + step }; });
+    return () => clearTimeout(timer);
+  }, [n, key, all.length]);
+  return n < all.length ? all.slice(0, n) : all;
 }
 
 export function Failed({ problem, again }: { problem: unknown; again?: () => void }) {

@@ -42,7 +42,10 @@ export function Search({ opened }: { opened: { value: boolean } }) {
   useEffect(() => {
     const d = dialog.current;
     if (!d) return;
-    if (opened.value && !d.open) d.showModal();
+    if (opened.value && !d.open) {
+      d.showModal();
+      d.querySelector("input")?.select();
+    }
     if (!opened.value && d.open) d.close();
   }, [opened.value]);
   useEffect(() => {
@@ -59,7 +62,12 @@ export function Search({ opened }: { opened: { value: boolean } }) {
   }, [text.value]);
   const asked = text.value.trim();
   const hits = asked ? [...local(asked), ...found.value] : [];
+  const close = () => { opened.value = false; };
   const move = (e: KeyboardEvent) => {
+    if (e.key === "Escape") { // before the field takes it to be emptied
+      e.preventDefault();
+      close();
+    }
     const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
     if (!step) return;
     e.preventDefault();
@@ -67,7 +75,6 @@ export function Search({ opened }: { opened: { value: boolean } }) {
     const at = links.indexOf(document.activeElement as HTMLAnchorElement) + step;
     if (at < 0) dialog.current?.querySelector("input")?.focus(); else links[Math.min(at, links.length - 1)]?.focus();
   };
-  const close = () => { opened.value = false; };
   return <dialog ref={dialog} aria-label="Search" onClose={close} onKeyDown={move} onClick={(e) => { if (e.target === e.currentTarget) close(); }}>
     <form onSubmit={(e) => { e.preventDefault(); const first = hits[0]; if (first) { location.hash = first.to; close(); } }}>
       <label>Search <input type="search" value={text.value} autocomplete="off" spellcheck={false} placeholder="cluster, service, node, pod, address, code" onInput={(e) => { text.value = e.currentTarget.value; }} /></label>

@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import { pathOf } from "../api";
 import { Chart } from "../chart";
-import { Ago, Badge, CodeLink, Facts, Known, Remedy, Scroll, stateOf, Title, toneOf, Waiting, Why } from "../parts";
+import { Ago, Badge, CodeLink, Facts, Known, Remedy, Scroll, stateOf, Title, toneOf, Waiting, Why, worstOf } from "../parts";
 import { useRead } from "../read";
 import { link } from "../route";
 import { clusters, entries, entriesOverTime, known, status } from "../store";
@@ -16,8 +16,8 @@ export function Cluster({ name }: { name: string }) {
   const why = useRead<Explanation>(`v1/why/clusters/${pathOf(name)}`, "", true);
   if (!c) return <><Title text={`Cluster ${name}`} />{known.value ? <p class="note">There is no such cluster now.</p> : <Waiting />}</>;
   return <>
-    <Title text={`Cluster ${name}`}><Badge tone={toneOf(c)}>{stateOf(c)}</Badge> <Known f={c.freshness.worst} /></Title>
-    {(c.message || c.code) && !(c.ready && !c.code) && <div class={`note ${toneOf(c)}`}><p>{c.message} <CodeLink code={c.code} /></p><Remedy code={c.code} remedy={c.remedy || c.trouble?.remedy || ""} /></div>}
+    <Title text={`Cluster ${name}`}><Badge tone={toneOf(c)}>{stateOf(c)}</Badge> <Known f={worstOf(c)} /></Title>
+    {toneOf(c) !== "good" && <div class={`note ${toneOf(c)}`}><p>{c.message} <CodeLink code={c.code} /></p><Remedy code={c.code} remedy={c.remedy || c.trouble?.remedy || ""} /></div>}
     <Facts of={[
       ["ID", c.id || "not known yet"],
       ["Service backends", <>{c.policy ? { keep: "used", demote: "demoted: used only where no other cluster has a usable one", withdraw: "withdrawn: not used where another cluster has a usable one" }[c.policy.state] : "used"}{c.policy?.reason && `; ${c.policy.reason}`}</>],

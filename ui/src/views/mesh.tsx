@@ -1,5 +1,5 @@
-import { computed, useComputed } from "@preact/signals";
-import { Ago, Badge, ClusterLink, CodeLink, Failed, Filter, Icon, Known, Scroll, stateOf, Title, toneOf, Waiting } from "../parts";
+import { computed } from "@preact/signals";
+import { Ago, Badge, ClusterLink, CodeLink, Failed, Filter, Icon, Known, Scroll, stateOf, Title, toneOf, useGradually, Waiting, worstOf } from "../parts";
 import { link, route, setQuery } from "../route";
 import { clusters, known, status, statusProblem, readStatus } from "../store";
 import { clock, duration, precise } from "../time";
@@ -36,7 +36,7 @@ const byTrouble = (a: Cluster, b: Cluster) => severity[toneOf(a)] - severity[ton
 const columns: { id: string; title: string; right?: boolean; of: (c: Cluster) => number | string }[] = [
   { id: "name", title: "Cluster", of: (c) => c.name },
   { id: "state", title: "State", of: (c) => severity[toneOf(c)] },
-  { id: "known", title: "Data", of: (c) => (c.freshness.worst.asOf ? Date.parse(c.freshness.worst.asOf) : c.freshness.worst.state) as number },
+  { id: "known", title: "Data", of: (c) => { const f = worstOf(c); return f.state === "synced" ? Number.MAX_VALUE : f.asOf ? Date.parse(f.asOf) : 0; } },
   ...(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => ({ id: r, title: r === "ips" ? "Addresses" : r[0]!.toUpperCase() + r.slice(1), right: true, of: (c: Cluster) => c.counts[r] })),
   { id: "lag", title: "Lag", right: true, of: (c) => lagOf(c.name) ?? -1 },
   { id: "next", title: "What comes next", of: (c) => c.policy?.nextAt ?? "" },
@@ -45,7 +45,7 @@ const columns: { id: string; title: string; right?: boolean; of: (c: Cluster) =>
 export function Mesh() {
   const { query } = route.value;
   const text = (query.get("contains") ?? "").toLowerCase(), state = query.get("state") ?? "", sort = query.get("sort") ?? "";
-  const all = useComputed(() => [...clusters.value.values()].sort(byTrouble)).value;
+  const all = sorted.value;
   if (!known.value && !all.length) return <><Title text="Mesh" />{statusProblem.value ? <Failed problem={statusProblem.value} again={() => void readStatus()} /> : <Waiting />}</>;
   const shown = all.filter((c) => c.name.toLowerCase().includes(text) && (!state || c.state === state));
   const column = columns.find((c) => c.id === sort.replace("-", ""));
@@ -59,10 +59,7 @@ export function Mesh() {
   const wrong = all.filter((c) => toneOf(c) === "bad" || toneOf(c) === "warn");
   return <>
     <Title text="Mesh"><Summary wrong={wrong.length} all={all.length} /></Title>
-    <ul class={all.length > 40 ? "tiles small" : "tiles"} aria-label="Clusters at a glance, what is wrong first">
-      {all.map((c) => <li key={c.name}><a class={`tile ${toneOf(c)}`} href={link(["clusters", c.name])} title={`${c.name}: ${stateOf(c)}`}>
-        <Icon tone={toneOf(c)} /><span class={all.length > 40 ? "unseen" : "name"}>{c.name}</span><span class={all.length > 40 ? "unseen" : "muted"}>{stateOf(c)}</span></a></li>)}
-    </ul>
+    <Tiles />
     <div class="filters" role="search" aria-label="Filter clusters">
       <Filter name="contains" label="Name contains" />
       <Filter name="state" label="State" options={["connecting", "syncing", "ready", "degraded", "failed", "removing"]} />
@@ -74,11 +71,29 @@ export function Mesh() {
         <thead><tr>{columns.map((c) => <th key={c.id} scope="col" class={c.right ? "right" : undefined} aria-sort={column === c ? (sort.startsWith("-") ? "descending" : "ascending") : undefined}>
           <button type="button" class="sort" onClick={() => setQuery({ sort: sort === c.id ? `-${c.id}` : sort === `-${c.id}` ? "" : c.id })}>{c.title}<span aria-hidden="true">{column === c ? (sort.startsWith("-") ? " ↓" : " ↑") : ""}</span></button></th>)}
           <th scope="col">What is wrong</th></tr></thead>
-        <tbody>{shown.map((c) => <Row key={c.name} of={c} />)}</tbody>
+        <Rows of={shown} by={`${text}\n${state}\n${sort}`} />
       </table>
     </Scroll>
     {all.length === 0 && <p class="note">No cluster is configured: the agent looks for client files in {status.value?.agent.meshDirectory || "its mesh directory"}.</p>}
   </>;
+}
+
+const sorted = computed(() => [...clusters.value.values()].sort(byTrouble));
+
+function Tiles() {
+  const all = sorted.value, small = all.length > 40;
+  return <ul class={small ? "tiles small" : "tiles"} aria-label="Clusters at a glance, what is wrong first">
+    {all.map((c) => <Tile key={c.name} of={c} small={small} />)}
+  </ul>;
+}
+
+function Tile({ of: c, small }: { of: Cluster; small: boolean }) {
+  return <li><a class={`tile ${toneOf(c)}`} href={link(["clusters", c.name])} title={`${c.name}: ${stateOf(c)}`}>
+    <Icon tone={toneOf(c)} /><span class={small ? "unseen" : "name"}>{c.name}</span><span class={small ? "unseen" : "muted"}>{stateOf(c)}</span></a></li>;
+}
+
+function Rows({ of, by }: { of: Cluster[]; by: string }) {
+  return <tbody>{useGradually(of, by).map((c) => <Row key={c.name} of={c} />)}</tbody>;
 }
 
 function Row({ of: c }: { of: Cluster }) {
@@ -86,11 +101,11 @@ function Row({ of: c }: { of: Cluster }) {
   return <tr>
     <th scope="row"><ClusterLink name={c.name} /></th>
     <td><Badge tone={toneOf(c)}>{stateOf(c)}</Badge></td>
-    <td><Known f={c.freshness.worst} /></td>
+    <td><Known f={worstOf(c)} /></td>
     {(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => <td key={r} class="right">{c.counts[r]}</td>)}
     <td class="right">{lag === undefined ? <span class="muted" aria-label="none yet">-</span> : precise(lag)}</td>
     <td><Next of={c} /></td>
-    <td class="wide">{c.code || !c.ready ? <>{c.message} <CodeLink code={c.code} /></> : null}</td>
+    <td class="wide">{toneOf(c) !== "good" ? <>{c.message} <CodeLink code={c.code} /></> : null}</td>
   </tr>;
 }
 
@@ -98,7 +113,7 @@ function Summary({ wrong, all }: { wrong: number; all: number }) {
   const s = status.value;
   const held = [...clusters.value.values()].find((c) => c.policy?.held)?.policy;
   return <div class="summary">
-    <Badge tone={wrong ? "bad" : "good"}>{wrong ? `${wrong} of ${all} clusters need a look` : `${all} ${all === 1 ? "cluster is" : "clusters are"} well`}</Badge>
+    <Badge tone={wrong ? "bad" : "good"}>{wrong ? `${wrong} of ${all} clusters ${wrong === 1 ? "needs" : "need"} a look` : `${all} ${all === 1 ? "cluster is" : "clusters are"} well`}</Badge>
     {held && <Badge tone="warn">the disconnect policy is held: {held.inDoubt} of {held.judged} clusters are in doubt at once <CodeLink code="MESH-1021" /></Badge>}
     {s && <ul class="numbers">
       <li><a href={link(["nodes"])}><b>{s.summary.nodes}</b> nodes</a></li>

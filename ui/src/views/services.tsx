@@ -45,6 +45,7 @@ export function Service({ namespace, name }: { namespace: string; name: string }
   const choice = useRead<Choice>(`v1/backends/${at}${asked.size ? `?${asked}` : ""}`, watch);
   const why = useRead<Explanation>(`v1/why/services/${at}`, watch);
   const s = service.value;
+  const [clusterRows, moreClusters] = useSome(s?.clusters ?? [], 50);
   return <>
     <Title text={`Service ${namespace}/${name}`} />
     {service.problem ? <Failed problem={service.problem} again={service.again} /> : null}
@@ -54,8 +55,8 @@ export function Service({ namespace, name }: { namespace: string; name: string }
         ["Not known as of now", choice.value?.unconfirmed.length ? choice.value.unconfirmed.join(", ") : ""]]} />
       <section><h2>Clusters</h2><Scroll label="Clusters of the service"><table>
         <thead><tr><th scope="col">Cluster</th><th scope="col">Data</th><th scope="col" class="right">Backends</th><th scope="col">Why they are used, or not</th></tr></thead>
-        <tbody>{s.clusters.map((c) => <tr key={c.cluster}><th scope="row"><ClusterLink name={c.cluster} /></th><td><Known f={clusters.value.get(c.cluster)?.freshness.services} /></td><td class="right">{c.backends}</td><td class="wide">{c.reason}</td></tr>)}</tbody>
-      </table></Scroll></section>
+        <tbody>{clusterRows.map((c) => <tr key={c.cluster}><th scope="row"><ClusterLink name={c.cluster} /></th><td><Known f={clusters.value.get(c.cluster)?.freshness.services} /></td><td class="right">{c.backends}</td><td class="wide">{c.reason}</td></tr>)}</tbody>
+      </table></Scroll>{moreClusters}</section>
       <section><h2>Backends</h2>
         <div class="filters"><Filter name="zone" label="As asked from zone" hint={choice.value?.zone || "that of the agent"} wait={250} /><Filter name="port" label="Port" hint="name or number" wait={250} /></div>
         {choice.problem ? <Failed problem={choice.problem} again={choice.again} /> : null}
@@ -76,7 +77,7 @@ function Groups({ of }: { of: Choice }) {
 
 function Backends({ of: s, choice }: { of: Of; choice: Choice | null }) {
   const sorted = [...s.backends].sort((a, b) => a.cluster.localeCompare(b.cluster, undefined, { numeric: true }) || a.zone.localeCompare(b.zone) || a.ip.localeCompare(b.ip, undefined, { numeric: true }));
-  const [some, more] = useSome(sorted);
+  const [some, more] = useSome(sorted, 100);
   const groups = Map.groupBy(some, (b) => `${b.cluster}\n${b.zone}`);
   const reasons = new Map(s.clusters.map((c) => [c.cluster, c.reason]));
   return <><Scroll label="Backends by cluster and zone"><table>
