@@ -72,7 +72,7 @@ func TestViews(t *testing.T) {
 		if v.name == "mesh" {
 			p.picture("mesh-phone")
 		}
-		must(t, chromedp.Do(p.ctx, chromedp.ResetViewport()))
+		must(t, chromedp.Do(p.ctx, chromedp.EmulateViewport(1280, 900)))
 	}
 	p.dark(false)
 	p.visit("#/", "Mesh")

@@ -25,7 +25,7 @@ const views: [path: string, name: string][] = [
   ["conflicts", "Conflicts"], ["events", "Events"], ["codes", "Codes"], ["servers", "Servers"], ["agent", "Agent"],
 ];
 
-const searching = signal(false);
+const searches = signal(0);
 
 function View() {
   const [first = "", a, b, ...rest] = route.value.path;
@@ -76,7 +76,7 @@ function App() {
         <a class="home" href={link([])}>mesh-agent</a>
         <span class="muted own">{status.value?.agent.cluster}{status.value?.agent.node && ` / ${status.value.agent.node}`}</span>
         <span class="live">{live.value ? <><Icon tone="good" />live</> : <><Icon tone={heard.value ? "bad" : "busy"} />{heard.value ? "not live" : "connecting"}</>}</span>
-        <button type="button" class="search" aria-keyshortcuts={shortcuts.value ? "/ Control+K" : "Control+K"} onClick={() => { searching.value = true; }}>Search{shortcuts.value && <kbd aria-hidden="true">/</kbd>}</button>
+        <button type="button" class="search" aria-keyshortcuts={shortcuts.value ? "/ Control+K" : "Control+K"} onClick={() => { searches.value++; }}>Search{shortcuts.value && <kbd aria-hidden="true">/</kbd>}</button>
       </div>
       <nav aria-label="Views"><ul>{views.map(([path, name]) => <li key={path}><a href={link(path ? [path] : [])} aria-current={first === path ? "page" : undefined}>{name}
         {path === "" && known.value && wrong > 0 && <span class="count"> {wrong}<span class="unseen"> need a look</span></span>}
@@ -85,7 +85,7 @@ function App() {
     <Banner />
     <main><View /></main>
     <div class="unseen" aria-live="polite" role="status">{said.value}</div>
-    <Search opened={searching} />
+    <Search asked={searches} />
   </>;
 }
 
@@ -93,7 +93,7 @@ const opened = location.hash;
 guardTexts();
 start();
 startClock();
-listen(() => { searching.value = true; });
+listen(() => { searches.value++; });
 const app = document.getElementById("app");
 if (app) {
   app.textContent = "";

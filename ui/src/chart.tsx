@@ -21,7 +21,7 @@ export function Chart({ title, summary, unit, points, bars = false }: { title: s
     if (paths) series.paths = paths;
     plot.current = new uPlot({
       ...size(), legend: { show: false }, cursor: { show: false }, series: [{}, series],
-      axes: [axis, { ...axis, size: 60 }], scales: { y: { range: (_u, min, max) => [bars ? 0 : Math.floor(min * 0.98), Math.max(Math.ceil(max * 1.05), min + 1)] } },
+      axes: [{ ...axis, values: (_u, at) => at.map((t) => new Date(t * 1000).toISOString().slice(11, 16)) }, { ...axis, size: 60 }], scales: { y: { range: (_u, min, max) => [bars ? 0 : Math.floor(min * 0.98), Math.max(Math.ceil(max * 1.05), min + 1)] } },
     }, data(), at);
     const resized = new ResizeObserver(() => plot.current?.setSize(size()));
     resized.observe(at);
@@ -32,7 +32,7 @@ export function Chart({ title, summary, unit, points, bars = false }: { title: s
   }, []);
   useEffect(() => { plot.current?.setData(data()); }, [points]);
   return <figure class="chart">
-    <figcaption><strong>{title}</strong> <span class="muted">{summary}</span></figcaption>
+    <figcaption><strong>{title}</strong> <span class="muted">{summary}; times are UTC</span></figcaption>
     <div ref={place} role="img" aria-label={`${title}: ${summary}`} />
     <details><summary>As a table</summary><Scroll label={title}><table>
       <thead><tr><th scope="col">Time</th><th scope="col" class="right">{unit}</th></tr></thead>

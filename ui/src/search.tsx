@@ -36,18 +36,16 @@ async function remote(text: string, signal: AbortSignal): Promise<Hit[]> {
   return parts.flat();
 }
 
-export function Search({ opened }: { opened: { value: boolean } }) {
+/** The dialog, which comes each time that the number of askings grows. */
+export function Search({ asked: askings }: { asked: { value: number } }) {
   const dialog = useRef<HTMLDialogElement>(null), list = useRef<HTMLUListElement>(null);
   const text = useSignal(""), found = useSignal<Hit[]>([]), state = useSignal("");
   useEffect(() => {
     const d = dialog.current;
-    if (!d) return;
-    if (opened.value && !d.open) {
-      d.showModal();
-      d.querySelector("input")?.select();
-    }
-    if (!opened.value && d.open) d.close();
-  }, [opened.value]);
+    if (!d || d.open || !askings.value) return;
+    d.showModal();
+    d.querySelector("input")?.select();
+  }, [askings.value]);
   useEffect(() => {
     const asked = text.value.trim();
     found.value = [];
@@ -62,7 +60,7 @@ export function Search({ opened }: { opened: { value: boolean } }) {
   }, [text.value]);
   const asked = text.value.trim();
   const hits = asked ? [...local(asked), ...found.value] : [];
-  const close = () => { opened.value = false; };
+  const close = () => dialog.current?.close();
   const move = (e: KeyboardEvent) => {
     if (e.key === "Escape") { // before the field takes it to be emptied
       e.preventDefault();
@@ -75,7 +73,7 @@ export function Search({ opened }: { opened: { value: boolean } }) {
     const at = links.indexOf(document.activeElement as HTMLAnchorElement) + step;
     if (at < 0) dialog.current?.querySelector("input")?.focus(); else links[Math.min(at, links.length - 1)]?.focus();
   };
-  return <dialog ref={dialog} aria-label="Search" onClose={close} onKeyDown={move} onClick={(e) => { if (e.target === e.currentTarget) close(); }}>
+  return <dialog ref={dialog} aria-label="Search" onKeyDown={move} onClick={(e) => { if (e.target === e.currentTarget) close(); }}>
     <form onSubmit={(e) => { e.preventDefault(); const first = hits[0]; if (first) { location.hash = first.to; close(); } }}>
       <label>Search <input type="search" value={text.value} autocomplete="off" spellcheck={false} placeholder="cluster, service, node, pod, address, code" onInput={(e) => { text.value = e.currentTarget.value; }} /></label>
       <button type="button" onClick={close}>Close</button>
