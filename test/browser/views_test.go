@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -98,5 +99,28 @@ func TestNoPolling(t *testing.T) {
 		if asked := w.requests(""); len(asked) > 0 {
 			t.Errorf("%s asked while nothing happened: %v", fragment, asked)
 		}
+	}
+}
+
+// TestNobodyLooks: a page that is hidden for a minute, which is shorter here, lets go of its stream, and takes it up where it was.
+func TestNobodyLooks(t *testing.T) {
+	w := newWorld(t, three()...)
+	p := w.open()
+	p.visit("#/", "Mesh")
+	p.untilText(".summary", "3 clusters are well")
+	eval[bool](p, `(() => { const real = window.setTimeout; window.setTimeout = (f, ms) => real(f, ms === 60000 ? 100 : ms); return true; })()`)
+	look := func(hidden string) {
+		eval[bool](p, `Object.defineProperty(document, "hidden", {value: `+hidden+`, configurable: true}), document.dispatchEvent(new Event("visibilitychange")), true`)
+	}
+	w.forget()
+	look("true")
+	p.untilText(".live", "not live")
+	if asked := w.requests("/v1/watch"); len(asked) > 0 {
+		t.Errorf("a hidden page asked for %v", asked)
+	}
+	look("false")
+	p.until("it is live", `!document.querySelector(".banner")`)
+	if asked := w.requests("/v1/watch"); len(asked) != 1 || !strings.Contains(asked[0], "&since=") {
+		t.Errorf("the stream was not resumed: %v", asked)
 	}
 }

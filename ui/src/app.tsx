@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { listen, shortcuts } from "./keys";
-import { Ago, Icon, navigated, Title, toneOf } from "./parts";
+import { Ago, Icon, Title, toneOf } from "./parts";
 import { link, route } from "./route";
 import { guardTexts } from "./safe";
 import { Search } from "./search";
@@ -66,7 +66,6 @@ function App() {
   const first = route.value.path[0] === "clusters" ? "" : route.value.path[0] ?? "";
   const wrong = [...clusters.value.values()].filter((c) => toneOf(c) !== "good").length;
   useEffect(() => {
-    if (opened !== location.hash) navigated.value = true;
     scrollTo(0, 0);
   }, [route.value.path.join("/")]);
   return <>
@@ -89,7 +88,6 @@ function App() {
   </>;
 }
 
-const opened = location.hash;
 guardTexts();
 start();
 startClock();

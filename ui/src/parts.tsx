@@ -1,9 +1,9 @@
 // What views are made of.
-import { signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Problem } from "./api";
-import { link, route, setQuery } from "./route";
+import { link, navigated, route, setQuery } from "./route";
 import { codes, heard, live } from "./store";
 import { clock, duration } from "./time";
 import { type Cluster, type Explanation, type Freshness, resources } from "./types";
@@ -92,9 +92,6 @@ export function Title({ children, text }: { children?: ComponentChildren; text: 
   }, [text]);
   return <div class="title"><h1 ref={h} tabIndex={-1}>{text}</h1>{children}</div>;
 }
-
-/** Whether the view is not the one that the page was opened with. */
-export const navigated = signal(false);
 
 /** A table that can be moved sideways where it is too wide, also from the keyboard. */
 export function Scroll({ label, children }: { label: string; children: ComponentChildren }) {

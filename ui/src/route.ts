@@ -3,7 +3,13 @@
 import { computed, signal } from "@preact/signals";
 
 const hash = signal(location.hash);
-addEventListener("hashchange", () => { hash.value = location.hash; });
+/** Whether the view is not the one that the page was opened with. */
+export const navigated = { value: false };
+
+addEventListener("hashchange", () => {
+  navigated.value = true;
+  hash.value = location.hash;
+});
 
 export interface Route { path: string[]; query: URLSearchParams }
 

@@ -61,6 +61,11 @@ export function Search({ asked: askings }: { asked: { value: number } }) {
   const asked = text.value.trim();
   const hits = asked ? [...local(asked), ...found.value] : [];
   const close = () => dialog.current?.close();
+  // What had the focus before gets it back, and would take the rest of the key that was pressed: the view takes it next.
+  const left = () => {
+    close();
+    (document.activeElement as HTMLElement | null)?.blur();
+  };
   const move = (e: KeyboardEvent) => {
     if (e.key === "Escape") { // before the field takes it to be emptied
       e.preventDefault();
@@ -74,11 +79,11 @@ export function Search({ asked: askings }: { asked: { value: number } }) {
     if (at < 0) dialog.current?.querySelector("input")?.focus(); else links[Math.min(at, links.length - 1)]?.focus();
   };
   return <dialog ref={dialog} aria-label="Search" onKeyDown={move} onClick={(e) => { if (e.target === e.currentTarget) close(); }}>
-    <form onSubmit={(e) => { e.preventDefault(); const first = hits[0]; if (first) { location.hash = first.to; close(); } }}>
+    <form onSubmit={(e) => { e.preventDefault(); const first = hits[0]; if (first) { left(); location.hash = first.to; } }}>
       <label>Search <input type="search" value={text.value} autocomplete="off" spellcheck={false} placeholder="cluster, service, node, pod, address, code" onInput={(e) => { text.value = e.currentTarget.value; }} /></label>
       <button type="button" onClick={close}>Close</button>
     </form>
     <p class="muted" role="status">{asked ? state.value || `${hits.length} found` : "By name, by a part of it, or by address."}</p>
-    {hits.length > 0 && <ul ref={list} class="hits">{hits.map((h) => <li key={h.kind + h.to}><a href={h.to} onClick={close}><span class="kind">{h.kind}</span> <span class="name">{h.text}</span> {h.more && <span class="muted">{h.more}</span>}</a></li>)}</ul>}
+    {hits.length > 0 && <ul ref={list} class="hits">{hits.map((h) => <li key={h.kind + h.to}><a href={h.to} onClick={left}><span class="kind">{h.kind}</span> <span class="name">{h.text}</span> {h.more && <span class="muted">{h.more}</span>}</a></li>)}</ul>}
   </dialog>;
 }

@@ -7,7 +7,7 @@ import type { XDSClient } from "../types";
 
 /** The servers of other protocols, and who follows them. Their numbers are of when they were read: no stream has them. */
 export function Servers() {
-  const clients = useRead<{ items: XDSClient[] }>("v1/xds/clients", "resource=services");
+  const clients = useRead<{ items: XDSClient[] }>("v1/xds/clients", "");
   useEffect(() => { void readStatus(); }, []);
   const all = status.value?.serving ?? [];
   return <>

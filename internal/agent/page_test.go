@@ -1,0 +1,25 @@
+package agent_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+)
+
+// TestPage: the page is where the API is, unless it is turned off.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]int{"true": http.StatusOK, "false": http.StatusNotFound} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+			a, _ := agenttest.InProcess(t, map[string]string{"clustermesh-config": t.TempDir(), "ui": flag})
+			response, err := agenttest.UnixClient(a.Socket).Get("http://agent/ui/")
+			must(t, err)
+			must(t, response.Body.Close())
+			if response.StatusCode != want {
+				t.Errorf("--ui=%s: %s", flag, response.Status)
+			}
+		})
+	}
+}
