@@ -15,8 +15,8 @@ func TestPage(t *testing.T) {
 			t.Parallel()
 			a, _ := agenttest.InProcess(t, map[string]string{"clustermesh-config": t.TempDir(), "ui": flag})
 			response, err := agenttest.UnixClient(a.Socket).Get("http://agent/ui/")
-			must(t, err)
-			must(t, response.Body.Close())
+			agenttest.Must(t, err)
+			agenttest.Must(t, response.Body.Close())
 			if response.StatusCode != want {
 				t.Errorf("--ui=%s: %s", flag, response.Status)
 			}

@@ -129,6 +129,7 @@ export function useGradually<T>(all: T[], key: string, step = 40): T[] {
   const state = useSignal({ key, n: step });
   const n = state.value.key === key ? state.value.n : step;
   useEffect(() => {
+    if (state.peek().key !== key) state.value = { key, n: step };
     if (n >= all.length) return;
     const timer = setTimeout(() => { state.value = { key, n: n + step }; });
     return () => clearTimeout(timer);
