@@ -112,9 +112,6 @@ func (p *page) until(what, expression string) {
 	})
 }
 
-// text is all text of the page that can be seen.
-func (p *page) text() string { return eval[string](p, `document.body.innerText`) }
-
 // untilText waits until an element's text contains something.
 func (p *page) untilText(selector, part string) {
 	p.t.Helper()

@@ -49,7 +49,7 @@ func TestHostileNames(t *testing.T) {
 		{"address", "#/addresses/10.2.200.5", "Whose address is 10.2.200.5", []string{`\u{202e}gnirts`}},
 		{"address with controls", "#/addresses/10.2.200.6", "Whose address is 10.2.200.6", []string{`line\u{a}line\u{0}\u{1b}[2J\u{2028}`}},
 		{"long address", "#/addresses/10.2.200.8", "Whose address is 10.2.200.8", []string{"longlong"}},
-		{"node", "#/nodes/paris/evil", "Node paris/evil", []string{hostile()[0], hostile()[1], "characters more)"}},
+		{"node", "#/nodes/paris/evil", "Node paris/evil", []string{hostile()[0], hostile()[1], "characters in all)"}},
 		{"hostile route", "#/services/" + url.PathEscape(`<img src=x onerror="globalThis.hacked=1">`) + "/x", `Service <img src=x onerror="globalThis.hacked=1">/x`, []string{"no cluster"}},
 		{"hostile filter", "#/codes?contains=" + url.QueryEscape(hostile()[0]), "Codes", []string{"0 of"}},
 	} {

@@ -21,7 +21,7 @@ export function Chart({ title, summary, unit, points, bars = false }: { title: s
     if (paths) series.paths = paths;
     plot.current = new uPlot({
       ...size(), legend: { show: false }, cursor: { show: false }, series: [{}, series],
-      axes: [{ ...axis, values: (_u, at) => at.map((t) => new Date(t * 1000).toISOString().slice(11, 16)) }, { ...axis, size: 60 }], scales: { y: { range: (_u, min, max) => [bars ? 0 : Math.floor(min * 0.98), Math.max(Math.ceil(max * 1.05), min + 1)] } },
+      axes: [{ ...axis, values: (_u, at) => at.map((t) => new Date(t * 1000).toISOString().slice(11, (at[1] ?? 0) - (at[0] ?? 0) < 60 ? 19 : 16)) }, { ...axis, size: 60 }], scales: { y: { range: (_u, min, max) => [bars ? 0 : Math.floor(min * 0.98), Math.max(Math.ceil(max * 1.05), min + 1)] } },
     }, data(), at);
     const resized = new ResizeObserver(() => plot.current?.setSize(size()));
     resized.observe(at);

@@ -8,11 +8,13 @@ const longest = 2000; // characters of one text
 const unseen = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 const suspect = /[^\x20-\x7e]/;
 
+/** The text as it is shown. What is safe already stays as it is. */
 export function safe(text: string): string {
-  if (text.length > longest) {
-    text = `${text.slice(0, longest)}… (${text.length - longest} characters more)`;
-  }
-  return suspect.test(text) ? text.replace(unseen, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`) : text;
+  let shown = text.slice(0, longest);
+  if (suspect.test(shown)) shown = shown.replace(unseen, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
+  if (text.length <= longest && shown.length <= longest) return shown;
+  const end = `… (${text.length} characters in all)`;
+  return shown.slice(0, longest - end.length).replace(/[\ud800-\udbff]$/, "") + end; // no half of a character
 }
 
 const shown = ["title", "aria-label", "alt", "placeholder", "label"];
