@@ -70,4 +70,4 @@ ui-check: bin/ui-build ; cd ui && node_modules/.bin/tsc -p . && ../bin/ui-build 
 bin/ui-build: ui/node_modules/.package-lock.json $(wildcard ui/build/*) ; cd ui/build && CGO_ENABLED=0 $(GO) build -trimpath -o ../../$@ .
 ui/node_modules/.package-lock.json: ui/package.json ui/package-lock.json ; cd ui && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules/.package-lock.json
 # The page in a headless Chromium beside an agent: Chromium and npm are installed, as root, where they are missing (Debian).
-browser: ; test/browser/install && $(MAKE) ui-check && cd test/browser && BROWSER_REQUIRED=1 $(GO) test -timeout 20m .
+browser: ; test/browser/install && $(MAKE) ui-check && cd test/browser && BROWSER_REQUIRED=1 $(GO) test -v -timeout 20m .
