@@ -76,7 +76,7 @@ func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 		findingsCell(),
 		apiCell(), // listens before anything runs: an address in use ends it all
 		writerCell(),
-		cell.Invoke(showLeader),
+		cell.Invoke(showLeader, showIdentityRange),
 		cells(m),
 	)
 }

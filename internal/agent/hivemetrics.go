@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func newRegistry(v version.Info) (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer) {
@@ -98,4 +99,15 @@ func newClusterSize(p clusterSizeParams) clusterSize {
 func showClusterSize(size clusterSize, reg prometheus.Registerer) error {
 	return reg.Register(gauge("mesh_agent_cluster_size", "Nodes of the own cluster, given or counted, with which the intervals and pauses of connections grow; 0 when nobody knows.", nil,
 		func() float64 { return float64(size()) }))
+}
+
+// showIdentityRange registers how many identities a cluster of the mesh can have.
+func showIdentityRange(c config.Config, reg prometheus.Registerer) error {
+	layout, err := wire.NewLayout(c.MaxConnectedClusters)
+	if err != nil {
+		return err
+	}
+	lowest, highest := layout.Range(1)
+	return reg.Register(gauge("mesh_agent_identity_range_size", "Identities that a cluster of this mesh can have, by --max-connected-clusters.", nil,
+		func() float64 { return float64(highest - lowest + 1) }))
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/mesh-agent/mesh-agent/pkg/discovery"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -28,6 +30,27 @@ func (s *Server) discoveryRoutes() []route {
 			return filtered(discovery.Endpoints(all, known), func(g discovery.Group) bool { return passes(q.cluster, g.Labels[discovery.LabelCluster]) })
 		}),
 	}
+}
+
+// discovered counts the lists of targets that Prometheus asked for.
+type discovered struct{ *prometheus.CounterVec }
+
+// What became of a question, as a label.
+const (
+	targetsGiven   = "given"
+	targetsUnknown = "not ready" // what was asked before stays in force
+)
+
+func newDiscovered() discovered {
+	d := discovered{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "mesh_agent_discovery_answers_total",
+		Help: "Lists of targets that were asked for, by list: given, or not given since not everything was known yet.",
+	}, []string{"list", "outcome"})}
+	for _, list := range []string{"nodes", "services", "endpoints"} {
+		d.WithLabelValues(list, targetsGiven)
+		d.WithLabelValues(list, targetsUnknown)
+	}
+	return d
 }
 
 // discoveryQuery is that of a list, without its pages: Prometheus takes no parts of a list.
@@ -77,6 +100,7 @@ func discoveryRoute[D, J any](s *Server, res *resource[D, J], name, summary stri
 				return err
 			}
 			if allowed, reasons := s.View.MayDeny(); !allowed {
+				s.discovered.WithLabelValues(name, targetsUnknown).Inc()
 				return problemf(http.StatusServiceUnavailable, "not every cluster is known yet: %s", view.OneLine(reasons))
 			}
 			v := s.View.DatedSnapshot(r.Context(), res.name)
@@ -84,6 +108,7 @@ func discoveryRoute[D, J any](s *Server, res *resource[D, J], name, summary stri
 			if err != nil {
 				return err
 			}
+			s.discovered.WithLabelValues(name, targetsGiven).Inc()
 			stale := v.Unconfirmed(view.Families(res.name)...)
 			known := discovery.Known{
 				Stale: func(cluster string) bool { return slices.Contains(stale, cluster) }, Zone: s.Zone, Asker: s.Asker,

@@ -72,4 +72,8 @@ func TestDiscovery(t *testing.T) {
 	for _, path := range []string{"nodes?port=9100", "services", "endpoints"} {
 		f.wantProblem(t, http.MethodGet, "/v1/discovery/prometheus/"+path, http.StatusServiceUnavailable)
 	}
+	const name = "mesh_agent_discovery_answers_total"
+	if all := counted(t, f, name); len(all) != 6 || all["nodes given"] != 4 || all["nodes not ready"] != 2 || all["endpoints not ready"] != 2 {
+		t.Errorf("%s: %v", name, all)
+	}
 }

@@ -55,4 +55,8 @@ func (r refused) by(limit string) transport.Refusals {
 }
 
 // Collector returns the metrics of the server, to be registered once.
-func (s *Server) Collector() prometheus.Collector { return s.refused }
+func (s *Server) Collector() prometheus.Collector {
+	all := prometheus.NewRegistry()
+	all.MustRegister(s.refused, s.discovered)
+	return all
+}

@@ -53,6 +53,7 @@ type Server struct {
 	connections, watches, answers *transport.Gate
 	states                        *transport.States
 	refused                       refused
+	discovered                    discovered
 	// stopping ends when the server stops: what would never end by itself ends then.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -97,7 +98,7 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	}
 	s := &Server{
 		Sources: sources, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait,
-		resources: allResources(), mux: http.NewServeMux(), listeners: new(transport.Listeners), limits: transport.DefaultLimits(), refused: newRefused(),
+		resources: allResources(), mux: http.NewServeMux(), listeners: new(transport.Listeners), limits: transport.DefaultLimits(), refused: newRefused(), discovered: newDiscovered(),
 		buffers: transport.NewBufferPool(), configKey: NewConfigKey(),
 	}
 	for _, o := range options {

@@ -74,19 +74,36 @@ func TestSlowReadersOfOnePeerLeaveRoom(t *testing.T) {
 // refusals is the metric of one limit.
 func refusals(t *testing.T, f *fixture, limit string) float64 {
 	t.Helper()
+	all := counted(t, f, "mesh_agent_api_refused_total")
+	n, is := all[limit]
+	if !is {
+		t.Fatalf("no series of %s: %v", limit, all)
+	}
+	return n
+}
+
+// counted are the series of a counter of the server, by the values of their labels.
+func counted(t *testing.T, f *fixture, name string) map[string]float64 {
+	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(f.Collector())
 	families, err := reg.Gather()
-	if err != nil || len(families) != 1 || families[0].GetName() != "mesh_agent_api_refused_total" {
-		t.Fatalf("%v %v", families, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, m := range families[0].GetMetric() {
-		if m.GetLabel()[0].GetValue() == limit {
-			return m.GetCounter().GetValue()
+	all := make(map[string]float64)
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			if family.GetName() == name {
+				all[strings.Join(labels, " ")] = m.GetCounter().GetValue()
+			}
 		}
 	}
-	t.Fatalf("no series of %s: %v", limit, families)
-	return 0
+	return all
 }
 
 // What idle watchers are measured with.

@@ -1,10 +1,13 @@
 package clustermesh
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
@@ -15,13 +18,17 @@ type collector struct {
 	mesh Observed
 	all  []*prometheus.Desc
 
-	clusters, sessions, users, opened, without                                     *prometheus.Desc
+	clusters, sessions, users, opened, without, ignored, unreadable, held          *prometheus.Desc
+	state                                                                          *prometheus.Desc // of a cluster
 	ready, failures, lastFailure, heartbeat, interval, revocations, policy, panics *prometheus.Desc // of a cluster
 	entries, rejected, age, lag, syncTime                                          *prometheus.Desc // of a resource
 }
 
 // incomplete is a set of clusters that may be ready without some of them, such as a [Mesh].
 type incomplete interface{ Missing() map[string]string }
+
+// fromDirectory is a set of clusters that comes from a mesh directory, such as a [Mesh].
+type fromDirectory interface{ Ignored() []Ignored }
 
 // Observed is a set of clusters with their connections, such as a [Mesh]. Its
 // methods answer at once.
@@ -45,6 +52,7 @@ func NewCollector(m Observed) prometheus.Collector {
 		mesh:        m,
 		clusters:    desc("remote_clusters", "Remote clusters with a client file."),
 		ready:       desc("remote_cluster_readiness_status", "1 when the cluster is connected and every resource is synced.", cluster),
+		state:       desc("remote_cluster_state", "1, with the state of the cluster and the code (docs/codes.md) of what is said of it.", cluster, "state", "code"),
 		failures:    desc("remote_cluster_failures", "Failed attempts and lost sessions since the cluster was added.", cluster),
 		lastFailure: desc("remote_cluster_last_failure_ts", "When the last of them was, in seconds since 1970; 0 for never.", cluster),
 		entries:     desc("remote_cluster_entries", "Entries in force.", cluster, resource),
@@ -61,6 +69,9 @@ func NewCollector(m Observed) prometheus.Collector {
 		users:       desc("session_clusters", "Clusters that use a connection."),
 		opened:      desc("sessions_opened_total", "Connections to kvstores that were opened."),
 		without:     desc("ready_without_clusters", "Clusters that were not synced when the sync timeout passed and the agent became ready, and still are not."),
+		ignored:     desc("ignored_files", "Files of the mesh directory that look like client files and cannot be used (MESH-7001)."),
+		unreadable:  desc("directory_unreadable", "1 while the mesh directory cannot be read (MESH-7003)."),
+		held:        desc("policy_held", "1 while the disconnect policy is held, since most clusters are in doubt at once (MESH-1021)."),
 	}
 	c.all = all
 	return c
@@ -87,6 +98,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if m, is := c.mesh.(incomplete); is {
 		gauge(c.without, float64(len(m.Missing())))
 	}
+	if d, is := c.mesh.(fromDirectory); is {
+		files, unreadable := ignored(d.Ignored())
+		gauge(c.ignored, files)
+		gauge(c.unreadable, unreadable)
+	}
+	gauge(c.held, held(all))
 	for _, s := range all {
 		ready, last := 0.0, 0.0
 		if s.Ready {
@@ -96,6 +113,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			last = float64(s.LastFailure.UnixMilli()) / 1000
 		}
 		gauge(c.ready, ready, s.Name)
+		gauge(c.state, 1, s.Name, string(s.State), string(cmp.Or(s.Code, codes.AllFollowed)))
 		gauge(c.failures, float64(s.Failures), s.Name)
 		gauge(c.lastFailure, last, s.Name)
 		gauge(c.revocations, float64(s.Revocations), s.Name)
@@ -126,4 +144,24 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
+}
+
+// ignored counts the files that are ignored, and says whether the directory itself is.
+func ignored(all []Ignored) (files, directory float64) {
+	for _, i := range all {
+		if i.Directory {
+			directory = 1
+		} else {
+			files++
+		}
+	}
+	return files, directory
+}
+
+// held is 1 while the policy is held: every cluster that it judges says so then.
+func held(all []remotecluster.Status) float64 {
+	if slices.ContainsFunc(all, func(s remotecluster.Status) bool { return s.Outlook != nil && !s.Outlook.Held.IsZero() }) {
+		return 1
+	}
+	return 0
 }

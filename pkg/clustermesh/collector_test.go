@@ -43,6 +43,7 @@ func perCluster(name string) (all []string) {
 	} {
 		all = append(all, "mesh_agent_clustermesh_remote_cluster_"+s+" target_cluster="+name)
 	}
+	all = append(all, "mesh_agent_clustermesh_remote_cluster_state code=MESH-1200 state=ready target_cluster="+name)
 	for _, r := range wire.Resources() {
 		exported := r != wire.EndpointSlices && r != wire.ServiceExports
 		for _, s := range []string{"entries", "age_seconds", "sync_duration_seconds"} {
@@ -80,6 +81,7 @@ func TestTheSeries(t *testing.T) {
 	want := []string{
 		"mesh_agent_clustermesh_ready_without_clusters", "mesh_agent_clustermesh_remote_clusters", "mesh_agent_clustermesh_sessions",
 		"mesh_agent_clustermesh_session_clusters", "mesh_agent_clustermesh_sessions_opened_total",
+		"mesh_agent_clustermesh_ignored_files", "mesh_agent_clustermesh_directory_unreadable", "mesh_agent_clustermesh_policy_held",
 	}
 	for _, r := range wire.Resources() {
 		want = append(want, "mesh_agent_store_queued_events resource="+string(r))
