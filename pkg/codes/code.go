@@ -120,6 +120,7 @@ const (
 	Mirror        Owner = "mirror"        // pkg/mirror: how full our own etcd is
 	Operate       Owner = "operate"       // pkg/operate: what its cluster's objects say
 	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
+	Alerts        Owner = "alerts"        // internal/monitoring: what Prometheus sees from outside
 )
 
 // Finding is one thing that was found somewhere.

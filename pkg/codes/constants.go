@@ -267,4 +267,14 @@ const (
 	OwnEtcdFull         Code = "MESH-7020" // copying is stopped: the own etcd is nearly full
 	OwnEtcdRoom         Code = "MESH-7021" // the own etcd has room
 	OwnEtcdUnknown      Code = "MESH-7022" // the own etcd does not tell how full it is
+	AgentSilent         Code = "MESH-7040" // an agent gives no metrics
+	AgentRestarts       Code = "MESH-7041" // an agent starts again and again
+	NobodyLeads         Code = "MESH-7042" // no process does what one of them has to do
+	WritesRefused       Code = "MESH-7043" // the own kvstore refuses writes
+	WritesBehind        Code = "MESH-7044" // what is published is not in the own kvstore
+	KubernetesRefuses   Code = "MESH-7045" // requests to the Kubernetes API fail
+	ClientsRefused      Code = "MESH-7046" // clients are refused, since there are too many
+	UpdatesRejected     Code = "MESH-7047" // xDS clients reject what they are sent
+	NotReadyToServe     Code = "MESH-7048" // an agent does not answer clients, since it does not know every cluster
+	AllocationsFail     Code = "MESH-7049" // identities cannot be allocated
 )

@@ -1,0 +1,149 @@
+package monitoring
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+)
+
+// Metrics that several alerts and panels use.
+const (
+	state     = "mesh_agent_clustermesh_remote_cluster_state"
+	readiness = "mesh_agent_clustermesh_remote_cluster_readiness_status"
+	buildInfo = "mesh_agent_build_info"
+)
+
+// jobs are those that scrape agents.
+const jobs = `job=~".*mesh-agent.*"`
+
+// What an alert is about: all agents of a job in a cluster, and, of these, one remote cluster.
+const (
+	byJob    = "by (cluster, job)"
+	byRemote = "by (cluster, job, target_cluster)"
+)
+
+// unreachable are the codes of a cluster without a connection that answers.
+func unreachable() []codes.Code {
+	return []codes.Code{codes.NotConnectedYet, codes.ConnectionLost, codes.EtcdSilent, codes.WithoutContact, codes.ProtocolBroken}
+}
+
+// unusable are the codes of a cluster of which nothing is read until somebody changes something.
+func unusable() []codes.Code {
+	return []codes.Code{
+		codes.FileUnusable, codes.ConfigurationRefused, codes.ClusterIDTaken, codes.ClusterNotAdmitted, codes.ClusterIDNotPinned,
+		codes.ClusterIDRemembered, codes.ClusterIDUnsteady,
+	}
+}
+
+// agents selects those that say one of these of a cluster.
+func agents(all ...codes.Code) string {
+	var texts []string
+	for _, c := range all {
+		texts = append(texts, string(c))
+	}
+	return fmt.Sprintf(`%s{code=~"%s"}`, state, strings.Join(texts, "|"))
+}
+
+// share is how many of the agents say one of these of a cluster.
+func share(all ...codes.Code) string {
+	return fmt.Sprintf("count %s (%s) / count %s (%s)", byRemote, agents(all...), byRemote, state)
+}
+
+// lasting counts the agents that say one of these, and did so five minutes ago, too. While all agents are
+// started one after the other there is always one that does not know a cluster yet, and never the same one.
+func lasting(all ...codes.Code) string {
+	one := agents(all...)
+	return fmt.Sprintf("count %s (%s and ignoring (state, code) %s offset 5m)", byRemote, one, one)
+}
+
+const (
+	remote   = "{{ $labels.target_cluster }}"
+	ofAgents = "{{ $value }} of the agents of {{ $labels.job }}"
+)
+
+// connectionAlerts are about what is between agents and the etcd of a remote cluster.
+func connectionAlerts() []Alert {
+	away := append(unreachable(), unusable()...)
+	return []Alert{
+		{
+			Name: "MeshClusterUnreachable", Severity: Critical, Code: codes.ConnectionLost, For: "10m",
+			Expr:        share(unreachable()...) + " > 0.5",
+			Summary:     "Cluster " + remote + " cannot be reached by most agents.",
+			Description: "{{ $value | humanizePercentage }} of the agents of {{ $labels.job }} have no connection with it that answers. What was known is served; it becomes older, and the disconnect policy takes the backends out of use.",
+		},
+		{
+			Name: "MeshClusterUnreachableFromNodes", Severity: Warning, Code: codes.NotConnectedYet, For: "10m",
+			Expr:        lasting(away...) + " and " + share(away...) + " <= 0.5",
+			Summary:     "Cluster " + remote + " cannot be reached or used from some nodes.",
+			Description: ofAgents + " read nothing new of it, and most agents do: look at the nodes of these.",
+		},
+		{
+			Name: "MeshClusterFlapping", Severity: Warning, Code: codes.ClusterDisconnected, For: "1m",
+			Expr:        "max " + byRemote + " (changes(" + readiness + "[30m])) >= 6",
+			Summary:     "The connection with cluster " + remote + " comes and goes.",
+			Description: "An agent of {{ $labels.job }} has lost or got it {{ $value }} times within half an hour.",
+		},
+		{
+			Name: "MeshClusterUnusable", Severity: Critical, Code: codes.ClusterFailed, For: "10m",
+			Expr:        share(unusable()...) + " > 0.5",
+			Summary:     "Cluster " + remote + " cannot be used as it is.",
+			Description: "Its client file, its configuration or its ID is wrong, say {{ $value | humanizePercentage }} of the agents of {{ $labels.job }}. They read nothing of it until somebody corrects that.",
+		},
+		{
+			Name: "MeshClusterNotWritten", Severity: Warning, Code: codes.NoCanary, For: "10m",
+			Expr:        lasting(codes.NoConfiguration, codes.NoCanary, codes.ConfigurationGone, codes.DetailsMissing),
+			Summary:     "Cluster " + remote + " has not written its state completely.",
+			Description: "Its etcd answers, and its configuration or something that it announces is missing, say " + ofAgents + ".",
+		},
+		{
+			Name: "MeshClusterNotSynced", Severity: Warning, Code: codes.NotConfirmed, For: "10m",
+			Expr:        lasting(codes.ListFails, codes.Copying, codes.NotFollowed, codes.StreamBroken, codes.CopyBehind, codes.NotConfirmed, codes.ListTooLong),
+			Summary:     "Cluster " + remote + " is connected and not synced.",
+			Description: "Lists fail or do not end, or changes do not arrive, say " + ofAgents + ".",
+		},
+		{
+			Name: "MeshClusterHeartbeatMissing", Severity: Warning, Code: codes.NoHeartbeat, For: "5m",
+			Expr:        "max " + byRemote + " (mesh_agent_clustermesh_remote_cluster_heartbeat_age_seconds and " + readiness + " == 1) > 150",
+			Summary:     "Nobody writes the state of cluster " + remote + ".",
+			Description: "Its etcd answers, and its last heartbeat is {{ $value | humanizeDuration }} old: what changes there may not arrive.",
+		},
+		{
+			Name: "MeshClusterCertificateExpired", Severity: Critical, Code: codes.SessionOutlivesCertificate, For: "5m",
+			Expr:        lasting(codes.SessionOutlivesCertificate),
+			Summary:     "The client certificate for cluster " + remote + " has expired.",
+			Description: ofAgents + " go on with a session that was made before. The next one is refused.",
+		},
+		{
+			Name: "MeshInternalError", Severity: Warning, Code: codes.InternalError, For: "0m",
+			Expr:        "sum " + byRemote + " (increase(mesh_agent_clustermesh_remote_cluster_internal_errors_total[1h])) > 0",
+			Summary:     "An agent has a mistake that cluster " + remote + " brings out.",
+			Description: "Work on the cluster ended in an internal error, and was begun again.",
+		},
+	}
+}
+
+// policyAlerts are about what becomes of the backends of a cluster that is in doubt.
+func policyAlerts() []Alert {
+	decided := "max " + byRemote + " (mesh_agent_clustermesh_remote_cluster_policy_state)"
+	return []Alert{
+		{
+			Name: "MeshClusterDemoted", Severity: Warning, Code: codes.ClusterDemoted, For: "5m",
+			Expr:        decided + " == 1",
+			Summary:     "The service backends of cluster " + remote + " are demoted.",
+			Description: "The cluster could not be confirmed for too long. Its backends are used only where no other cluster has a usable one.",
+		},
+		{
+			Name: "MeshClusterWithdrawn", Severity: Critical, Code: codes.ClusterWithdrawn, For: "5m",
+			Expr:        decided + " == 2",
+			Summary:     "The service backends of cluster " + remote + " are withdrawn.",
+			Description: "The cluster could not be confirmed for so long that its backends are removed from every service of which another cluster has a usable one.",
+		},
+		{
+			Name: "MeshPolicyHeld", Severity: Critical, Code: codes.PolicyHeld, For: "5m",
+			Expr:        "sum " + byJob + " (mesh_agent_clustermesh_policy_held) > 0",
+			Summary:     "Most clusters are in doubt at once.",
+			Description: ofAgents + " see more than half of the clusters in doubt. The trouble is probably on their side, and the disconnect policy does nothing.",
+		},
+	}
+}

@@ -1,0 +1,90 @@
+package monitoring
+
+import "github.com/mesh-agent/mesh-agent/pkg/codes"
+
+// processAlerts are about whether agents run.
+func processAlerts() []Alert {
+	up := "up{" + jobs + "}"
+	return []Alert{
+		{
+			Name: "MeshAgentDown", Severity: Warning, Code: codes.AgentSilent, For: "5m",
+			Expr:        "count " + byJob + " (max_over_time(" + up + "[10m]) == 0)",
+			Summary:     "Agents give no metrics.",
+			Description: "Prometheus has not reached " + ofAgents + " for a quarter of an hour.",
+		},
+		{
+			Name: "MeshAgentsDown", Severity: Critical, Code: codes.AgentSilent, For: "5m",
+			Expr:        "avg " + byJob + " (" + up + ") < 0.5",
+			Summary:     "Most agents give no metrics.",
+			Description: "Prometheus reaches {{ $value | humanizePercentage }} of the agents of {{ $labels.job }}.",
+		},
+		{
+			Name: "MeshAgentAbsent", Severity: Critical, Code: codes.AgentSilent, For: "10m",
+			Expr:        "absent(" + buildInfo + ")",
+			Summary:     "There is no agent at all.",
+			Description: "Prometheus has no metrics of any agent: none runs, or none is among its targets.",
+		},
+		{
+			Name: "MeshAgentRestarting", Severity: Warning, Code: codes.AgentRestarts, For: "1m",
+			Expr:        "max by (cluster, job, instance) (changes(process_start_time_seconds{" + jobs + "}[30m])) >= 3",
+			Summary:     "The agent on {{ $labels.instance }} starts again and again.",
+			Description: "It was started {{ $value }} times within half an hour.",
+		},
+	}
+}
+
+// writerAlerts are about what agents, operators and mirrors write.
+func writerAlerts() []Alert {
+	const queue = "mesh_agent_kvstore_sync_queue_size"
+	return []Alert{
+		{
+			Name: "MeshNoLeader", Severity: Critical, Code: codes.NobodyLeads, For: "5m",
+			Expr:        "max by (cluster, job, name) (mesh_agent_leader_election_master_status) == 0",
+			Summary:     "No process of the mode {{ $labels.name }} leads.",
+			Description: "Processes of {{ $labels.job }} run, and none of them holds the lock in the own etcd: nothing is published or copied.",
+		},
+		{
+			Name: "MeshWritesRefused", Severity: Warning, Code: codes.WritesRefused, For: "10m",
+			Expr:        "sum by (cluster, job, scope) (increase(mesh_agent_kvstore_sync_errors_total[5m])) > 0",
+			Summary:     "The own kvstore refuses writes of {{ $labels.scope }}.",
+			Description: "Writes of {{ $labels.job }} are refused all the time, and tried again.",
+		},
+		{
+			Name: "MeshWritesBehind", Severity: Warning, Code: codes.WritesBehind, For: "10m",
+			Expr:        "sum by (cluster, job, scope) (min_over_time(" + queue + "[5m]) > 0 and " + queue + " offset 5m > 0)",
+			Summary:     "What is published under {{ $labels.scope }} is not in the own kvstore.",
+			Description: "{{ $value }} keys or more of {{ $labels.job }} have been waiting to be written all the time.",
+		},
+		{
+			Name: "MeshMirrorStopped", Severity: Critical, Code: codes.OwnEtcdFull, For: "5m",
+			Expr:        "max " + byJob + " (mesh_agent_mirror_stopped) == 1",
+			Summary:     "The mirror copies nothing, since the own etcd is nearly full.",
+			Description: "Only deletions are copied until there is room. All nodes of this cluster read the copies.",
+		},
+		{
+			Name: "MeshMirrorFilling", Severity: Warning, Code: codes.OwnEtcdFull, For: "30m",
+			Expr:        "max " + byJob + " (mesh_agent_mirror_own_etcd_size_bytes / mesh_agent_mirror_own_etcd_quota_bytes) > 0.7",
+			Summary:     "The own etcd fills up.",
+			Description: "It uses {{ $value | humanizePercentage }} of its quota. From 80 % on the mirror copies nothing more.",
+		},
+		{
+			Name: "MeshAllocationsFail", Severity: Warning, Code: codes.AllocationsFail, For: "10m",
+			Expr: "sum " + byJob + ` (increase(mesh_agent_allocator_allocations_total{outcome="failed"}[5m])) > 0` +
+				" or sum " + byJob + " (increase(mesh_agent_allocator_doublewrite_failures_total[5m])) > 0",
+			Summary:     "Identities cannot be allocated.",
+			Description: "Allocations of {{ $labels.job }} fail all the time: pods there have no identity of their own.",
+		},
+		{
+			Name: "MeshEndpointSlicesFailing", Severity: Warning, Code: codes.KubernetesRefuses, For: "10m",
+			Expr:        "sum " + byJob + " (increase(mesh_agent_endpointslices_failed_total[5m])) > 0",
+			Summary:     "EndpointSlices of remote backends cannot be written.",
+			Description: "Requests of {{ $labels.job }} to the Kubernetes API fail all the time.",
+		},
+		{
+			Name: "MeshServiceImportsFailing", Severity: Warning, Code: codes.KubernetesRefuses, For: "10m",
+			Expr:        "sum " + byJob + " (increase(mesh_agent_mcs_failed_total[5m])) > 0",
+			Summary:     "Objects of the MCS API cannot be written.",
+			Description: "Requests of {{ $labels.job }} to the Kubernetes API fail all the time.",
+		},
+	}
+}

@@ -1,0 +1,67 @@
+package monitoring
+
+import "github.com/mesh-agent/mesh-agent/pkg/codes"
+
+// agentDashboard answers: is this process well, and what does it write?
+func agentDashboard() Dashboard {
+	const operations = "mesh_agent_kvstore_operations_duration_seconds"
+	const byScope = "{{scope}} {{source_cluster}}"
+	return newDashboard("agent", "Agents, operators, mirrors", "Are the processes well, and is what they write in the own etcd?", nil,
+		row("Processes"),
+		[]Panel{
+			table("Versions", "How many processes run each.", 8, "count by (job, version, goversion) ("+of(buildInfo)+")", "processes", "job", "version", "goversion"),
+			graph("Time since the start", "A line that falls to zero is a start.", "s",
+				query{"time() - " + of("process_start_time_seconds", jobs), "{{job}} {{instance}}"}).runbook(codes.AgentRestarts),
+			graph("CPU", "Cores in use.", "short", query{"rate(" + of("process_cpu_seconds_total", jobs) + "[$__rate_interval])", "{{job}} {{instance}}"}),
+			graph("Memory", "Resident.", "bytes", query{of("process_resident_memory_bytes", jobs), "{{job}} {{instance}}"}).runbook(codes.OverMemory),
+			graph("Heap in use", "What the collector of garbage keeps.", "bytes", query{of("go_memstats_heap_inuse_bytes", jobs), "{{job}} {{instance}}"}),
+			graph("Goroutines", "A number that only grows is a mistake.", "short", query{of("go_goroutines", jobs), "{{job}} {{instance}}"}),
+		},
+		row("Reading"),
+		[]Panel{
+			graph("Events that wait", "Received and not visible yet.", "short", query{maxBy("resource", of("mesh_agent_store_queued_events")), "{{resource}}"}),
+			graph("Connections", "To the etcds of clusters. Clusters with equal client files share one.", "short",
+				query{sumBy("job", of("mesh_agent_clustermesh_sessions")), "{{job}}: open"},
+				query{sumBy("job", of("mesh_agent_clustermesh_session_clusters")), "{{job}}: clusters that use them"}),
+			graph("New connections", "Per second.", "cps", query{perSecond("job", "mesh_agent_clustermesh_sessions_opened_total"), "{{job}}"}),
+			graph("Operations", "On all etcds, per second, by kind and outcome.", "ops", query{perSecond("kind, outcome", operations+"_count"), "{{kind}} {{outcome}}"}),
+			graph("Time of operations", "99 % took less.", "s", query{quantile("0.99", "kind", operations), "{{kind}}"}),
+			graph("Between two probes", "How often a cluster is asked whether what is known of it is right: less often with more nodes.", "s",
+				query{maxBy("target_cluster", of("mesh_agent_clustermesh_remote_cluster_probe_interval_seconds")), "{{target_cluster}}"}),
+		},
+		row("Writing to the own etcd"),
+		[]Panel{
+			graph("Leaders", "Processes that lead, by mode: one each.", "short",
+				query{sumBy("cluster, name", of("mesh_agent_leader_election_master_status")), "{{cluster}} {{name}}"}).runbook(codes.NobodyLeads),
+			graph("Keys that wait", "What is not in the own etcd as it should be.", "short",
+				query{sumBy("scope, source_cluster", of("mesh_agent_kvstore_sync_queue_size")), byScope}).runbook(codes.WritesBehind),
+			graph("Refused writes", "Per second.", "cps",
+				query{perSecond("scope, source_cluster", "mesh_agent_kvstore_sync_errors_total"), byScope}).runbook(codes.WritesRefused),
+			graph("Everything was written once", "1 when it was, since the process began to write.", "short",
+				query{"min by (scope, source_cluster) (" + of("mesh_agent_kvstore_initial_sync_completed") + ")", byScope}),
+			graph("From the lead until everything was written", "0 while another process leads.", "s",
+				query{of("mesh_agent_operate_bootstrap_seconds"), "operate {{instance}}"}, query{of("mesh_agent_mirror_bootstrap_seconds"), "mirror {{instance}}"}),
+			graph("Leases and locks", "That are kept alive.", "short",
+				query{sumBy("kind", of("mesh_agent_kvstore_leases")), "leases of {{kind}}s"}, query{sumBy("", of("mesh_agent_kvstore_locks")), "locks"}),
+		},
+		row("The own etcd, as its mirror sees it"),
+		[]Panel{
+			graph("Size", "The file, what of it is in use, and the quota.", "bytes",
+				query{maxBy("cluster", of("mesh_agent_mirror_own_etcd_size_bytes")), "{{cluster}} file"},
+				query{maxBy("cluster", of("mesh_agent_mirror_own_etcd_in_use_bytes")), "{{cluster}} in use"},
+				query{maxBy("cluster", of("mesh_agent_mirror_own_etcd_quota_bytes")), "{{cluster}} quota"}).runbook(codes.OwnEtcdFull),
+			graph("Share of the quota", "From 80 % on nothing is copied.", "percentunit",
+				query{maxBy("cluster", of("mesh_agent_mirror_own_etcd_size_bytes")+" / "+of("mesh_agent_mirror_own_etcd_quota_bytes")), "{{cluster}}"}).limit(0.8).runbook(codes.OwnEtcdFull),
+			graph("Copying is stopped", "1 while nothing but deletions is copied.", "short", query{maxBy("cluster", of("mesh_agent_mirror_stopped")), "{{cluster}}"}).runbook(codes.OwnEtcdFull),
+		},
+		row("Identities of the own cluster"),
+		[]Panel{
+			graph("Allocations", "Per second, by outcome.", "cps", query{perSecond("outcome", "mesh_agent_allocator_allocations_total"), "{{outcome}}"}).runbook(codes.AllocationsFail),
+			graph("Refused mappings", "That cannot be read, or are outside a range, since the start.", "short",
+				query{sumBy("", of("mesh_agent_allocator_refused_own_total")), "own"}, query{sumBy("", of("mesh_agent_allocator_refused_remote_total")), "remote"},
+				query{sumBy("kind", of("mesh_agent_allocator_malformed_total")), "malformed {{kind}}"}),
+			graph("Nodes of the own cluster", "With which the intervals of connections grow; 0 when nobody knows.", "short",
+				query{maxBy("cluster", of("mesh_agent_cluster_size")), "{{cluster}}"}),
+		},
+	)
+}
