@@ -1,0 +1,207 @@
+package monitoring
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+)
+
+var folder = filepath.Join("..", "..", "deploy", "monitoring")
+
+// hurry makes rules that fire within seconds, for a Prometheus that looks each second: what has to last
+// five minutes lasts one second, and windows, in expressions, are a thirtieth: ten seconds for five minutes.
+func hurry(rules string) string {
+	seconds := func(text, unit string) int {
+		n, _ := strconv.Atoi(text)
+		return n * map[string]int{"m": 60, "h": 3600}[unit]
+	}
+	duration := regexp.MustCompile(`(for: |\[|offset )(\d+)([mh])`)
+	return duration.ReplaceAllStringFunc(rules, func(found string) string {
+		part := duration.FindStringSubmatch(found)
+		divided := seconds(part[2], part[3]) / 30
+		if part[1] == "for: " {
+			divided /= 10
+		}
+		return fmt.Sprintf("%s%ds", part[1], divided)
+	})
+}
+
+// target is a process that Prometheus scrapes.
+type target struct{ job, address string }
+
+// prometheus is a running one with the rules of deploy/monitoring. What it scrapes is of the cluster "home".
+type prometheus struct {
+	t                *testing.T
+	address, targets string
+}
+
+func startPrometheus(t *testing.T, targets ...target) *prometheus {
+	t.Helper()
+	program, dir := findProgram(t, "prometheus"), t.TempDir()
+	rules, err := os.ReadFile(filepath.Join(folder, "rules.yaml"))
+	must(t, err)
+	p := &prometheus{t: t, address: reserve(t), targets: filepath.Join(dir, "targets.json")}
+	write(t, dir, "rules.yaml", hurry(string(rules)))
+	config := write(t, dir, "prometheus.yml", `global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [rules.yaml]
+scrape_configs:
+- job_name: all
+  file_sd_configs: [{files: [targets.json], refresh_interval: 1s}]
+`)
+	p.scrape(targets...)
+	launch(t, exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+p.address))
+	return p
+}
+
+// scrape makes these the targets.
+func (p *prometheus) scrape(targets ...target) {
+	p.t.Helper()
+	type group struct {
+		Targets []string          `json:"targets"`
+		Labels  map[string]string `json:"labels"`
+	}
+	all := []group{}
+	for _, t := range targets {
+		all = append(all, group{[]string{t.address}, map[string]string{"job": t.job, "cluster": "home"}})
+	}
+	text, err := json.Marshal(all)
+	must(p.t, err)
+	next := write(p.t, filepath.Dir(p.targets), "next", string(text))
+	must(p.t, os.Rename(next, p.targets))
+}
+
+// get asks for something of its API.
+func (p *prometheus) get(path string, data any) error {
+	resp, err := http.Get("http://" + p.address + "/api/v1/" + path)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: data}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return err
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("%s: %s", path, answer.Error)
+	}
+	return nil
+}
+
+// values are those of an expression at this moment.
+func (p *prometheus) values(expression string) (all []float64, err error) {
+	var answer struct{ Result []struct{ Value [2]any } }
+	err = p.get("query?query="+url.QueryEscape(expression), &answer)
+	for _, r := range answer.Result {
+		v, err := strconv.ParseFloat(fmt.Sprint(r.Value[1]), 64)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, err
+}
+
+// firing are the alerts that fire, each with what it is about: "NAME CLUSTER", or another label that tells it
+// from others of its name.
+func (p *prometheus) firing() (all map[string]bool, err error) {
+	var answer struct {
+		Alerts []struct {
+			Labels map[string]string
+			State  string
+		}
+	}
+	err = p.get("alerts", &answer)
+	all = make(map[string]bool)
+	for _, a := range answer.Alerts {
+		if a.State != "firing" {
+			continue
+		}
+		name := a.Labels["alertname"]
+		for _, label := range []string{"target_cluster", "kind", "name", "limit", "reason", "type"} {
+			if value := a.Labels[label]; value != "" {
+				name += " " + value
+				break
+			}
+		}
+		all[name] = true
+	}
+	return all, err
+}
+
+// fire waits until these fire, all at once.
+func (p *prometheus) fire(want ...string) {
+	p.t.Helper()
+	waittest.Try(p.t, "alerts to fire", func() error {
+		now, err := p.firing()
+		lacking := slices.DeleteFunc(slices.Clone(want), func(name string) bool { return now[name] })
+		if err == nil && len(lacking) > 0 {
+			err = fmt.Errorf("lacking are %q, firing %q", lacking, slices.Sorted(maps.Keys(now)))
+		}
+		return err
+	})
+}
+
+// resolve waits until none fires.
+func (p *prometheus) resolve() {
+	p.t.Helper()
+	waittest.Try(p.t, "all alerts to resolve", func() error {
+		now, err := p.firing()
+		if err == nil && len(now) > 0 {
+			err = fmt.Errorf("firing are %q", slices.Sorted(maps.Keys(now)))
+		}
+		return err
+	})
+}
+
+// scraped waits until so many processes are scraped, and no alert fires.
+func (p *prometheus) scraped(n int) {
+	p.t.Helper()
+	waittest.Try(p.t, "processes to be scraped", func() error {
+		up, err := p.values(`sum(up)`)
+		if err == nil && (len(up) != 1 || up[0] != float64(n)) {
+			err = fmt.Errorf("%v are up", up)
+		}
+		return err
+	})
+	p.resolve()
+}
+
+// counts waits until an expression is a number above zero.
+func (p *prometheus) counts(expression string) {
+	p.t.Helper()
+	waittest.Try(p.t, expression, func() error {
+		all, err := p.values(expression)
+		if err == nil && (len(all) == 0 || all[0] <= 0) {
+			err = fmt.Errorf("%v", all)
+		}
+		return err
+	})
+}
+
+// TestRules runs the tests of the rules with Prometheus' own tool.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	tool := findProgram(t, "promtool")
+	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "rules_test.yaml"}} {
+		cmd := exec.Command(tool, args...)
+		cmd.Dir = folder
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package monitoring
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// readingAlerts fire while everything is wrong at once that clusters can do.
+func readingAlerts() []string {
+	return []string{
+		"MeshClusterUnreachable demoted", "MeshClusterUnreachable withdrawn", "MeshClusterDemoted demoted", "MeshClusterWithdrawn withdrawn",
+		"MeshClusterHeartbeatMissing silent", "MeshClusterCertificateExpired expiring", "MeshClusterNotWritten unwritten", "MeshClusterNotSynced walled",
+		"MeshClusterUnusable twin", "MeshClusterIDConflict cluster-id",
+		"MeshEntriesRefused claiming", "MeshBudgetExceeded large", "MeshEventsPaced fast",
+		"MeshAddressConflict ip", "MeshClaimConflict claim", "MeshIdentityConflict identity", "MeshServiceConflict service-port",
+		"MeshFilesIgnored", "MeshDirectoryUnreadable",
+	}
+}
+
+// small is a simulated cluster.
+func small(name string, id uint32) contents.Cluster {
+	c := contents.Default(name, id)
+	c.Nodes, c.Services, c.Identities, c.Addresses = 2, 2, 4, 10
+	return c
+}
+
+// reading is an agent with clusters that are named after what becomes wrong with them.
+type reading struct {
+	t      *testing.T
+	mesh   *sim.Mesh
+	walled *etcdtest.Server
+}
+
+func (w *reading) cluster(name string) *sim.Running {
+	w.t.Helper()
+	r, err := w.mesh.Cluster(name)
+	must(w.t, err)
+	return r
+}
+
+func (w *reading) put(cluster, key string, value []byte) {
+	w.t.Helper()
+	must(w.t, w.cluster(cluster).Put(w.t.Context(), key, value))
+}
+
+func newReading(t *testing.T) *reading {
+	t.Helper()
+	var all []contents.Cluster
+	for i, name := range []string{"demoted", "withdrawn", "silent", "expiring", "unwritten", "twin", "claiming", "large", "fast", "well"} {
+		all = append(all, small(name, uint32(i+1)))
+	}
+	w := &reading{t: t, mesh: meshtest.Run(t, all...), walled: etcdtest.Start(t)}
+	w.walled.Put(t, wire.ClusterConfigKey("walled"), string(wire.ClusterConfig{ID: 20, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode()))
+	w.walled.EnableAuth(t, etcdtest.User{Name: "remote", Password: "secret", Role: []etcdtest.Range{{Key: "cilium/", End: "cilium0"}}})
+	client, err := os.ReadFile(w.walled.ConfigFile(t, "username: remote", "password: secret"))
+	must(t, err)
+	write(t, w.mesh.Dir(), "walled", string(client))
+	return w
+}
+
+// breakAll makes everything wrong at once.
+func (w *reading) breakAll() {
+	ctx := w.t.Context()
+	must(w.t, w.cluster("demoted").Kill())
+	must(w.t, w.cluster("withdrawn").Kill())
+	must(w.t, w.cluster("silent").SetHeartbeat(ctx, false))
+	must(w.t, w.mesh.Certify(w.cluster("expiring"), 5*time.Second))
+	must(w.t, w.cluster("unwritten").Delete(ctx, wire.ClusterConfigKey("unwritten")))
+	must(w.t, w.cluster("fast").SetChurn(200))
+	w.grant("cilium/state/nodes/", "cilium/state/nodes0")
+
+	taken := w.cluster("well").Cluster()
+	w.put("twin", wire.ClusterConfigKey("twin"), wire.ClusterConfig{ID: taken.ID, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode())
+
+	_, err := w.cluster("claiming").Malform(ctx, "nodes")
+	must(w.t, err)
+	_, _, err = w.mesh.Claim(ctx, w.cluster("claiming"), w.cluster("well").Sample().Pod)
+	must(w.t, err)
+	id, labels := w.identity("claiming")
+	w.put("claiming", wire.Identities.Key("claiming", false, fmt.Sprint(7<<16+60000)), labels)
+	pair := wire.IPIdentityPair{IP: net.IPv4(10, 250, 0, 1), Identity: id}
+	w.put("claiming", pair.Key(), pair.Encode())
+	w.service("claiming", "http")
+	w.service("well", "web")
+	for i := range 40 {
+		pair := wire.IPIdentityPair{IP: net.IPv4(10, 8, 200, byte(i)), Identity: 8 << 16}
+		w.put("large", pair.Key(), pair.Encode())
+	}
+	write(w.t, w.mesh.Dir(), "not_a_cluster", "endpoints: [http://127.0.0.1:1]\n")
+}
+
+// mendAll makes everything right.
+func (w *reading) mendAll() {
+	ctx := w.t.Context()
+	must(w.t, os.Remove(filepath.Join(w.mesh.Dir(), "not_a_cluster")))
+	must(w.t, w.cluster("fast").SetChurn(0))
+	must(w.t, w.cluster("demoted").Start(ctx))
+	must(w.t, w.cluster("withdrawn").Start(ctx))
+	must(w.t, w.cluster("silent").SetHeartbeat(ctx, true))
+	must(w.t, w.mesh.Certify(w.cluster("expiring"), time.Hour))
+	w.grant("cilium/", "cilium0")
+	for _, name := range []string{"unwritten", "twin", "claiming", "well", "large"} {
+		_, err := w.cluster(name).Mend(ctx)
+		must(w.t, err)
+	}
+}
+
+// grant makes this what the user of walled may read.
+func (w *reading) grant(from, to string) {
+	w.t.Helper()
+	root := w.walled.ClientAs(w.t, "root", "root")
+	ctx := w.t.Context()
+	for _, r := range [][2]string{{"cilium/", "cilium0"}, {"cilium/state/nodes/", "cilium/state/nodes0"}} {
+		_, _ = root.RoleRevokePermission(ctx, "remote", r[0], r[1]) // it has one of them
+	}
+	for _, r := range [][2]string{{from, to}, {"cilium/cluster-config/", "cilium/cluster-config0"}, {"cilium/.heartbeat", ""}} {
+		_, err := root.RoleGrantPermission(ctx, "remote", r[0], r[1], clientv3.PermissionType(clientv3.PermRead))
+		must(w.t, err)
+	}
+}
+
+// identity is one that a cluster has, with its value.
+func (w *reading) identity(cluster string) (id uint32, labels []byte) {
+	w.t.Helper()
+	all := w.cluster(cluster).Contents()
+	prefix := wire.Identities.Prefix(cluster, false)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if number, is := strings.CutPrefix(key, prefix); is {
+			_, err := fmt.Sscan(number, &id)
+			must(w.t, err)
+			return id, []byte(all[key])
+		}
+	}
+	w.t.Fatalf("%s has no identities", cluster)
+	return 0, nil
+}
+
+// service lets a cluster share one whose port has this name.
+func (w *reading) service(cluster, port string) {
+	w.t.Helper()
+	c := w.cluster(cluster).Cluster()
+	s := wire.Service{
+		Cluster: cluster, ClusterID: c.ID, Namespace: "shop", Name: "clash", Shared: true,
+		Frontends: map[string]wire.Ports{"198.18.0.1": {port: {Protocol: "TCP", Port: 80}}}, Backends: map[string]wire.Ports{},
+	}
+	w.put(cluster, s.Key(), s.Encode())
+}
+
+// TestReading: whatever is wrong with a cluster has its alert, which resolves when it is mended.
+func TestReading(t *testing.T) {
+	t.Parallel()
+	findProgram(t, "prometheus")
+	w := newReading(t)
+	api, other, later := reserve(t), reserve(t), filepath.Join(t.TempDir(), "mesh")
+	flags := []string{
+		"--cluster-name", "home", "--cluster-id", "99", "--pod-cidr", "10.250.0.0/16", "--remote-budget", "large.ips.keys=30,fast.events=5",
+		"--disconnect-policy", "demoted.demote=1m,demoted.withdraw=0,withdrawn.demote=1m,withdrawn.withdraw=1m",
+	}
+	agenttest.StartAgent(t, w.mesh.Dir(), append([]string{"--listen", api}, flags...)...)
+	must(t, os.Mkdir(later, 0o755))
+	agenttest.StartAgent(t, later, "--listen", other)
+	p := startPrometheus(t, target{"mesh-agent", api}, target{"mesh-agent-without-clusters", other})
+	p.scraped(2)
+	w.breakAll()
+	must(t, os.Remove(later))
+	p.fire(readingAlerts()...)
+	w.mendAll()
+	must(t, os.Mkdir(later, 0o755))
+	p.resolve()
+}
+
+// nameAlerts fire while two clusters answer to one name.
+func nameAlerts() []string { return []string{"MeshClusterNameConflict cluster-name"} }
+
+// TestTwoClustersAnswerToOneName in turn.
+func TestTwoClustersAnswerToOneName(t *testing.T) {
+	t.Parallel()
+	findProgram(t, "prometheus")
+	dir, one, other := t.TempDir(), etcdtest.StartProcess(t), etcdtest.StartProcess(t)
+	for id, s := range map[uint32]*etcdtest.Process{2: one, 3: other} {
+		s.Put(t, wire.ClusterConfigKey("c2"), string(wire.ClusterConfig{ID: id, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode()))
+	}
+	write(t, dir, "c2", fmt.Sprintf("endpoints:\n- %s\n- %s\n", one.Endpoint(), other.Endpoint()))
+	api := reserve(t)
+	a := agenttest.StartAgent(t, dir, "--listen", api, "--cluster-name", "home", "--cluster-id", "99")
+	p := startPrometheus(t, target{"mesh-agent", api})
+	p.scraped(1)
+	// Each answers for longer than a look takes.
+	answers := func(s *etcdtest.Process) {
+		t.Helper()
+		since := time.Now()
+		a.Until("the answer of one of them", func() bool {
+			c := a.Status().Clusters
+			if len(c) != 1 || !c[0].Ready || c[0].EtcdClusterID != fmt.Sprintf("%x", s.ClusterID()) {
+				since = time.Now()
+			}
+			return time.Since(since) > time.Second
+		})
+	}
+	other.Kill(t)
+	answers(one)
+	other.Restart(t)
+	one.Kill(t)
+	answers(other)
+	one.Restart(t)
+	other.Kill(t)
+	p.fire(nameAlerts()...)
+	write(t, dir, "c2", fmt.Sprintf("endpoints:\n- %s\n", one.Endpoint()))
+	p.resolve()
+}

@@ -1,0 +1,64 @@
+package monitoring
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// roomAlerts fire while a cluster has more than there is room for.
+func roomAlerts() []string {
+	return []string{"MeshIdentitiesRunOut narrow", "MeshMemoryExceeded narrow"}
+}
+
+// TestRoom: nearly all numbers of a cluster are used, and then there is no memory for more.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	findProgram(t, "prometheus")
+	c := small("narrow", 1)
+	c.MaxConnectedClusters = 511 // with half as many identities
+	m, api := meshtest.Run(t, c), reserve(t)
+	narrow := m.Clusters()[0]
+	agenttest.StartAgent(t, m.Dir(), "--listen", api, "--max-connected-clusters", "511", "--remote-memory", "24Mi")
+	p := startPrometheus(t, target{"mesh-agent", api})
+	p.scraped(1)
+
+	const batch = 100 // as many as etcd takes at once
+	write := func(n int, key func(i int) (key, value string)) {
+		t.Helper()
+		for first := 0; first < n; first += batch {
+			var ops []clientv3.Op
+			for i := first; i < min(n, first+batch); i++ {
+				key, value := key(i)
+				ops = append(ops, clientv3.OpPut(key, value))
+			}
+			_, err := narrow.Client().Txn(t.Context()).Then(ops...).Commit()
+			must(t, err)
+		}
+	}
+	identities := wire.Identities.Prefix("narrow", false)
+	write(28_000, func(i int) (string, string) {
+		return identities + fmt.Sprint(1<<15+4000+i), fmt.Sprintf("k8s:app=x%d;k8s:io.cilium.k8s.policy.cluster=narrow;", i)
+	})
+	p.fire(roomAlerts()[0])
+	services, long := wire.Services.Prefix("narrow", false), strings.Repeat("x", 60)
+	write(40_000, func(i int) (string, string) {
+		s := wire.Service{
+			Cluster: "narrow", ClusterID: 1, Namespace: "shop", Name: fmt.Sprint("s", i), Shared: true, Labels: map[string]string{"a": long},
+			Frontends: map[string]wire.Ports{"198.18.0.1": {"http": {Protocol: "TCP", Port: 80}}}, Backends: map[string]wire.Ports{},
+		}
+		return services + "shop/" + s.Name, string(s.Encode())
+	})
+	p.fire(roomAlerts()...)
+	for _, prefix := range []string{identities, services} {
+		_, err := narrow.Client().Delete(t.Context(), prefix, clientv3.WithPrefix())
+		must(t, err)
+	}
+	p.resolve()
+}
