@@ -37,7 +37,7 @@ test: PKGS = $$($(GO) list ./... | grep -v /test/)
 test: ; $(GO) build -o $(ETCDTEST_PROGRAM) ./pkg/kvstore/etcdtest/server && $(RACE) -short -p 3 -parallel 8 -timeout 30m $(PKGS)
 # The hostile remotes measure memory, so they run by themselves. What they and the costs of values do at length, they do
 # without the race detector, which makes them several times slower; with it the mixture has all rules that a remote can break.
-test-all: ; $(RACE) -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|consumers|docs)$$') && $(RACE) -short -timeout 30m ./test/hostile -hostile.steps 1000 && \
+test-all: ; $(RACE) -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|consumers|docs|monitoring)$$') && $(RACE) -short -timeout 30m ./test/hostile -hostile.steps 1000 && \
 	$(GO) test -timeout 20m ./test/hostile && $(GO) test -timeout 20m -run Cost ./pkg/clustermesh
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
 fuzz: ; GO='$(GO)' test/fuzz $(FUZZTIME) $(PKGS)
@@ -56,8 +56,11 @@ image: ; docker build --build-arg VERSION=$(VERSION) -t mesh-agent:$(VERSION) .
 image-base: ; deploy/image-base
 kubernetes: $(KUBE_APISERVER) $(COREDNS) ; KUBE_APISERVER=$(KUBE_APISERVER) COREDNS=$(COREDNS) $(GO) test -race -timeout 15m ./test/kubernetes
 $(KUBE_APISERVER): ; cd test/kubernetes/apiserver && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o $@ .
-# dig, HAProxy, nginx and Prometheus of Debian, and CoreDNS, beside an agent: installed, as root, where they are missing.
-consumers: $(COREDNS) ; test/consumers/install && COREDNS=$(COREDNS) CONSUMERS_REQUIRED=1 $(RACE) -timeout 12m ./test/consumers
+# dig, HAProxy, nginx and Prometheus of Debian, and CoreDNS, beside an agent: installed, as root, where they are missing. And the
+# alerts and dashboards with that Prometheus, of which most tests wait most of the time.
+consumers: export CONSUMERS_REQUIRED = 1
+consumers: $(COREDNS) $(KUBE_APISERVER) ; test/consumers/install && COREDNS=$(COREDNS) $(RACE) -timeout 12m ./test/consumers && \
+	KUBE_APISERVER=$(KUBE_APISERVER) $(RACE) -parallel 5 -timeout 15m ./test/monitoring
 $(COREDNS): ; cd test/consumers/coredns && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@.$$$$ . && mv $@.$$$$ $@
 # The site of the documentation, in bin/site, and a test of it and of the commands that the pages show.
 site: ; website/install && mkdocs build --config-file website/mkdocs.yml

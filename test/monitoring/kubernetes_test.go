@@ -93,7 +93,7 @@ func move(ctx context.Context, r *sim.Running, n int) error {
 	x := wire.ServiceExport{
 		Cluster: c.Name, Namespace: "default", Name: "moving", Type: wire.ServiceExportClusterSetIP, SessionAffinity: wire.SessionAffinityNone,
 		ExportCreationTimestamp: wire.ExportTime{Time: time.Unix(1_000_000+int64(c.ID), 0)},
-		Ports: []wire.ServiceExportPort{{Name: "http", Protocol: "TCP", Port: int32(80 + n%3)}},
+		Ports:                   []wire.ServiceExportPort{{Name: "http", Protocol: "TCP", Port: int32(80 + n%3)}},
 	}
 	return errors.Join(r.Put(ctx, s.Key(), s.Encode()), r.Put(ctx, x.Key(), x.Encode()))
 }

@@ -1,6 +1,7 @@
 package monitoring
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -27,11 +28,13 @@ func readingAlerts() []string {
 		"MeshClusterUnreachable demoted", "MeshClusterUnreachable withdrawn", "MeshClusterDemoted demoted", "MeshClusterWithdrawn withdrawn",
 		"MeshClusterHeartbeatMissing silent", "MeshClusterCertificateExpired expiring", "MeshClusterNotWritten unwritten", "MeshClusterNotSynced walled",
 		"MeshClusterUnusable twin", "MeshClusterIDConflict cluster-id",
-		"MeshEntriesRefused claiming", "MeshBudgetExceeded large", "MeshEventsPaced fast",
+		"MeshEntriesRefused claiming", "MeshBudgetExceeded large",
 		"MeshAddressConflict ip", "MeshClaimConflict claim", "MeshIdentityConflict identity", "MeshServiceConflict service-port",
-		"MeshFilesIgnored", "MeshDirectoryUnreadable",
+		"MeshFilesIgnored", "MeshDirectoryUnreadable", paced,
 	}
 }
+
+const paced = "MeshEventsPaced fast"
 
 // small is a simulated cluster.
 func small(name string, id uint32) contents.Cluster {
@@ -67,10 +70,14 @@ func newReading(t *testing.T) *reading {
 	}
 	w := &reading{t: t, mesh: meshtest.Run(t, all...), walled: etcdtest.Start(t)}
 	w.walled.Put(t, wire.ClusterConfigKey("walled"), string(wire.ClusterConfig{ID: 20, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode()))
-	w.walled.EnableAuth(t, etcdtest.User{Name: "remote", Password: "secret", Role: []etcdtest.Range{{Key: "cilium/", End: "cilium0"}}})
-	client, err := os.ReadFile(w.walled.ConfigFile(t, "username: remote", "password: secret"))
-	must(t, err)
-	write(t, w.mesh.Dir(), "walled", string(client))
+	w.walled.EnableAuth(t, etcdtest.User{Name: "remote", Password: "secret", Role: []etcdtest.Range{
+		{Key: "cilium/cluster-config/", End: "cilium/cluster-config0"}, {Key: wire.HeartbeatKey}, {Key: "cilium/state/nodes/", End: "cilium/state/nodes0"},
+	}})
+	again(t, 10*time.Second, func(ctx context.Context) {
+		_, _ = w.walled.Local().Put(ctx, wire.HeartbeatKey, time.Now().Format(time.RFC3339)) // it may be the end
+	})
+	// It expires when all is well, and before that the agent does not read another one for minutes.
+	must(t, w.mesh.Certify(w.cluster("expiring"), time.Minute))
 	return w
 }
 
@@ -80,15 +87,15 @@ func (w *reading) breakAll() {
 	must(w.t, w.cluster("demoted").Kill())
 	must(w.t, w.cluster("withdrawn").Kill())
 	must(w.t, w.cluster("silent").SetHeartbeat(ctx, false))
-	must(w.t, w.mesh.Certify(w.cluster("expiring"), 5*time.Second))
 	must(w.t, w.cluster("unwritten").Delete(ctx, wire.ClusterConfigKey("unwritten")))
-	must(w.t, w.cluster("fast").SetChurn(200))
-	w.grant("cilium/state/nodes/", "cilium/state/nodes0")
+	client, err := os.ReadFile(w.walled.ConfigFile(w.t, "username: remote", "password: secret"))
+	must(w.t, err)
+	write(w.t, w.mesh.Dir(), "walled", string(client))
 
 	taken := w.cluster("well").Cluster()
 	w.put("twin", wire.ClusterConfigKey("twin"), wire.ClusterConfig{ID: taken.ID, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode())
 
-	_, err := w.cluster("claiming").Malform(ctx, "nodes")
+	_, err = w.cluster("claiming").Malform(ctx, "nodes")
 	must(w.t, err)
 	_, _, err = w.mesh.Claim(ctx, w.cluster("claiming"), w.cluster("well").Sample().Pod)
 	must(w.t, err)
@@ -114,23 +121,10 @@ func (w *reading) mendAll() {
 	must(w.t, w.cluster("withdrawn").Start(ctx))
 	must(w.t, w.cluster("silent").SetHeartbeat(ctx, true))
 	must(w.t, w.mesh.Certify(w.cluster("expiring"), time.Hour))
-	w.grant("cilium/", "cilium0")
+	_, err := w.walled.ClientAs(w.t, "root", "root").RoleGrantPermission(ctx, "remote", "cilium/", "cilium0", clientv3.PermissionType(clientv3.PermRead))
+	must(w.t, err)
 	for _, name := range []string{"unwritten", "twin", "claiming", "well", "large"} {
 		_, err := w.cluster(name).Mend(ctx)
-		must(w.t, err)
-	}
-}
-
-// grant makes this what the user of walled may read.
-func (w *reading) grant(from, to string) {
-	w.t.Helper()
-	root := w.walled.ClientAs(w.t, "root", "root")
-	ctx := w.t.Context()
-	for _, r := range [][2]string{{"cilium/", "cilium0"}, {"cilium/state/nodes/", "cilium/state/nodes0"}} {
-		_, _ = root.RoleRevokePermission(ctx, "remote", r[0], r[1]) // it has one of them
-	}
-	for _, r := range [][2]string{{from, to}, {"cilium/cluster-config/", "cilium/cluster-config0"}, {"cilium/.heartbeat", ""}} {
-		_, err := root.RoleGrantPermission(ctx, "remote", r[0], r[1], clientv3.PermissionType(clientv3.PermRead))
 		must(w.t, err)
 	}
 }
@@ -157,7 +151,8 @@ func (w *reading) service(cluster, port string) {
 	c := w.cluster(cluster).Cluster()
 	s := wire.Service{
 		Cluster: cluster, ClusterID: c.ID, Namespace: "shop", Name: "clash", Shared: true,
-		Frontends: map[string]wire.Ports{"198.18.0.1": {port: {Protocol: "TCP", Port: 80}}}, Backends: map[string]wire.Ports{},
+		Frontends: map[string]wire.Ports{"198.18.0.1": {port: {Protocol: "TCP", Port: 80}}},
+		Backends:  map[string]wire.Ports{fmt.Sprintf("10.%d.9.9", c.ID): {port: {Protocol: "TCP", Port: 80}}},
 	}
 	w.put(cluster, s.Key(), s.Encode())
 }
@@ -169,7 +164,7 @@ func TestReading(t *testing.T) {
 	w := newReading(t)
 	api, other, later := reserve(t), reserve(t), filepath.Join(t.TempDir(), "mesh")
 	flags := []string{
-		"--cluster-name", "home", "--cluster-id", "99", "--pod-cidr", "10.250.0.0/16", "--remote-budget", "large.ips.keys=30,fast.events=5",
+		"--cluster-name", "home", "--cluster-id", "99", "--pod-cidr", "10.250.0.0/16", "--remote-budget", "large.ips.keys=30,fast.events=10",
 		"--disconnect-policy", "demoted.demote=1m,demoted.withdraw=0,withdrawn.demote=1m,withdrawn.withdraw=1m",
 	}
 	agenttest.StartAgent(t, w.mesh.Dir(), append([]string{"--listen", api}, flags...)...)
@@ -179,7 +174,10 @@ func TestReading(t *testing.T) {
 	p.scraped(2)
 	w.breakAll()
 	must(t, os.Remove(later))
-	p.fire(readingAlerts()...)
+	all := readingAlerts()
+	p.fire(all[:len(all)-1]...)
+	must(t, w.cluster("fast").SetChurn(20)) // at last: what has not been read yet is read as slowly later
+	p.fire(all...)
 	w.mendAll()
 	must(t, os.Mkdir(later, 0o755))
 	p.resolve()

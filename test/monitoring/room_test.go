@@ -2,7 +2,6 @@ package monitoring
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -29,7 +28,7 @@ func TestRoom(t *testing.T) {
 	p := startPrometheus(t, target{"mesh-agent", api})
 	p.scraped(1)
 
-	const batch = 100 // as many as etcd takes at once
+	const batch = 50 // as many as etcd takes at once
 	write := func(n int, key func(i int) (key, value string)) {
 		t.Helper()
 		for first := 0; first < n; first += batch {
@@ -47,11 +46,14 @@ func TestRoom(t *testing.T) {
 		return identities + fmt.Sprint(1<<15+4000+i), fmt.Sprintf("k8s:app=x%d;k8s:io.cilium.k8s.policy.cluster=narrow;", i)
 	})
 	p.fire(roomAlerts()[0])
-	services, long := wire.Services.Prefix("narrow", false), strings.Repeat("x", 60)
-	write(40_000, func(i int) (string, string) {
+	services := wire.Services.Prefix("narrow", false)
+	write(3000, func(i int) (string, string) {
 		s := wire.Service{
-			Cluster: "narrow", ClusterID: 1, Namespace: "shop", Name: fmt.Sprint("s", i), Shared: true, Labels: map[string]string{"a": long},
+			Cluster: "narrow", ClusterID: 1, Namespace: "shop", Name: fmt.Sprint("s", i), Shared: true,
 			Frontends: map[string]wire.Ports{"198.18.0.1": {"http": {Protocol: "TCP", Port: 80}}}, Backends: map[string]wire.Ports{},
+		}
+		for n := range 60 {
+			s.Backends[fmt.Sprint("10.1.1.", n)] = wire.Ports{"http": {Protocol: "TCP", Port: 80}}
 		}
 		return services + "shop/" + s.Name, string(s.Encode())
 	})

@@ -23,7 +23,12 @@ func writingAlerts() []string { return []string{"MeshNoLeader operate", "MeshNoL
 
 // fullAlerts fire while it is full.
 func fullAlerts() []string {
-	return []string{"MeshMirrorFilling", "MeshMirrorStopped", "MeshWritesRefused", "MeshWritesBehind", "MeshAllocationsFail"}
+	return []string{"MeshMirrorFilling", "MeshMirrorStopped", "MeshWritesBehind"}
+}
+
+// rightsAlerts fire while the user may not write everything.
+func rightsAlerts() []string {
+	return []string{"MeshWritesRefused", "MeshWritesBehind", "MeshAllocationsFail"}
 }
 
 // onNode is a node, and webPod a pod on it whose labels nobody else has.
@@ -52,7 +57,8 @@ spec: {clusterIP: 172.20.0.%[1]d, ports: [{name: http, port: 80, protocol: TCP}]
 `, n)
 }
 
-// TestWriting: the own etcd of an agent, an operator and a mirror is away, and later it is full.
+// TestWriting: the own etcd of an agent, an operator and a mirror is away, later it is full, and then their user
+// has lost rights.
 func TestWriting(t *testing.T) {
 	t.Parallel()
 	findProgram(t, "prometheus")
@@ -61,13 +67,16 @@ func TestWriting(t *testing.T) {
 	etcd := etcdtest.StartProcess(t, etcdtest.WithConfig(etcdserver.Config{QuotaBytes: quota}))
 	u, err := url.Parse(etcd.Endpoint())
 	must(t, err)
-	way := newGate(t, u.Host)
+	way, dir := newGate(t, u.Host), t.TempDir()
+	must(t, etcdserver.EnableAuth(t.Context(), etcd.Client(t), "root", etcdserver.User{Name: "mesh", Password: "mesh", Role: everything()}))
+	kv := etcd.ClientAs(t, "root", "root")
+	client := write(t, dir, "client", "endpoints: [http://"+way.Addr()+"]\nusername: mesh\npassword: mesh\n")
 	write(t, manifests, "objects.yaml", onNode+webPod(1)+webService(1))
 	var targets []target
 	start := func(m config.Mode, flags ...string) {
 		api := reserve(t)
 		agenttest.StartMode(t, m, nil, append([]string{
-			"--cluster-name", "home", "--cluster-id", "9", "--kvstore-opt", "etcd.address=http://" + way.Addr(), "--listen", api,
+			"--cluster-name", "home", "--cluster-id", "9", "--kvstore-opt", "etcd.config=" + client, "--listen", api,
 		}, flags...)...)
 		targets = append(targets, target{"mesh-agent-" + string(m), api})
 	}
@@ -82,12 +91,47 @@ func TestWriting(t *testing.T) {
 	way.open()
 	p.resolve()
 
-	kv := etcd.Client(t)
 	fill(t, kv)
-	write(t, manifests, "objects.yaml", onNode+webPod(1)+webPod(2)+webService(1)+webService(2))
+	write(t, manifests, "objects.yaml", onNode+webPod(1)+webService(1)+webService(2))
 	p.fire(fullAlerts()...)
 	empty(t, kv, etcd.Endpoint())
 	p.resolve()
+
+	allow(t, kv, everything(), some())
+	write(t, manifests, "objects.yaml", onNode+webPod(1)+webPod(2)+webService(1)+webService(2)+webService(3))
+	p.fire(rightsAlerts()...)
+	allow(t, kv, some(), everything())
+	p.resolve()
+}
+
+// everything is all keys of a cluster; some is not its services and identities.
+func everything() []etcdserver.Range {
+	return []etcdserver.Range{{Key: "cilium/", End: "cilium0", Write: true}}
+}
+
+func some() []etcdserver.Range {
+	return []etcdserver.Range{
+		{Key: "cilium/", End: "cilium/state/identities/", Write: true}, {Key: "cilium/state/identities/", End: "cilium/state/identities0"},
+		{Key: "cilium/state/identities0", End: "cilium/state/services/", Write: true}, {Key: "cilium/state/services/", End: "cilium/state/services0"},
+		{Key: "cilium/state/services0", End: "cilium0", Write: true},
+	}
+}
+
+// allow gives the user other rights.
+func allow(t *testing.T, kv *clientv3.Client, before, now []etcdserver.Range) {
+	t.Helper()
+	for _, r := range now {
+		kind := clientv3.PermissionType(clientv3.PermRead)
+		if r.Write {
+			kind = clientv3.PermissionType(clientv3.PermReadWrite)
+		}
+		_, err := kv.RoleGrantPermission(t.Context(), "mesh", r.Key, r.End, kind)
+		must(t, err)
+	}
+	for _, r := range before {
+		_, err := kv.RoleRevokePermission(t.Context(), "mesh", r.Key, r.End)
+		must(t, err)
+	}
 }
 
 // fill writes until etcd takes no more.
