@@ -45,9 +45,9 @@ func writerAlerts() []Alert {
 		},
 		{
 			Name: "MeshWritesRefused", Severity: Warning, Code: codes.WritesRefused, For: "10m",
-			Expr:        "sum by (cluster, job, scope) (increase(mesh_agent_kvstore_sync_errors_total[5m])) > 0",
+			Expr:        "sum by (cluster, job, scope) (" + queue + " > 0 and increase(mesh_agent_kvstore_sync_errors_total[30m]) > 0)", // tries are up to 17 minutes apart
 			Summary:     "The own kvstore refuses writes of {{ $labels.scope }}.",
-			Description: "Writes of {{ $labels.job }} are refused all the time, and tried again.",
+			Description: "{{ $value }} keys of {{ $labels.job }} wait for that, and are tried again.",
 		},
 		{
 			Name: "MeshWritesBehind", Severity: Warning, Code: codes.WritesBehind, For: "10m",
