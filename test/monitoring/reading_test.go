@@ -27,7 +27,7 @@ func readingAlerts() []string {
 	return []string{
 		"MeshClusterUnreachable demoted", "MeshClusterUnreachable withdrawn", "MeshClusterDemoted demoted", "MeshClusterWithdrawn withdrawn",
 		"MeshClusterHeartbeatMissing silent", "MeshClusterCertificateExpired expiring", "MeshClusterNotWritten unwritten", "MeshClusterNotSynced walled",
-		"MeshClusterUnusable twin", "MeshClusterIDConflict cluster-id",
+		"MeshClusterUnusable double", "MeshClusterIDConflict cluster-id",
 		"MeshEntriesRefused claiming", "MeshBudgetExceeded large",
 		"MeshAddressConflict ip", "MeshClaimConflict claim", "MeshIdentityConflict identity", "MeshServiceConflict service-port",
 		"MeshFilesIgnored", "MeshDirectoryUnreadable", paced,
@@ -65,7 +65,7 @@ func (w *reading) put(cluster, key string, value []byte) {
 func newReading(t *testing.T) *reading {
 	t.Helper()
 	var all []contents.Cluster
-	for i, name := range []string{"demoted", "withdrawn", "silent", "expiring", "unwritten", "twin", "claiming", "large", "fast", "well"} {
+	for i, name := range []string{"demoted", "withdrawn", "silent", "expiring", "unwritten", "double", "claiming", "large", "fast", "well"} {
 		all = append(all, small(name, uint32(i+1)))
 	}
 	w := &reading{t: t, mesh: meshtest.Run(t, all...), walled: etcdtest.Start(t)}
@@ -93,7 +93,7 @@ func (w *reading) breakAll() {
 	write(w.t, w.mesh.Dir(), "walled", string(client))
 
 	taken := w.cluster("well").Cluster()
-	w.put("twin", wire.ClusterConfigKey("twin"), wire.ClusterConfig{ID: taken.ID, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode())
+	w.put("double", wire.ClusterConfigKey("double"), wire.ClusterConfig{ID: taken.ID, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode())
 
 	_, err = w.cluster("claiming").Malform(ctx, "nodes")
 	must(w.t, err)
@@ -123,7 +123,7 @@ func (w *reading) mendAll() {
 	must(w.t, w.mesh.Certify(w.cluster("expiring"), time.Hour))
 	_, err := w.walled.ClientAs(w.t, "root", "root").RoleGrantPermission(ctx, "remote", "cilium/", "cilium0", clientv3.PermissionType(clientv3.PermRead))
 	must(w.t, err)
-	for _, name := range []string{"unwritten", "twin", "claiming", "well", "large"} {
+	for _, name := range []string{"unwritten", "double", "claiming", "well", "large"} {
 		_, err := w.cluster(name).Mend(ctx)
 		must(w.t, err)
 	}
