@@ -29,7 +29,7 @@ func fullAlerts() []string {
 
 // rightsAlerts fire while the user may not write everything.
 func rightsAlerts() []string {
-	return []string{"MeshWritesRefused", "MeshWritesBehind", "MeshAllocationsFail"}
+	return []string{"MeshAllocationsFail", "MeshWritesRefused", "MeshWritesBehind"}
 }
 
 // onNode is a node, and webPod a pod on it whose labels nobody else has.
@@ -102,10 +102,10 @@ func TestWriting(t *testing.T) {
 	const identities, services = "cilium/state/identities", "cilium/state/services"
 	write(t, manifests, "objects.yaml", onNode+webPod(1)+webPod(2)+webService(1)+webService(2))
 	allow(t, kv, everything(), but(identities))
-	p.fire("MeshAllocationsFail")
+	p.fire(rightsAlerts()[0])
 	allow(t, kv, but(identities), but(identities, services))
 	write(t, manifests, "objects.yaml", onNode+webPod(1)+webPod(2)+webService(1)+webService(2)+webService(3))
-	p.fire(rightsAlerts()...)
+	p.fire(rightsAlerts()[1:]...)
 	allow(t, kv, but(identities, services), everything())
 	p.resolve()
 }
