@@ -73,8 +73,9 @@ func newReading(t *testing.T) *reading {
 	w.walled.EnableAuth(t, etcdtest.User{Name: "remote", Password: "secret", Role: []etcdtest.Range{
 		{Key: "cilium/cluster-config/", End: "cilium/cluster-config0"}, {Key: wire.HeartbeatKey}, {Key: "cilium/state/nodes/", End: "cilium/state/nodes0"},
 	}})
+	root := w.walled.ClientAs(t, "root", "root")
 	again(t, 10*time.Second, func(ctx context.Context) {
-		_, _ = w.walled.Local().Put(ctx, wire.HeartbeatKey, time.Now().Format(time.RFC3339)) // it may be the end
+		_, _ = root.Put(ctx, wire.HeartbeatKey, time.Now().Format(time.RFC3339)) // it may be the end
 	})
 	// It expires when all is well, and before that the agent does not read another one for minutes.
 	must(t, w.mesh.Certify(w.cluster("expiring"), time.Minute))
