@@ -27,7 +27,7 @@ func TestTheImage(t *testing.T) {
 
 	t.Run("is built as with make", func(t *testing.T) {
 		t.Parallel()
-		flags := regexp.MustCompile(`build -trimpath -ldflags "[^"]*"`).FindString(readFile(t, filepath.Join(context, "Makefile")))
+		flags := regexp.MustCompile(`build -trimpath -tags \S+ -ldflags "[^"]*"`).FindString(readFile(t, filepath.Join(context, "Makefile")))
 		flags = strings.ReplaceAll(flags, "$(VERSION)", "$VERSION")
 		run := instructions[slices.IndexFunc(instructions, func(in instruction) bool { return in.name == "RUN" })].args
 		if flags == "" || !strings.Contains(run, "go "+flags+" ") || !strings.Contains(run, "CGO_ENABLED=0 ") {

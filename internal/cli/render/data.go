@@ -5,8 +5,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"text/template"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 	"github.com/Masterminds/sprig/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
@@ -53,6 +53,8 @@ func list[T any](d *data, plural string, filters []string) ([]T, error) {
 type Backends struct {
 	Known  bool // whether there is such a service
 	Groups []Group
+	// Now are the backends that new connections go to: those of the best group that has some.
+	Now []Backend
 	// Unconfirmed clusters may have other backends by now.
 	Unconfirmed []string
 }
@@ -68,16 +70,6 @@ type Backend struct {
 	api.ChosenBackend
 	Port    uint16 // the first of its ports that were asked for; 0 for none
 	Address string // with the port, if there is one, as in 10.0.0.1:80 or [fd00::1]:80
-}
-
-// Now are the backends that new connections go to.
-func (b Backends) Now() []Backend {
-	for _, g := range b.Groups {
-		if len(g.Backends) > 0 {
-			return g.Backends
-		}
-	}
-	return nil
 }
 
 // backends asks for those of a service, NAMESPACE/NAME, that have a port.
@@ -96,7 +88,11 @@ func (d *data) backends(service string, port ...string) (Backends, error) {
 	}
 	b := Backends{Known: true, Unconfirmed: chosen.Unconfirmed}
 	for _, g := range chosen.Groups {
-		b.Groups = append(b.Groups, Group{g.Use, g.Side, g.Near, withAddresses(g.Backends), withAddresses(g.Draining)})
+		group := Group{g.Use, g.Side, g.Near, withAddresses(g.Backends), withAddresses(g.Draining)}
+		b.Groups = append(b.Groups, group)
+		if b.Now == nil && len(group.Backends) > 0 {
+			b.Now = group.Backends
+		}
 	}
 	return b, nil
 }

@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"text/template"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 	"github.com/google/renameio/v2"
 )
 

@@ -103,9 +103,15 @@ func newHiveCommand(v version.Info) *cobra.Command {
 	return cmd
 }
 
+// graphCommand is not hive's own one: that draws the graph too, with a template, and the linker keeps
+// every exported method of everything in a program that runs one of the standard library.
 func graphCommand(v version.Info, m config.Mode) *cobra.Command {
-	cmd := agent.NewHive(v, m, new(logging.Level)).Command()
-	cmd.Args = command.NoArgs
-	cmd.Use, cmd.Short = string(m), "Print the object graph of `"+string(m)+"`"
+	h := agent.NewHive(v, m, new(logging.Level))
+	cmd := &cobra.Command{
+		Use: string(m), Short: "Print the object graph of `" + string(m) + "`",
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return h.PrintObjects(cmd.OutOrStdout(), slog.Default()) },
+	}
+	h.RegisterFlags(cmd.PersistentFlags())
 	return cmd
 }
