@@ -40,6 +40,15 @@ lookup nonsense                           2 !nonsense
 describe service {service}                0 ~{servicename}
 describe ip {claimed}                     0 ~{claimed}
 describe node cluster1/nope               1 !nope
+top --once --interval 100ms               0 ~cluster1
+top cluster1 --once --interval 100ms -o json 0 ~eventsPerSecond
+top nope --once                           1 !nope
+top --interval 1ms                        2 !100ms
+status --watch --wait                     2 !either
+status --interval 1s                      2 !needs_--watch
+lookup nonsense --watch                   2 !nonsense
+describe node cluster1/nope --watch       1 !nope
+demo nonsense                             2 !nonsense
 config check {dir}                        0 ~cluster1
 config check {dir}/nope                   2 !nope
 troubleshoot cluster1 --clustermesh-config {dir}                                          0 ~cluster1

@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/bugreport"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/configcheck"
+	"github.com/mesh-agent/mesh-agent/internal/cli/demo"
 	"github.com/mesh-agent/mesh-agent/internal/cli/describe"
 	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
 	"github.com/mesh-agent/mesh-agent/internal/cli/get"
@@ -26,6 +27,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/render"
 	"github.com/mesh-agent/mesh-agent/internal/cli/run"
 	"github.com/mesh-agent/mesh-agent/internal/cli/status"
+	"github.com/mesh-agent/mesh-agent/internal/cli/top"
 	"github.com/mesh-agent/mesh-agent/internal/cli/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/internal/cli/users"
 	"github.com/mesh-agent/mesh-agent/internal/cli/xds"
@@ -79,8 +81,12 @@ func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.ServerTLS.Cert, "server-cert-file", "", "certificate to show to it")
 	flags.StringVar(&c.ServerTLS.Key, "server-key-file", "", "key of that certificate")
 	root.AddCommand(others...)
-	root.AddCommand(status.New(c), get.New(c), describe.New(c), lookup.New(c), render.New(c), explain.New(c), bugreport.New(c), logLevelCommand(c), configcheck.New(c),
-		policy.New(c), kvstore.New(c), identity.New(c), users.New(c), troubleshoot.New(c), xds.New(c), newVersionCommand(c.Version))
+	root.AddCommand(command.WithProgress("Waiting for the agent",
+		status.New(c), top.New(c), get.New(c), describe.New(c), lookup.New(c), policy.New(c), xds.New(c), logLevelCommand(c))...)
+	root.AddCommand(command.WithProgress("Waiting for the kvstore", kvstore.New(c), identity.New(c), users.New(c))...)
+	root.AddCommand(command.WithProgress("Checking", configcheck.New(c), troubleshoot.New(c))...)
+	root.AddCommand(command.WithProgress("Collecting", bugreport.New(c))...)
+	root.AddCommand(render.New(c), explain.New(c), demo.New(c), newVersionCommand(c.Version))
 	completeFlags(root)
 	return root
 }

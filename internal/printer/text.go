@@ -60,17 +60,30 @@ func (c Color) Paint(text string) string {
 	return "\x1b[" + codes[c] + "m" + text + "\x1b[0m"
 }
 
-// Terminal returns the width of the terminal that w is, and whether it is one.
+// Terminal returns the width of the terminal that w is, or that it is shown on, and whether it is one.
 func Terminal(w io.Writer) (width int, ok bool) {
+	width, _, ok = size(w)
+	return width, ok
+}
+
+// size is that of the terminal that w is, or that it is shown on; 0 for what is not known of it.
+func size(w io.Writer) (width, height int, ok bool) {
+	for {
+		over, isOver := w.(interface{ ShownOn() io.Writer })
+		if !isOver {
+			break
+		}
+		w = over.ShownOn()
+	}
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
+		return 0, 0, false
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
+	width, height, err := term.GetSize(int(f.Fd()))
 	if err != nil {
-		width = 0
+		return 0, 0, true
 	}
-	return width, true
+	return width, height, true
 }
 
 // StyleFor returns the style that suits w: without colours and without cutting
@@ -257,3 +270,6 @@ func WellColor(well bool) Color {
 	}
 	return Red
 }
+
+// Signed writes a number with its sign.
+func Signed(n int) string { return fmt.Sprintf("%+d", n) }

@@ -167,6 +167,7 @@ type Lag struct {
 	P99Seconds    float64 `json:"p99Seconds" doc:"Of 100 batches 99 took no longer."`
 	MaxSeconds    float64 `json:"maxSeconds"`
 	Batches       int     `json:"batches" doc:"How many it is of."`
+	Events        uint64  `json:"events" doc:"How many events have become visible, of all batches since the resource of the cluster is read."`
 }
 
 // The states of a [ClusterPolicy].

@@ -45,7 +45,7 @@ func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Tim
 		f := toFreshness(src.Freshness, now)
 		f.NotRead, f.Read, f.Total, f.Message = !read && len(sources) > 0, src.Read, src.Total, src.Why
 		if lag := src.Lag; lag.Batches > 0 {
-			f.Lag = &Lag{MedianSeconds: lag.Median.Seconds(), P99Seconds: lag.P99.Seconds(), MaxSeconds: lag.Most.Seconds(), Batches: lag.Batches}
+			f.Lag = &Lag{MedianSeconds: lag.Median.Seconds(), P99Seconds: lag.P99.Seconds(), MaxSeconds: lag.Most.Seconds(), Batches: lag.Batches, Events: lag.Events}
 		}
 		*synced.Of(r), *counts.Of(r), *rejected.Of(r), *freshness.Of(r) = src.Synced, src.Count, src.Rejected, f
 	}

@@ -73,10 +73,10 @@ func (w *Watch[T]) Reach(ctx context.Context, at kvstore.Position) error {
 	return w.follower.Reach(ctx, at, follow.AnyLists, string(w.kind.Resource))
 }
 
-func (c *counts) noteLag(lag time.Duration) {
+func (c *counts) noteLag(lag time.Duration, events int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lags.note(lag)
+	c.lags.note(lag, events)
 }
 
 // update notes the numbers; refused gives the rest. It tells whether another number of keys is
@@ -133,6 +133,8 @@ func (w *Watch[T]) Find(name string) (Found, bool) {
 type Lag struct {
 	Median, P99, Most, Sum time.Duration
 	Batches                int // of how many, at most [maxLags]
+	// Events is how many have become visible, of all batches since the watch began.
+	Events uint64
 }
 
 // maxLags is of how many batches a lag is.
@@ -142,12 +144,14 @@ const maxLags = 128
 type lags struct {
 	latest []time.Duration // a ring once it is full
 	next   int
+	events uint64
 	known  Lag  // what lag returned last
 	stale  bool // a batch was noted since
 }
 
-func (l *lags) note(lag time.Duration) {
+func (l *lags) note(lag time.Duration, events int) {
 	l.stale = true
+	l.events += uint64(events) //nolint:gosec // not negative
 	if len(l.latest) < maxLags {
 		l.latest = append(l.latest, lag)
 		return
@@ -162,7 +166,7 @@ func (l *lags) lag() Lag {
 	}
 	n := len(l.latest)
 	sorted := slices.Sorted(slices.Values(l.latest))
-	l.known = Lag{Median: sorted[n/2], P99: sorted[min(n-1, n*99/100)], Most: sorted[n-1], Batches: n}
+	l.known = Lag{Median: sorted[n/2], P99: sorted[min(n-1, n*99/100)], Most: sorted[n-1], Batches: n, Events: l.events}
 	for _, one := range sorted {
 		l.known.Sum += one
 	}

@@ -196,7 +196,7 @@ func (w keeper[T]) Apply(b kvstore.Batch) {
 	})
 	w.commit(changes)
 	if len(b.Events) > 0 {
-		w.counts.noteLag(time.Since(received))
+		w.counts.noteLag(time.Since(received), len(b.Events))
 	}
 }
 

@@ -124,6 +124,7 @@ func (r *report) write(ctx context.Context, w io.Writer) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		command.Progress(ctx).Say("Collecting %s", part.name)
 		if err := r.collect(ctx, part); err != nil {
 			r.fail(part.name, err)
 		}

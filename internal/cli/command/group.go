@@ -62,6 +62,11 @@ type Completer func(cmd *cobra.Command, args []string, begun string) ([]string, 
 // Complete offers those of some names that start with what was typed.
 func Complete(names func(cmd *cobra.Command, args []string) []string) Completer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return slices.DeleteFunc(slices.Clone(names(cmd, args)), func(name string) bool { return !strings.HasPrefix(name, begun) }), cobra.ShellCompDirectiveNoFileComp
+		return Begun(names(cmd, args), begun), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// Begun are those names that start with what was typed.
+func Begun(names []string, begun string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, begun) })
 }

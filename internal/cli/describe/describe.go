@@ -59,7 +59,7 @@ func New(c *command.Env) *cobra.Command {
 	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "the namespace of a service or an export that is given without it")
 	cmd.Flags().StringVar(&of.zone, "from", "", "service: also where connections of a client in this zone go")
 	cmd.Flags().StringVar(&of.port, "port", "", "service: also where connections to this port go, by its name or number")
-	return command.WithOutput(cmd, format)
+	return c.Watched(command.WithOutput(cmd, format))
 }
 
 // subject is a kind of object that can be described.

@@ -22,14 +22,16 @@ import (
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
-	return command.WithOutput(&cobra.Command{
+	return c.Watched(command.WithOutput(&cobra.Command{
 		Use:   "lookup ADDRESS",
 		Short: "Show whose address this is",
 		Long: "Show whose address this is: prefix, identity with labels, pod, node and cluster; and which other claims lost,\n" +
 			"by which rule. Exit code 1 when nobody claims it, or when it is in a network and that somebody claims it\n" +
 			"cannot be ruled out.",
-		Example: "  mesh-agent lookup 10.0.1.5",
+		Example: "  mesh-agent lookup 10.0.1.5\n  mesh-agent lookup 10.0.1.5 --watch",
 		Args:    command.Arguments(1, 1, "one ADDRESS"),
+
+		ValidArgsFunction: resource.CompleteAddress(c),
 		RunE: c.Asking(func(cmd *cobra.Command, args []string, cl *client.Client) error {
 			l, err := cl.Lookup(cmd.Context(), args[0])
 			if err != nil {
@@ -38,7 +40,7 @@ func New(c *command.Env) *cobra.Command {
 			page := func(p *printer.Page) { Write(p, l, time.Now()) }
 			return exit.Verdict(c.Answer(cmd, format, l, page), false, l.Match == nil || l.Why.Verdict.Code == codes.AddressUnknown)
 		}),
-	}, format)
+	}, format))
 }
 
 // Write shows whose address it is, or that nobody claims it.

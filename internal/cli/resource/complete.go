@@ -2,6 +2,9 @@ package resource
 
 import (
 	"context"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,29 +19,87 @@ const (
 	completionLimit   = 1000 // names
 )
 
-// complete asks an agent for the names of a resource. Addresses and identities
-// are too many for that.
-func (res Kind[T]) complete(ctx context.Context, cl *client.Client) []string {
-	if res.Plural == "ips" || res.Plural == "identities" {
+// complete asks an agent for the names of a resource. Addresses and identities are too many for that,
+// but for the addresses of a network whose beginning was typed.
+func (res Kind[T]) complete(ctx context.Context, cl *client.Client, begun string) []string {
+	query := client.Query{Limit: completionLimit}
+	switch res.Plural {
+	case "identities":
 		return nil
+	case "ips":
+		within, ok := networkOf(begun)
+		if !ok {
+			return nil
+		}
+		query.Prefix = within.String()
 	}
 	var names []string
 	// Of an answer that breaks off, what came is offered.
-	_, _ = each(ctx, cl, res.Plural, client.Query{Limit: completionLimit}, func(v T) { names = append(names, res.name(v)) })
+	_, _ = each(ctx, cl, res.Plural, query, func(v T) { names = append(names, res.name(v)) })
 	return names
+}
+
+// networkOf is the network of all addresses that begin with a text that has whole parts, as 10.2.1 has
+// two; false when it has none.
+func networkOf(begun string) (netip.Prefix, bool) {
+	separator, rest, most := ".", ".0", 4
+	if strings.Contains(begun, ":") {
+		separator, rest, most = ":", ":0", 8
+	}
+	parts := strings.Split(begun, separator)
+	parts = parts[:len(parts)-1] // the last one may go on
+	if i := slices.Index(parts, ""); i >= 0 {
+		parts = parts[:i] // behind :: it is not known which parts they are
+	}
+	n := len(parts)
+	if n == 0 || n >= most {
+		return netip.Prefix{}, false
+	}
+	addr, err := netip.ParseAddr(strings.Join(parts, separator) + strings.Repeat(rest, most-n))
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(addr, n*addr.BitLen()/most), true
+}
+
+// CompleteAddress completes an address that somebody claims as the only argument.
+func CompleteAddress(c *command.Env) command.Completer {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var addresses []string
+		for _, name := range askNames(c, cmd, "ips", begun) {
+			if p, err := netip.ParsePrefix(name); err == nil && p.IsSingleIP() {
+				addresses = append(addresses, p.Addr().String())
+			}
+		}
+		return command.Begun(addresses, begun), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// CompleteService completes the name of a service as the only argument, up to a port that may follow.
+func CompleteService(c *command.Env) command.Completer {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return command.Begun(askNames(c, cmd, "services", begun), begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
 }
 
 // CompleteObject completes RESOURCE [NAME].
 func CompleteObject(c *command.Env) command.Completer {
-	return command.Complete(func(cmd *cobra.Command, args []string) []string {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		var names []string
 		switch len(args) {
 		case 0:
-			return Names()
+			names = Names()
 		case 1:
-			return askNames(c, cmd, args[0])
+			names = askNames(c, cmd, args[0], begun)
 		}
-		return nil
-	})
+		return command.Begun(names, begun), cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // CompleteArgument completes the name of a cluster as the only argument.
@@ -47,16 +108,16 @@ func CompleteArgument(c *command.Env) command.Completer {
 		if len(args) > 0 {
 			return nil
 		}
-		return askNames(c, cmd, "clusters")
+		return askNames(c, cmd, "clusters", "")
 	})
 }
 
 // CompleteCluster completes the name of a cluster.
 func CompleteCluster(c *command.Env) command.Completer {
-	return command.Complete(func(cmd *cobra.Command, _ []string) []string { return askNames(c, cmd, "clusters") })
+	return command.Complete(func(cmd *cobra.Command, _ []string) []string { return askNames(c, cmd, "clusters", "") })
 }
 
-func askNames(c *command.Env, cmd *cobra.Command, resource string) []string {
+func askNames(c *command.Env, cmd *cobra.Command, resource, begun string) []string {
 	res, err := Find(resource)
 	if err != nil {
 		return nil
@@ -68,5 +129,5 @@ func askNames(c *command.Env, cmd *cobra.Command, resource string) []string {
 	defer cl.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
-	return res.complete(ctx, cl)
+	return res.complete(ctx, cl, begun)
 }

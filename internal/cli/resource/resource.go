@@ -46,7 +46,7 @@ type Resource interface {
 	names() []string // plural, singular, then others
 	Is(name string) bool
 	help() string // the form of a name
-	complete(ctx context.Context, cl *client.Client) []string
+	complete(ctx context.Context, cl *client.Client, begun string) []string
 	Get(ctx context.Context, r Request) error
 	// Exists tells whether there is an object of this name now.
 	Exists(ctx context.Context, cl *client.Client, name string) (bool, error)

@@ -53,7 +53,7 @@ func New(c *command.Env) *cobra.Command {
 			"Exit code 0: every cluster is ready and fresh, no conflict is known and no entry is refused, or what was waited for has\n" +
 			"come. 1: it is not so; --fail-on chooses what counts.\n" +
 			"2: the agent cannot be reached.",
-		Example: "  mesh-agent status\n  mesh-agent status --wait --for=ready --timeout 2m",
+		Example: "  mesh-agent status\n  mesh-agent status --watch\n  mesh-agent status --wait --for=ready --timeout 2m",
 		Args:    command.Arguments(0, 1, "at most one CLUSTER"),
 
 		ValidArgsFunction: resource.CompleteArgument(c),
@@ -71,7 +71,7 @@ func New(c *command.Env) *cobra.Command {
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait")
 	f.BoolVar(&o.all, "all", false, "a line for each cluster, also on a terminal")
 	f.VarP(o.format, "output", "o", "form of the output")
-	return cmd
+	return c.Watched(cmd)
 }
 
 func status(c *command.Env, cmd *cobra.Command, cl *client.Client, o *statusOptions) (err error) {
@@ -79,6 +79,9 @@ func status(c *command.Env, cmd *cobra.Command, cl *client.Client, o *statusOpti
 		if cmd.Flags().Changed(name) && !o.wait {
 			return exit.Usagef("--%s needs --wait", name)
 		}
+	}
+	if o.wait && cmd.Flags().Changed("watch") {
+		return exit.Usagef("give either --wait or --watch")
 	}
 	ctx := cmd.Context()
 	var st *api.Status
@@ -157,8 +160,8 @@ func wellOn(st *api.Status, cluster string) bool {
 func wait(c *command.Env, ctx context.Context, cmd *cobra.Command, cl *client.Client, o *statusOptions) (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	line := newProgress(cmd.ErrOrStderr())
-	defer line.end()
+	line := printer.NewLine(cmd.ErrOrStderr())
+	defer line.End()
 	tick := time.NewTicker(c.Poll)
 	defer tick.Stop()
 	var last *api.Status
@@ -177,7 +180,7 @@ func wait(c *command.Env, ctx context.Context, cmd *cobra.Command, cl *client.Cl
 		case ctx.Err() == nil:
 			return nil, err
 		}
-		line.show("Waiting for " + missing)
+		line.Show("Waiting for " + missing)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:

@@ -145,9 +145,9 @@ func TestTextsOfOthersAreHarmless(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	p := newProgress(&out)
-	p.show(evil)
-	p.end()
+	p := printer.NewLine(&out)
+	p.Show(evil)
+	p.End()
 	if strings.Contains(out.String(), "\x1b") {
 		t.Errorf("%q", out.String())
 	}

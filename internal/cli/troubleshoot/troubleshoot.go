@@ -60,6 +60,7 @@ func New(c *command.Env) *cobra.Command {
 			}
 			o := c.Troubleshooting
 			o.Own = cfg.Own()
+			command.Progress(cmd.Context()).Say("Checking %s", printer.Count(len(targets), "cluster"))
 			found := newTroubles(cfg.ClustermeshConfig, troubleshoot.All(cmd.Context(), targets, o))
 			if err := cmd.Context().Err(); err != nil {
 				return err

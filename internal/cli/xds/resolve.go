@@ -77,7 +77,7 @@ func resolveCommand(c *command.Env) *cobra.Command {
 		},
 	}
 	serverFlags(cmd, &b)
-	return command.WithOutput(cmd, format)
+	return c.Watched(command.WithOutput(cmd, format))
 }
 
 // served calls next when b has the address of the server: that of the running agent, if none was given.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
@@ -17,12 +18,14 @@ import (
 
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
-	return command.Group("xds", "Help gRPC programs and Envoys that follow the agent", bootstrapCommand(c), clientsCommand(c), resolveCommand(c))
+	resolve := resolveCommand(c)
+	resolve.ValidArgsFunction = resource.CompleteService(c)
+	return command.Group("xds", "Help gRPC programs and Envoys that follow the agent", bootstrapCommand(c), clientsCommand(c), resolve)
 }
 
 func clientsCommand(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML)
-	return command.WithOutput(&cobra.Command{
+	return c.Watched(command.WithOutput(&cobra.Command{
 		Use:   "clients",
 		Short: "Show who follows the agent, and what each has confirmed or rejected",
 		Long: "Show who follows the agent by xDS (docs/xds.md): one line for each type of resource that a client has asked for.\n" +
@@ -38,7 +41,7 @@ func clientsCommand(c *command.Env) *cobra.Command {
 			wide := format.String() == printer.Wide
 			return c.Answer(cmd, format, all, func(p *printer.Page) { write(p, all.Items, wide, c.Now()) })
 		}),
-	}, format)
+	}, format))
 }
 
 // row is one type of resource of a client.

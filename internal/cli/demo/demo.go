@@ -1,0 +1,91 @@
+// Package demo runs an agent in a simulated mesh, for trying it out.
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// simulator is the program that runs the simulated clusters.
+const simulator = "mesh-sim"
+
+// commandLine runs the simulator with an agent, as `make run` does; flags are more of them of the simulator. Where
+// the agent listens is its own default unless it is given.
+func commandLine(sim, agent, dns, listen, socket string, flags []string) []string {
+	line := slices.Concat([]string{sim, "--churn", "2"}, flags,
+		[]string{"--", agent, "run", "--clustermesh-config", "{dir}", "--dns", dns, "--xds", "unix:{tmp}/xds.sock"})
+	if listen != "" {
+		line = append(line, "--listen", listen)
+	}
+	if socket != "" {
+		line = append(line, "--socket", socket)
+	}
+	return line
+}
+
+// New returns the command.
+func New(c *command.Env) *cobra.Command {
+	var dns, listen string
+	cmd := &cobra.Command{
+		Use:   "demo [-- FLAGS of mesh-sim]",
+		Short: "Run an agent in a simulated mesh, for trying it out",
+		Long: "Run an agent in a simulated mesh, for trying it out: mesh-sim, which is beside this program or in the PATH, runs\n" +
+			"clusters whose contents change all the time, and an agent follows them. It prints what to try. Everything that it makes\n" +
+			"is gone when it ends, with Ctrl-C. With --socket the agent has that one.\n\n" +
+			"What is behind -- are flags of mesh-sim: 'mesh-sim --help' has them.",
+		Example: "  mesh-agent demo\n  mesh-agent demo -- --clusters 5 --nodes 20 --churn 50",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if before := cmd.ArgsLenAtDash(); before != 0 && len(args) > 0 {
+				return command.NoArgs(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			sim, err := find(self)
+			if err != nil {
+				return err
+			}
+			line := commandLine(sim, self, dns, listen, c.Socket, args)
+			// In the place of this process: signals, the terminal and the exit code are the simulator's.
+			return fmt.Errorf("%s: %w", sim, syscall.Exec(sim, line, c.Environ()))
+		},
+	}
+	cmd.Flags().StringVar(&dns, "dns", "127.0.0.1:5300", "where the agent answers DNS questions; empty: nowhere")
+	cmd.Flags().StringVar(&listen, "listen", "", "where the agent serves its API; default: "+api.DefaultListen)
+	return cmd
+}
+
+// find returns the path of the simulator that belongs to this program, or another one.
+func find(self string) (string, error) {
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	beside := filepath.Join(filepath.Dir(self), simulator)
+	info, err := os.Stat(beside)
+	if err == nil && info.Mode().IsRegular() {
+		return beside, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	found, err := exec.LookPath(simulator)
+	if err != nil {
+		return "", fmt.Errorf("%s is neither beside %s nor in the PATH: it comes with the packages of mesh-agent, and 'make build' makes it", simulator, self)
+	}
+	return found, nil
+}

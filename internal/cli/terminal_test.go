@@ -1,0 +1,76 @@
+package cli_test
+
+import (
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
+	"github.com/mesh-agent/mesh-agent/internal/terminaltest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+)
+
+// onTerminal starts a command line of the real program on a terminal.
+func onTerminal(t *testing.T, height uint16, args ...string) (cmd *exec.Cmd, written *waittest.Output) {
+	t.Helper()
+	terminal, written := terminaltest.Open(t, 80, height)
+	cmd = agenttest.Program(t, args...)
+	cmd.Stdout, cmd.Stderr = terminal, terminal
+	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=1")
+	agenttest.Must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd, written
+}
+
+// TestWatchesOnATerminal: a watch is written over its last text, fits the screen however much there is, and ends well when interrupted.
+func TestWatchesOnATerminal(t *testing.T) {
+	t.Parallel()
+	a := clitest.NewAgent(t, clitest.Well("c2", 2), clitest.Lost("c3"))
+	for _, args := range [][]string{
+		{"top"}, {"top", "c2", "--sort", "lag"}, {"status", "--watch"}, {"status", "c3", "-w"}, {"lookup", "10.2.1.10", "-w"}, {"describe", "node", "c2/n1", "-w"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			cmd, written := onTerminal(t, 8, append(args, "--interval", "100ms", "--server", a.Server)...)
+			waittest.Until(t, "a third text", func() bool { return strings.Count(written.String(), "\x1b[J") >= 3 }, written.String)
+			agenttest.Must(t, cmd.Process.Signal(syscall.SIGINT))
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("interrupted: %v", err)
+			}
+			for i, text := range strings.Split(written.String(), "\x1b[J")[:3] {
+				lines := strings.Count(text, "\n")
+				if up := strings.Contains(text, "A\r"); up != (i > 0) || lines > 7 || lines < 2 {
+					t.Errorf("text %d has %d lines, and moves up is %v: %q", i, lines, up, text)
+				}
+			}
+		})
+	}
+}
+
+// TestProgressOnATerminal: a command that waits says for what, and leaves nothing of it.
+func TestProgressOnATerminal(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	agenttest.Must(t, err)
+	defer silent.Close()
+	conns := make(chan net.Conn, 1)
+	go func() {
+		defer close(conns)
+		if conn, err := silent.Accept(); err == nil {
+			conns <- conn
+		}
+	}()
+	cmd, written := onTerminal(t, 24, "get", "nodes", "--server", "http://"+silent.Addr().String())
+	waittest.Until(t, "the progress", func() bool { return strings.Contains(written.String(), "\rWaiting for the agent … 1s") }, written.String)
+	agenttest.Must(t, (<-conns).Close()) // that was the answer
+	_ = cmd.Wait()
+	if _, after, _ := strings.Cut(written.String(), "1s\x1b[K"); !strings.Contains(after, "\r\x1b[KError: the agent cannot be reached") {
+		t.Errorf("%q", written.String())
+	}
+}

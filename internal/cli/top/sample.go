@@ -1,0 +1,137 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/status"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// sample is what one look shows.
+type sample struct {
+	Agent           string  `json:"agent"` // its version
+	Node            string  `json:"node"`
+	State           string  `json:"state"`
+	Clusters        int     `json:"clusters"`
+	Entries         int     `json:"entries"`
+	EventsPerSecond float64 `json:"eventsPerSecond"`
+	Rows            []row   `json:"rows"`
+}
+
+// row is one resource of a cluster.
+type row struct {
+	Cluster  string `json:"cluster"`
+	Resource string `json:"resource"`
+	State    string `json:"state"` // how fresh it is
+	Entries  int    `json:"entries"`
+	Change   int    `json:"change"` // of their number, since the last look
+	Rejected int    `json:"rejected"`
+	// EventsPerSecond is null at the first look.
+	EventsPerSecond *float64 `json:"eventsPerSecond"`
+	AgeSeconds      *float64 `json:"ageSeconds"` // null when it never was known
+	// The lag is null while no event has come.
+	LagMedianSeconds *float64 `json:"lagMedianSeconds"`
+	LagP99Seconds    *float64 `json:"lagP99Seconds"`
+	LagMaxSeconds    *float64 `json:"lagMaxSeconds"`
+}
+
+// look remembers what the last answer of the agent said. It belongs to one goroutine.
+type look struct {
+	options
+	client *client.Client
+	now    func() time.Time
+
+	at    time.Time // of the last answer; zero for none
+	agent time.Time // when the agent of the last answer was started
+	last  map[place]seen
+}
+
+// place is one resource of a cluster.
+type place struct {
+	cluster  string
+	resource wire.Resource
+}
+
+// seen is what was seen of it.
+type seen struct {
+	entries int
+	events  uint64
+}
+
+// next asks the agent.
+func (l *look) next(ctx context.Context) (*sample, error) {
+	st, err := l.client.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l.cluster != "" {
+		one := status.ClusterNamed(st.Clusters, l.cluster)
+		if one == nil {
+			return nil, fmt.Errorf("there is no cluster %q", l.cluster)
+		}
+		st.Clusters, st.OwnCluster = []api.Cluster{*one}, nil
+	}
+	return l.compare(st, l.now()), nil
+}
+
+// compare makes the rows of an answer, with what has changed since the last one of the same process.
+func (l *look) compare(st *api.Status, now time.Time) *sample {
+	clusters := st.Clusters
+	if st.OwnCluster != nil {
+		clusters = append(clusters, *st.OwnCluster)
+	}
+	s := &sample{Agent: "mesh-agent " + st.Agent.Version, Node: st.Agent.Node, State: st.State, Clusters: len(clusters), Rows: []row{}}
+	elapsed := now.Sub(l.at).Seconds()
+	if l.at.IsZero() || !l.agent.Equal(st.Agent.Started) || elapsed <= 0 {
+		l.last, elapsed = nil, 0
+	}
+	next := make(map[place]seen)
+	for i := range clusters {
+		c := &clusters[i]
+		for r, f := range c.Freshness.All() {
+			if !c.Has(r) {
+				continue
+			}
+			row := rowOf(c, r, f)
+			is, at := seen{entries: row.Entries}, place{c.Name, r}
+			if f.Lag != nil {
+				is.events = f.Lag.Events
+			}
+			if was, known := l.last[at]; known {
+				row.changedFrom(was, is, elapsed)
+				s.EventsPerSecond += *row.EventsPerSecond
+			}
+			next[at] = is
+			s.Entries += row.Entries
+			s.Rows = append(s.Rows, row)
+		}
+	}
+	l.at, l.agent, l.last = now, st.Agent.Started, next
+	s.Rows = sorted(s.Rows, l.order.String())
+	return s
+}
+
+func rowOf(c *api.Cluster, r wire.Resource, f *api.Freshness) row {
+	is := row{
+		Cluster: c.Name, Resource: string(r), State: f.State, Entries: *c.Counts.Of(r), Rejected: *c.Rejected.Of(r), AgeSeconds: f.AgeSeconds,
+	}
+	if lag := f.Lag; lag != nil {
+		is.LagMedianSeconds, is.LagP99Seconds, is.LagMaxSeconds = &lag.MedianSeconds, &lag.P99Seconds, &lag.MaxSeconds
+	}
+	return is
+}
+
+// changedFrom fills in what has changed. A number of events that is below the one before began again.
+func (r *row) changedFrom(was, is seen, elapsed float64) {
+	r.Change = is.entries - was.entries
+	events := is.events
+	if is.events >= was.events {
+		events -= was.events
+	}
+	rate := float64(events) / elapsed
+	r.EventsPerSecond = &rate
+}

@@ -1,0 +1,172 @@
+// Package top shows how much the clusters change, how long that takes to become visible, and how many
+// entries there are, by cluster and resource.
+package top
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// What the rows can be sorted by.
+const (
+	byRate    = "rate"
+	byEntries = "entries"
+	byLag     = "lag"
+	byAge     = "age"
+	byCluster = "cluster"
+)
+
+type options struct {
+	cluster  string // empty: all
+	once     bool
+	interval time.Duration
+	order    *printer.Format
+	format   *printer.Format
+}
+
+// New returns the command.
+func New(c *command.Env) *cobra.Command {
+	o := options{
+		order:  printer.NewFormat(byRate, byEntries, byLag, byAge, byCluster),
+		format: printer.NewFormat(printer.Plain, printer.JSON, printer.YAML),
+	}
+	cmd := &cobra.Command{
+		Use:   "top [CLUSTER]",
+		Short: "Show what changes most: rates, lag and sizes by cluster and resource",
+		Long: "Show for each cluster and resource how many entries there are, how many events a second come from its kvstore, how\n" +
+			"old what is known of it is, and how long events took lately from their receipt until they were visible. It is shown\n" +
+			"again and again, on a terminal at the same place, until it is interrupted. With --once it is shown once, when one\n" +
+			"interval has passed.\n\n" +
+			"EVENTS/S is of the time since the last look. A list is no event.",
+		Example: "  mesh-agent top\n  mesh-agent top c2 --interval 5s\n  mesh-agent top --once --sort entries",
+		Args:    command.Arguments(0, 1, "at most one CLUSTER"),
+
+		ValidArgsFunction: resource.CompleteArgument(c),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.cluster = strings.Join(args, "")
+		return c.Asking(func(cmd *cobra.Command, args []string, cl *client.Client) error {
+			l := look{options: o, client: cl, now: time.Now}
+			show := func(cmd *cobra.Command, _ []string) error {
+				s, err := l.next(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return c.Answer(cmd, o.format, s, s.page)
+			}
+			if o.once {
+				return l.once(cmd, show)
+			}
+			return c.Watch(cmd, args, o.interval, show)
+		})(cmd, args)
+	}
+	cmd.Flags().BoolVar(&o.once, "once", false, "show it once, of one interval")
+	command.AddInterval(cmd, &o.interval, "how often it is looked at")
+	cmd.Flags().Var(o.order, "sort", "what comes first: the most of it, or by cluster")
+	return command.WithOutput(cmd, o.format)
+}
+
+// once shows what happens within one interval.
+func (l *look) once(cmd *cobra.Command, show func(*cobra.Command, []string) error) error {
+	if l.interval <= 0 {
+		return exit.Usagef("--interval must be above zero")
+	}
+	if _, err := l.next(cmd.Context()); err != nil {
+		return err
+	}
+	select {
+	case <-cmd.Context().Done():
+		return cmd.Context().Err()
+	case <-time.After(l.interval):
+	}
+	return show(cmd, nil)
+}
+
+func (s *sample) page(p *printer.Page) {
+	p.Text("%s on %s, %s: %s a second, %s of %s", s.Agent, s.Node, printer.Painted{Text: s.State, Color: printer.WellColor(s.State == api.StateReady)},
+		strconv.FormatFloat(s.EventsPerSecond, 'f', 1, 64)+" events", printer.Counted(s.Entries, "entry", "entries"), printer.Count(s.Clusters, "cluster"))
+	p.Blank()
+	if len(s.Rows) == 0 {
+		p.Line("Nothing is read of any cluster yet.")
+		return
+	}
+	printer.Rows(p, table(), s.Rows)
+}
+
+func table() printer.Table[row] {
+	seconds := func(title string, of func(row) *float64) printer.Column[row] {
+		return printer.Column[row]{Title: title, Right: true, Text: func(r row) string {
+			if v := of(r); v != nil {
+				return span(*v)
+			}
+			return ""
+		}}
+	}
+	return printer.Table[row]{
+		{Title: "CLUSTER", Text: func(r row) string { return r.Cluster }},
+		{Title: "RESOURCE", Text: func(r row) string { return r.Resource }},
+		{Title: "STATE", Text: func(r row) string { return r.State }, Color: func(r row) printer.Color { return printer.WellColor(r.State == "synced") }},
+		{Title: "ENTRIES", Right: true, Text: func(r row) string { return strconv.Itoa(r.Entries) }},
+		{Title: "CHANGE", Right: true, Text: func(r row) string {
+			if r.Change == 0 {
+				return ""
+			}
+			return printer.Signed(r.Change)
+		}},
+		{Title: "REJECTED", Right: true, Text: func(r row) string { return strconv.Itoa(r.Rejected) }},
+		{Title: "EVENTS/S", Right: true, Text: func(r row) string {
+			if r.EventsPerSecond == nil {
+				return ""
+			}
+			return strconv.FormatFloat(*r.EventsPerSecond, 'f', 1, 64)
+		}},
+		seconds("AGE", func(r row) *float64 { return r.AgeSeconds }),
+		seconds("LAG", func(r row) *float64 { return r.LagMedianSeconds }),
+		seconds("LAG P99", func(r row) *float64 { return r.LagP99Seconds }),
+		seconds("LAG MAX", func(r row) *float64 { return r.LagMaxSeconds }),
+	}
+}
+
+// span writes seconds, short ones in smaller units: a lag is far below a second mostly.
+func span(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < time.Millisecond:
+		return strconv.FormatFloat(seconds*1e6, 'f', 0, 64) + "µs"
+	case d < time.Second:
+		return strconv.FormatFloat(seconds*1e3, 'f', 1, 64) + "ms"
+	}
+	return printer.Duration(d)
+}
+
+// sorted puts first what there is most of; rows of equal rank stay by cluster and resource.
+func sorted(rows []row, order string) []row {
+	of := map[string]func(row) float64{
+		byRate:    func(r row) float64 { return value(r.EventsPerSecond) },
+		byEntries: func(r row) float64 { return float64(r.Entries) },
+		byLag:     func(r row) float64 { return value(r.LagP99Seconds) },
+		byAge:     func(r row) float64 { return value(r.AgeSeconds) },
+		byCluster: func(row) float64 { return 0 },
+	}[order]
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(of(b), of(a)) })
+	return rows
+}
+
+func value(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
