@@ -21,7 +21,7 @@ COREDNS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/coredns-v$(COREDNS_
 RELEASES ?=
 REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
 
-.PHONY: run run-mesh build test test-all race fuzz bench lint golden manifests chart kubernetes consumers site docs interop ui ui-check browser notices sbom image image-base
+.PHONY: run run-mesh build test test-all race fuzz bench lint golden manifests chart kubernetes consumers site docs interop ui ui-check browser notices sbom image image-base packages
 
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir} --dns 127.0.0.1:5300 --xds unix:{tmp}/xds.sock
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
@@ -52,6 +52,8 @@ chart: $(KUBE_APISERVER) ; cd test/chart && KUBE_APISERVER=$(KUBE_APISERVER) $(G
 # The licenses of what is linked, and the bill of materials of the program as it was built.
 notices: ; $(GO) run ./internal/notices/collect > internal/notices/notices.txt~ && mv internal/notices/notices.txt~ internal/notices/notices.txt
 sbom: build ; $(GO) run ./internal/sbom -version $(VERSION) bin/mesh-agent > bin/mesh-agent.cdx.json
+# The packages of Debian and RPM, in bin/packages.
+packages: build ; GO='$(GO)' deploy/packages/build $(VERSION)
 # The image, and the base that its compiler is in: image-base asks the registry for the digest of the tag, writes it into the Dockerfile, and says so.
 image: ; docker build --build-arg VERSION=$(VERSION) -t mesh-agent:$(VERSION) .
 image-base: ; deploy/image-base

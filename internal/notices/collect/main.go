@@ -1,6 +1,7 @@
 // Command collect prints the licenses of all modules that are linked into the agent
 // of the image: those of the packages of cmd/mesh-agent on the image's platforms, of the page
-// in it, and of the standard library. It reads the module cache and asks nobody.
+// in it, and of the standard library. An argument names another program, such as mesh-sim. It
+// reads the module cache and asks nobody.
 package main
 
 import (
@@ -19,20 +20,23 @@ import (
 	"strings"
 )
 
-// program is what the notices are of.
-const program = "github.com/mesh-agent/mesh-agent/cmd/mesh-agent"
+// The programs of the project, and the one that the notices are of without an argument.
+const (
+	programs = "github.com/mesh-agent/mesh-agent/cmd/"
+	agent    = "mesh-agent"
+)
 
 func architectures() []string { return []string{"amd64", "arm64"} }
 
 func main() {
-	if err := collect(os.Stdout); err != nil {
+	if err := collect(os.Stdout, cmp.Or(strings.Join(os.Args[1:], " "), agent)); err != nil {
 		fmt.Fprintln(os.Stderr, "collecting the licenses of what is linked:", err)
 		os.Exit(1)
 	}
 }
 
-func collect(to io.Writer) error {
-	parts, err := linked()
+func collect(to io.Writer, program string) error {
+	parts, err := linked(program)
 	if err != nil {
 		return err
 	}
@@ -42,7 +46,7 @@ func collect(to io.Writer) error {
 			return err
 		}
 	}
-	_, err = to.Write(n.text())
+	_, err = to.Write(n.text(program))
 	return err
 }
 
@@ -56,10 +60,10 @@ type part struct {
 // compiler's, and its license stays the same.
 const standard = "Go standard library"
 
-func linked() (map[string]*part, error) {
+func linked(program string) (map[string]*part, error) {
 	parts := make(map[string]*part)
 	for _, arch := range architectures() {
-		cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Root,Module", program)
+		cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Root,Module", programs+program)
 		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
 		var complaint bytes.Buffer
 		cmd.Stderr = &complaint
@@ -210,9 +214,9 @@ func plain(text string) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n") + "\n"
 }
 
-func (n *collection) text() []byte {
+func (n *collection) text(program string) []byte {
 	var b bytes.Buffer
-	b.WriteString("mesh-agent is made with the work of others. These modules are linked into it; the numbers are those of\n" +
+	b.WriteString(program + " is made with the work of others. These modules are linked into it; the numbers are those of\n" +
 		"the licenses and notices that follow.\n\n")
 	for _, line := range n.modules {
 		b.WriteString(line + "\n")

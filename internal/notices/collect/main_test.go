@@ -16,7 +16,7 @@ import (
 func TestTheNoticesAreOfWhatIsLinked(t *testing.T) {
 	t.Parallel()
 	var now bytes.Buffer
-	if err := collect(&now); err != nil {
+	if err := collect(&now, agent); err != nil {
 		t.Fatal(err)
 	}
 	if modules, want := listed(notices.Text()), listed(now.String()); !slices.Equal(modules, want) {
@@ -75,7 +75,7 @@ func TestWhatANoticeIs(t *testing.T) {
 	if want := []string{"a v1 [1] [2]", "b v1 [1]"}; !slices.Equal(n.modules, want) {
 		t.Errorf("%q, want %q", n.modules, want)
 	}
-	if text := string(n.text()); !strings.Contains(text, "[1]\na v1: LICENSE\nb v1: COPYING.md\n\nmine\n") || strings.Contains(text, "not linked") {
+	if text := string(n.text(agent)); !strings.Contains(text, "[1]\na v1: LICENSE\nb v1: COPYING.md\n\nmine\n") || strings.Contains(text, "not linked") {
 		t.Error(text)
 	}
 }
