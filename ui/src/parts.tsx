@@ -125,7 +125,7 @@ export function useSome<T>(all: T[], step = 200): [T[], ComponentChildren] {
 }
 
 /** All rows, some at a time, so that the page answers in between; the same key goes on, another one begins again. */
-export function useGradually<T>(all: T[], key: string, step = 40): T[] {
+export function useGradually<T>(all: T[], key: string, step = 25): T[] {
   const state = useSignal({ key, n: step });
   const n = state.value.key === key ? state.value.n : step;
   useEffect(() => {

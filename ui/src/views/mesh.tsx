@@ -83,7 +83,7 @@ const sorted = computed(() => [...clusters.value.values()].sort(byTrouble));
 function Tiles() {
   const all = sorted.value, small = all.length > 40;
   return <ul class={small ? "tiles small" : "tiles"} aria-label="Clusters at a glance, what is wrong first">
-    {all.map((c) => <Tile key={c.name} of={c} small={small} />)}
+    {useGradually(all, "", 60).map((c) => <Tile key={c.name} of={c} small={small} />)}
   </ul>;
 }
 
