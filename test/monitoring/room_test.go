@@ -8,6 +8,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -37,8 +38,10 @@ func TestRoom(t *testing.T) {
 				key, value := key(i)
 				ops = append(ops, clientv3.OpPut(key, value))
 			}
-			_, err := narrow.Client().Txn(t.Context()).Then(ops...).Commit()
-			must(t, err)
+			waittest.Try(t, "a write", func() error { // on a slow disk not every one is in time
+				_, err := narrow.Client().Txn(t.Context()).Then(ops...).Commit()
+				return err
+			})
 		}
 	}
 	identities := wire.Identities.Prefix("narrow", false)
@@ -59,8 +62,10 @@ func TestRoom(t *testing.T) {
 	})
 	p.fire(roomAlerts()...)
 	for _, prefix := range []string{identities, services} {
-		_, err := narrow.Client().Delete(t.Context(), prefix, clientv3.WithPrefix())
-		must(t, err)
+		waittest.Try(t, "the keys to be deleted", func() error {
+			_, err := narrow.Client().Delete(t.Context(), prefix, clientv3.WithPrefix())
+			return err
+		})
 	}
 	p.resolve()
 }

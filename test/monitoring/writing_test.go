@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
@@ -146,14 +147,15 @@ func allow(t *testing.T, kv *clientv3.Client, before, now []etcdserver.Range) {
 // fill writes until etcd takes no more.
 func fill(t *testing.T, kv *clientv3.Client) {
 	t.Helper()
-	value := strings.Repeat("x", 1<<20)
-	for i := 0; ; i++ {
-		_, err := kv.Put(t.Context(), fmt.Sprint("filler/", i), value)
+	value, n := strings.Repeat("x", 1<<20), 0
+	waittest.Try(t, "etcd to be full", func() error {
+		n++
+		_, err := kv.Put(t.Context(), fmt.Sprint("filler/", n), value)
 		if errors.Is(err, rpctypes.ErrNoSpace) {
-			return
+			return nil
 		}
-		must(t, err)
-	}
+		return fmt.Errorf("the last write: %v", err)
+	})
 }
 
 // empty undoes fill as an administrator does.
