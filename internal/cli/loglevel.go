@@ -15,9 +15,9 @@ import (
 func logLevelCommand(c *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "log-level [LEVEL]",
-		Short: "Show how much the agent's log tells, or change it while it runs",
-		Long: "Show how much the agent's log tells, or change it at once and until the agent ends.\n" +
-			"The agent takes a change over its unix socket only.",
+		Short: "Show or change the log level of the running agent",
+		Long: "Show the log level of the agent, or change it until the agent ends.\n" +
+			"The agent accepts a change only over its unix socket.",
 		Example:   "  mesh-agent log-level\n  mesh-agent log-level debug",
 		Args:      command.Arguments(0, 1, "at most one LEVEL"),
 		ValidArgs: logging.Levels(),

@@ -63,9 +63,9 @@ func silenceGRPC() {
 func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mesh-agent",
-		Short: "Sees all clusters of a mesh as one",
-		Long: "mesh-agent reads what the clusters of a mesh publish in their key-value stores and shows it as one:\n" +
-			"nodes, services, identities and addresses, each with how fresh it is.",
+		Short: "Shows all clusters of a mesh in one view",
+		Long: "mesh-agent reads the key-value stores of all clusters of a mesh and merges them into one view of nodes,\n" +
+			"services, identities and addresses, with the age of the data.",
 		Args:          cobra.ArbitraryArgs, // an unknown command is answered below, as wrong usage
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -18,13 +18,13 @@ const (
 	ClusterIDChanged           Code = "MESH-1012" // a cluster has another ID than before
 	EtcdChanged                Code = "MESH-1013" // another etcd answers for a cluster
 	EntriesRejected            Code = "MESH-1014" // entries of a cluster are refused
-	EntriesAccepted            Code = "MESH-1015" // no entries of a cluster are refused any more
+	EntriesAccepted            Code = "MESH-1015" // no entries of a cluster are refused any longer
 	BackendsWithheld           Code = "MESH-1016" // a cluster's service backends are withheld
 	BackendsBack               Code = "MESH-1017" // a cluster's service backends are back
 	ClusterDemoted             Code = "MESH-1018" // a cluster is demoted
 	ClusterWithdrawn           Code = "MESH-1019" // a cluster's service backends are withdrawn
 	PolicyHeld                 Code = "MESH-1021" // the disconnect policy is held
-	PolicyResumed              Code = "MESH-1022" // the disconnect policy is not held any more
+	PolicyResumed              Code = "MESH-1022" // the disconnect policy is no longer held
 	ClusterKept                Code = "MESH-1023" // a cluster is restored
 	ClusterIDConflict          Code = "MESH-1101" // a cluster ID is that of several clusters
 	ClusterNameConflict        Code = "MESH-1102" // several clusters answer to one name
@@ -42,7 +42,7 @@ const (
 	ListFails                  Code = "MESH-1210" // a list fails
 	Copying                    Code = "MESH-1211" // the cluster is being copied
 	NotFollowed                Code = "MESH-1212" // not everything is followed at this moment
-	ConfigurationGone          Code = "MESH-1213" // the configuration was deleted or spoilt while connected
+	ConfigurationGone          Code = "MESH-1213" // the configuration was deleted or damaged while connected
 	DetailsMissing             Code = "MESH-1214" // details of backends are missing
 	StreamBroken               Code = "MESH-1215" // the stream of a resource is broken
 	CopyBehind                 Code = "MESH-1216" // a copy is behind
@@ -58,7 +58,7 @@ const (
 	EventsPaced                Code = "MESH-1226" // events come faster than they are taken
 	OverMemory                 Code = "MESH-1227" // the entries of remote clusters take as much memory as they may
 	CopyStopped                Code = "MESH-1240" // the copy is stopped: our own etcd is nearly full
-	ClusterNotAdmitted         Code = "MESH-1260" // the claim policy file does not admit the cluster
+	ClusterNotAdmitted         Code = "MESH-1260" // the claim policy file does not allow the cluster
 	ClusterIDNotPinned         Code = "MESH-1261" // the cluster comes with another ID than the claim policy file says
 	ClusterIDRemembered        Code = "MESH-1262" // the cluster ID is that of a cluster that is away
 	ClusterIDUnsteady          Code = "MESH-1263" // the cluster changes its ID all the time
@@ -128,7 +128,7 @@ const (
 	ClaimInForeignNetwork   Code = "MESH-3207" // the claim is inside a pod network of another cluster
 	ClaimReservedIdentity   Code = "MESH-3208" // the claim has a privileged identity
 	ClaimRefused            Code = "MESH-3209" // the cluster's entry for the address is refused
-	ClaimsUntold            Code = "MESH-3210" // there are more claims than are told
+	ClaimsUntold            Code = "MESH-3210" // there are more claims than are shown
 	ClaimsRefused           Code = "MESH-3211" // the cluster may claim it: addresses of it are refused
 	AddressesRefused        Code = "MESH-3301" // a CiliumEndpoint is not published
 )
@@ -196,8 +196,8 @@ const (
 	EndpointPlain             Code = "MESH-6018" // a connection is not encrypted
 	ServerNotVerified         Code = "MESH-6019" // a server's certificate is not verified
 	SeveralEndpoints          Code = "MESH-6020" // a client file has several endpoints
-	SecretReadable            Code = "MESH-6021" // everybody on this machine can read a secret
-	SystemAuthorities         Code = "MESH-6022" // the system's authorities vouch for the server
+	SecretReadable            Code = "MESH-6021" // all users of this machine can read a secret
+	SystemAuthorities         Code = "MESH-6022" // the system's authorities verify the server
 	SameContents              Code = "MESH-6023" // two client files have the same contents
 	OwnClusterFile            Code = "MESH-6024" // a client file has the name of the own cluster
 	UnusualUser               Code = "MESH-6025" // a client file's user is none of Cilium's
@@ -247,7 +247,7 @@ const (
 	AgentOfOtherNames         Code = "MESH-6305" // the running agent is of another cluster
 	PolicyFileUnusable        Code = "MESH-6320" // the claim policy file cannot be used
 	PolicyClusterUnknown      Code = "MESH-6321" // there is a setting for a cluster that is not there
-	PolicyNotAdmitted         Code = "MESH-6322" // the claim policy file would not admit a cluster
+	PolicyNotAdmitted         Code = "MESH-6322" // the claim policy file would not allow a cluster
 	PolicyPinMismatch         Code = "MESH-6323" // the claim policy file gives a cluster another ID than it has
 	PolicyWouldRefuse         Code = "MESH-6324" // the claim policy file would refuse entries that are there
 	PolicyNotCompared         Code = "MESH-6325" // it is not known what the claim policy file would refuse
@@ -256,7 +256,7 @@ const (
 // The agent.
 const (
 	FileIgnored         Code = "MESH-7001" // a file of the mesh directory is ignored
-	FileTaken           Code = "MESH-7002" // a file of the mesh directory is not ignored any more
+	FileTaken           Code = "MESH-7002" // a file of the mesh directory is no longer ignored
 	DirectoryUnreadable Code = "MESH-7003" // the mesh directory cannot be read
 	DirectoryReadable   Code = "MESH-7004" // the mesh directory can be read again
 	DescriptionBroken   Code = "MESH-7005" // the description of the own cluster is not whole

@@ -176,9 +176,9 @@ func (j *judgment) verdict() verdict {
 	case !j.serving && t.fault.recent(j.now):
 		return verdict{stateOf(j.status.Connected, j.synced), t.fault.reason()}
 	case !j.status.Connected && t.open && j.synced:
-		return verdict{Degraded, because(codes.EtcdSilent, "etcd does not answer since %s; what was known is kept: %v", at(t.lastSuccess), t.probeError)}
+		return verdict{Degraded, because(codes.EtcdSilent, "etcd has not answered since %s; its data is kept: %v", at(t.lastSuccess), t.probeError)}
 	case !j.status.Connected && j.synced:
-		return verdict{Degraded, because(codes.ConnectionLost, "not connected since %s; what was known is kept: %s", at(t.lastSuccess), j.attempt())}
+		return verdict{Degraded, because(codes.ConnectionLost, "not connected since %s; its data is kept: %s", at(t.lastSuccess), j.attempt())}
 	case !j.status.Connected:
 		return verdict{Connecting, because(codes.NotConnectedYet, "%s", j.attempt())}
 	case !j.synced:
@@ -188,7 +188,7 @@ func (j *judgment) verdict() verdict {
 			return verdict{Degraded, over}
 		}
 		why := j.progress()
-		return verdict{Degraded, because(codes.NotFollowed, "connected, but not everything is followed at this moment, what was known is kept: %s", why.text)}
+		return verdict{Degraded, because(codes.NotFollowed, "connected, but not everything is followed at this moment; its data is kept: %s", why.text)}
 	}
 	if problem := j.problem(); problem.text != "" {
 		return verdict{Degraded, problem}

@@ -45,13 +45,13 @@ func (t Trouble) Remedy() string {
 	case TroubleConnecting:
 		return checkPath + "The agent keeps trying."
 	case TroubleLost:
-		return checkPath + "The agent keeps trying; meanwhile what was known is kept and served."
+		return checkPath + "The agent keeps trying; its data is kept and served meanwhile."
 	case TroubleDegraded:
-		return "Look at the etcd of that cluster and at what writes there: clustermesh-apiserver, mesh-agent operate, or the mirror of a copy. What is known is served meanwhile."
+		return "Look at the etcd of that cluster and at what writes there: clustermesh-apiserver, mesh-agent operate, or the mirror of a copy. Its data is served meanwhile."
 	case TroubleStale:
-		return "What is known is served, but the remote may have moved on. If it stays so, look at the load and the latency of that etcd."
+		return "The data is served, but the remote may have changed since. If this continues, look at the load and the latency of that etcd."
 	case TroubleSyncing:
-		return "Wait: 'mesh-agent status --wait --for=synced' follows it. If it does not move on, look at what publishes that cluster's state (clustermesh-apiserver, mesh-agent operate) or copies it (mesh-agent mirror)."
+		return "Wait: 'mesh-agent status --wait --for=synced' follows it. If it hangs, look at what publishes that cluster's state (clustermesh-apiserver, mesh-agent operate) or copies it (mesh-agent mirror)."
 	case TroubleRemoving:
 		return "Nothing to do: it disappears when all its entries are withdrawn."
 	}
@@ -63,13 +63,13 @@ func (t Trouble) Remedy() string {
 func RefusalRemedy(cluster string, resource wire.Resource, reason wire.Reason) string {
 	switch reason {
 	case wire.ReasonPolicy:
-		return "The file of --claim-policy-file refuses what has the reason policy: where the cluster may have it, grant it there (docs/claims.md)."
+		return "The file of --claim-policy-file refuses entries with the reason policy: if the cluster may have them, grant them there (docs/claims.md)."
 	case wire.ReasonBudget:
-		return fmt.Sprintf("What has the reason budget is beyond --remote-budget: have less of it there, or give more than now, as in --remote-budget %s.%s.keys=N "+
+		return fmt.Sprintf("Entries with the reason budget exceed --remote-budget: reduce them there, or raise the budget, as in --remote-budget %s.%s.keys=N "+
 			"(the message of the cluster names the option; docs/budgets.md).", cluster, resource)
 	case wire.ReasonTooLarge:
-		return "What has the reason too-large is beyond a bound that no flag raises (docs/budgets.md): whatever writes it in that cluster has to make it smaller."
+		return "Entries with the reason too-large exceed a limit that no flag raises (docs/budgets.md): make them smaller in that cluster."
 	default:
-		return "What was known of them before stays. Whatever writes them in that cluster has to correct them; the agent's log names more of them."
+		return "Their previous values stay. Correct the program that writes them in that cluster; the agent's log names more of them."
 	}
 }

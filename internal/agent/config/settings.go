@@ -23,7 +23,7 @@ const EnvPrefix = "MESH_AGENT_"
 
 // SettingsHelp says where settings come from.
 const SettingsHelp = `Settings come from flags, environment variables and a file; a flag wins over its variable, a variable over the file.
-A variable is called as its flag: ` + EnvPrefix + `CLUSTER_NAME for --cluster-name. The file (--config, or ` + EnvPrefix + `CONFIG)
+The name of a variable follows from the flag: ` + EnvPrefix + `CLUSTER_NAME for --cluster-name. The file (--config, or ` + EnvPrefix + `CONFIG)
 is YAML, its keys are the names of the flags:
 
   cluster-name: east
@@ -32,7 +32,7 @@ is YAML, its keys are the names of the flags:
   kvstore-opt:
     etcd.qps: 100
 
-What is set in several places is taken from one of them, never mixed. A mistake in any of them ends the command
+A setting with several sources takes its value from one of them; values are not merged. An invalid setting ends the command
 before anything starts.`
 
 // Settings are the flags of run, wherever their values come from. Other

@@ -35,11 +35,11 @@ func New(c *command.Env) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
 		Use:   "bugreport",
-		Short: "Put everything that explains the agent's state into one archive",
-		Long: "Put everything that explains the agent's state into one .tar.gz: status, lists, health, conflicts, events, metrics,\n" +
+		Short: "Write the state of the agent into one archive, for a bug report",
+		Long: "Write the state of the agent into one .tar.gz: status, lists, health, conflicts, events, metrics,\n" +
 			"goroutines, settings, and the mesh directory's client files when they are on this machine.\n\n" +
 			"Private keys are never opened. Passwords, tokens, users in URLs and every value that is not known to be harmless\n" +
-			"are left out. What cannot be collected is told in the archive's errors.txt and keeps nothing else out.",
+			"are left out. The file errors.txt in the archive lists parts that could not be collected.",
 		Example: "  mesh-agent bugreport\n  kubectl exec POD -- mesh-agent bugreport -f - > report.tar.gz",
 		Args:    command.NoArgs,
 		RunE:    c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error { return bugreport(c, cmd, cl, o) }),

@@ -127,7 +127,7 @@ func TestRefusalRemedies(t *testing.T) {
 		"policy":    "--claim-policy-file",
 		"budget":    "--remote-budget osaka.ips.keys=N",
 		"too-large": "no flag raises",
-		"malformed": "Whatever writes them in that cluster has to correct them",
+		"malformed": "Correct the program that writes them in that cluster",
 	} {
 		c := samples.GoodCluster("osaka", 7)
 		c.Refusals = []api.Refusal{samples.Refused("osaka", wire.IPs, map[string]int{reason: 176})}

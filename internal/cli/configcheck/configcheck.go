@@ -24,7 +24,7 @@ import (
 
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
-	return command.Group("config", "Look at the configuration without a running agent", configCheckCommand(c))
+	return command.Group("config", "Check the configuration, without a running agent", configCheckCommand(c))
 }
 
 // junit is the form of output for programs that collect the results of tests.
@@ -40,15 +40,15 @@ func configCheckCommand(c *command.Env) *cobra.Command {
 	k := configCheck{settings: config.NewSettings(), format: printer.NewFormat(printer.Text, printer.JSON, printer.YAML, junit)}
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
-		Short: "Check a mesh directory: which clusters would be connected, what would be ignored, and why",
-		Long: "Check a mesh directory before it is applied: which clusters would be connected, what would be ignored, and why. It\n" +
-			"connects to nothing and needs no running agent. DIR is that of --clustermesh-config when it is not given.\n\n" +
-			"With --connect it asks the servers too, as 'mesh-agent troubleshoot' does, and compares what they say: cluster IDs, and\n" +
-			"files that lead to one etcd. With --diff it asks the running agent (--server, --socket) what the directory would add,\n" +
-			"change and remove there, and how many entries would vanish; contents of client files are compared over the socket only.\n\n" +
-			"With --claim-policy-file it checks that file too, and with --connect tells what it would refuse of what the clusters have.\n\n" +
+		Short: "Check a mesh directory: which clusters would be connected, which files would be ignored, and why",
+		Long: "Check a mesh directory before it is applied: which clusters would be connected, which files would be ignored, and why. It\n" +
+			"opens no connection and needs no running agent. The default of DIR is the value of --clustermesh-config.\n\n" +
+			"With --connect it also connects to the servers, like 'mesh-agent troubleshoot', and compares their answers: cluster IDs, and\n" +
+			"files that lead to the same etcd. With --diff it compares with the running agent (--server, --socket): what the directory would\n" +
+			"add, change and remove there, and how many entries would be lost; contents of client files are compared over the socket only.\n\n" +
+			"With --claim-policy-file it also checks this file, and with --connect it shows the entries that the policy would refuse.\n\n" +
 			"Every finding has a code, which 'mesh-agent explain CODE' explains.\n\n" +
-			"Exit code 0: nothing is wrong, or there are notes and warnings. 1: there are warnings, with --strict only. 2: there are\n" +
+			"Exit code 0: no errors. 1: warnings, with --strict only. 2: there are\n" +
 			"errors, the usage is wrong, the directory cannot be read, or with --diff no agent answers.",
 		Example: "  mesh-agent config check\n  mesh-agent config check ./clustermesh --cluster-name east --strict\n" +
 			"  mesh-agent config check ./clustermesh --cluster-name east --cluster-id 7 --connect --diff\n" +

@@ -32,9 +32,9 @@ func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
 		Use:   "describe RESOURCE NAME",
-		Short: "Show one object with everything that led to it",
-		Long: "Show one object with everything that led to it: where it comes from, how fresh that is, what belongs to it and\n" +
-			"what disagrees with it. The parts are asked for one after the other, so they may be some milliseconds apart.\n\n" +
+		Short: "Show one object with the evidence for it",
+		Long: "Show one object with the evidence for it: its sources, their freshness, related objects and conflicts. The parts are\n" +
+			"requested one after the other, so they can be some milliseconds apart.\n\n" +
 			"RESOURCE, in the singular or the plural, and the form of NAME:\n" + resource.Help(),
 		Example:           "  mesh-agent describe service default/web\n  mesh-agent describe service default/web --from eu-west-1a --port http\n  mesh-agent describe ip 10.0.1.5 -o yaml",
 		Args:              command.Arguments(2, 2, "RESOURCE NAME"),

@@ -19,8 +19,8 @@ func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	return command.WithOutput(&cobra.Command{
 		Use:   "explain [CODE...]",
-		Short: "Show what the code of a finding means, and what to do",
-		Long: "Show what the code of a finding means, and what to do. Codes are in the log, in status, conflicts, events,\n" +
+		Short: "Show the cause and the remedy of a finding code",
+		Long: "Show the cause and the remedy of a finding code. Codes are in the log, in status, conflicts, events,\n" +
 			"verdicts and checks. Without CODE, all of them are listed. No running agent is needed.",
 		Example: "  mesh-agent explain MESH-1206\n  mesh-agent explain 1206 3101 -o yaml",
 		Args:    cobra.ArbitraryArgs,

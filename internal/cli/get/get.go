@@ -23,8 +23,8 @@ func New(c *command.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "get RESOURCE [NAME]",
-		Short: "List what the agent knows, or show one object",
-		Long: "List what the agent knows, or show one object.\n\nRESOURCE, in the singular or the plural, and the NAME of one of them:\n" +
+		Short: "List objects of the mesh, or show one object",
+		Long: "List objects of the mesh, or show one object.\n\nRESOURCE, in the singular or the plural, and the NAME of one of them:\n" +
 			resource.Help(),
 		Example: "  mesh-agent get clusters\n  mesh-agent get nodes -c c2 -o wide\n  mesh-agent get services default/web -o yaml\n" +
 			"  mesh-agent get ips 10.0.1.5\n  mesh-agent get ips -l app=web -w",

@@ -43,9 +43,9 @@ func identityAllocateCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Use:   "allocate LABEL...",
 		Short: "Allocate the identity of some labels, and hold it",
 		Long: "Allocate the identity of some labels, written SOURCE:KEY=VALUE, and print its number. The label that names the\n" +
-			"cluster is added. The reference of this node (--node-ip) is held until the command is interrupted, and then given\n" +
-			"back. With --once the command ends at once; the reference ends with its lease (--kvstore-lease-ttl), and if nobody\n" +
-			"has taken another one by then, garbage collection deletes the identity.",
+			"cluster is added. The command holds the reference of this node (--node-ip) until it is interrupted, and then deletes\n" +
+			"it. With --once the command ends at once, and the reference ends with its lease (--kvstore-lease-ttl). If no other\n" +
+			"node has a reference by then, garbage collection deletes the identity.",
 		Example: "  mesh-agent identity allocate --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 \\\n" +
 			"    k8s:app=web k8s:io.kubernetes.pod.namespace=shop --once",
 		Args: command.Arguments(1, math.MaxInt, "one LABEL or more"),

@@ -22,12 +22,12 @@ import (
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
 	k := &target.Choice{Settings: config.NewSettings()}
-	cmd := command.Group("identity", "Look after the identities in a kvstore, without a running agent",
+	cmd := command.Group("identity", "Manage the identities in a kvstore, without a running agent",
 		identityListCommand(c, k), identityAllocateCommand(c, k), identityReleaseCommand(c, k), identityDeleteCommand(c, k), identityGCCommand(c, k), identityCheckCommand(c, k), identityHealCommand(c, k), identityCompareCommand(c, k))
-	cmd.Long = "Look after the identities of a cluster, in its kvstore and without a running agent: the numbers, the labels that\n" +
-		"they stand for, and the nodes that use them. It is the own cluster's, by --kvstore-opt, or to read from that of\n" +
-		"--cluster, by its client file in the mesh directory.\n\n" +
-		"Exit code 0: there is an answer. 1: it is not a good one. 2: wrong usage, or the kvstore does not answer."
+	cmd.Long = "Manage the identities of a cluster in its kvstore, without a running agent: the numbers, their labels, and the nodes\n" +
+		"that use them. --kvstore-opt names the kvstore of the own cluster. --cluster reads from a remote cluster, with its\n" +
+		"client file in the mesh directory.\n\n" +
+		"Exit code 0: success. 1: there are findings. 2: wrong usage, or the kvstore does not answer."
 	f := cmd.PersistentFlags()
 	k.Settings.Register(f, "clustermesh-config", "kvstore-opt", "cluster-name", "cluster-id", "max-connected-clusters", "cluster-size",
 		"node-ip", "kvstore-connectivity-timeout", "kvstore-lease-ttl", "kvstore-periodic-sync", config.AllocationMode, "k8s-namespace", "kubernetes", "kubeconfig")

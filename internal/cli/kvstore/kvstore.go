@@ -24,9 +24,9 @@ func New(c *command.Env) *cobra.Command {
 	k := &target.Choice{Settings: config.NewSettings()}
 	cmd := command.Group("kvstore", "Read a cluster's kvstore, without a running agent",
 		kvGetCommand(c, k), kvListCommand(c, k), kvWatchCommand(c, k), kvStatusCommand(c, k))
-	cmd.Long = "Read a cluster's kvstore, without a running agent: that of --cluster, by its client file in the mesh directory,\n" +
-		"or else the local one, by --kvstore-opt. Nothing is ever written.\n\n" +
-		"Exit code 0: there is an answer. 1: it is not a good one, such as a key that does not exist.\n" +
+	cmd.Long = "Read a cluster's kvstore, without a running agent: that of --cluster, with its client file in the mesh directory,\n" +
+		"or the local one, with --kvstore-opt. It never writes.\n\n" +
+		"Exit code 0: success. 1: a negative answer, such as a key that does not exist.\n" +
 		"2: wrong usage, or the kvstore does not answer."
 	f := cmd.PersistentFlags()
 	k.Settings.Register(f, "clustermesh-config", "kvstore-opt")

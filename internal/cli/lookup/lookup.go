@@ -24,10 +24,10 @@ func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	return c.Watched(command.WithOutput(&cobra.Command{
 		Use:   "lookup ADDRESS",
-		Short: "Show whose address this is",
-		Long: "Show whose address this is: prefix, identity with labels, pod, node and cluster; and which other claims lost,\n" +
-			"by which rule. Exit code 1 when nobody claims it, or when it is in a network and that somebody claims it\n" +
-			"cannot be ruled out.",
+		Short: "Show the owner of an address",
+		Long: "Show the owner of an address: prefix, identity with labels, pod, node and cluster; and the claims that lost, with\n" +
+			"the rule. Exit code 1: no cluster claims the address, or only a network contains it and a stale cluster may\n" +
+			"claim the address itself.",
 		Example: "  mesh-agent lookup 10.0.1.5\n  mesh-agent lookup 10.0.1.5 --watch",
 		Args:    command.Arguments(1, 1, "one ADDRESS"),
 

@@ -26,17 +26,17 @@ import (
 
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
-	return command.Group("policy", "Work on the file that says what each cluster may claim", policySuggestCommand(c))
+	return command.Group("policy", "Create a claim policy file", policySuggestCommand(c))
 }
 
 func policySuggestCommand(c *command.Env) *cobra.Command {
 	file := ""
 	cmd := &cobra.Command{
 		Use:   "suggest",
-		Short: "Write a claim policy file from what the clusters claim now",
-		Long: "Write a file for --claim-policy-file from what the clusters claim now, as the running agent knows it: of each cluster its\n" +
-			"ID, the networks of its pods and nodes, and its namespaces. Claims that break a rule (docs/claims.md) are not granted, and\n" +
-			"named with the code. It is a beginning, to be reviewed: what else a cluster should not have is granted too.",
+		Short: "Write a claim policy file from the current claims of the clusters",
+		Long: "Write a file for --claim-policy-file from the current claims of the clusters, as the running agent knows them: the ID of\n" +
+			"each cluster, the networks of its pods and nodes, and its namespaces. Claims that break a rule (docs/claims.md) are not\n" +
+			"granted, and named with the code. Review the file: it also grants other claims that a cluster should not have.",
 		Example: "  mesh-agent policy suggest > claims.yaml\n  mesh-agent config check --connect --claim-policy-file claims.yaml",
 		Args:    command.NoArgs,
 		RunE: c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error {

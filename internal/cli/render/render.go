@@ -38,13 +38,13 @@ func New(c *command.Env) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "render -t TEMPLATE=FILE...",
-		Short: "Write files from templates and what the agent knows, and keep them up to date",
-		Long: "Write files from templates and what the agent knows, and keep them up to date.\n\n" +
+		Short: "Write files from templates and the agent's data, and keep them up to date",
+		Long: "Write files from templates and the agent's data, and keep them up to date.\n\n" +
 			"Templates are Go templates (docs/render.md) with the functions of sprig and\n\n" +
 			"  backends \"NAMESPACE/NAME\" \"PORT\"   where connections go: .Now, .Groups, .Known, .Unconfirmed\n" +
 			"  services, nodes, clusters           lists, with filters such as \"namespace=shop\"\n\n" +
-			"A file is replaced as a whole, only when it is different, and only after the agent knows every cluster. While the agent\n" +
-			"does not answer, files stay as they are.",
+			"A file is replaced atomically, only if it differs, and only after the agent has read every cluster. While the agent\n" +
+			"does not answer, files stay unchanged.",
 		Example: "  mesh-agent render -t nginx.tmpl=/etc/nginx/upstreams.conf --check \"nginx -t\" --exec \"nginx -s reload\"\n" +
 			"  mesh-agent render -t hosts.tmpl=/dev/stdout --once --dry-run",
 		Args: command.Arguments(0, 0, "no arguments"),

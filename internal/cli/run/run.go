@@ -22,13 +22,12 @@ import (
 func Commands(v version.Info) []*cobra.Command {
 	return []*cobra.Command{
 		newModeCommand(v, config.ModeRun, "Run the agent: connect to the clusters of the mesh directory and serve one view of them",
-			"With a description of the own cluster (--local-manifests, --kubernetes) its services take part and come first. With the own\n"+
-				"cluster's kvstore as well (--kvstore-opt etcd.config=FILE) this node and its pods become known there to all clusters."),
-		newModeCommand(v, config.ModeOperate, "Publish what one process per cluster says of it: its configuration, heartbeat and services",
-			"It also deletes identities that nobody uses and locks that were left behind, and with --kvstore-ensure-users it gives etcd\n"+
-				"the users of a mesh. Run two: one leads, the other one takes over within the lease of a lock (25 s)."),
-		newModeCommand(v, config.ModeMirror, "Copy every remote cluster into the own kvstore, for the agents of this cluster to read there",
-			"Agents then have files in their mesh directories that lead to the own kvstore, one named as each remote cluster. Run two: one\n"+
+			"With a description of the own cluster (--local-manifests, --kubernetes) its services are part of the view, and take precedence.\n"+
+				"With the own cluster's kvstore as well (--kvstore-opt etcd.config=FILE) the agent registers this node and its pods there."),
+		newModeCommand(v, config.ModeOperate, "Publish the own cluster: its configuration, heartbeat and services (one process per cluster)",
+			"It also deletes unused identities and abandoned locks, and with --kvstore-ensure-users it creates the users of etcd. Run two: one leads, the other one takes over within the lease of a lock (25 s)."),
+		newModeCommand(v, config.ModeMirror, "Copy all remote clusters into the own kvstore, where the agents of this cluster read them",
+			"The mesh directories of the agents then have one file for each remote cluster, which leads to the own kvstore. Run two: one\n"+
 				"leads, the other one takes over within the lease of a lock (25 s)."),
 		newHiveCommand(v),
 	}

@@ -46,12 +46,11 @@ func New(c *command.Env) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "status [CLUSTER]",
-		Short: "Show the health of the mesh at a glance",
-		Long: "Show the health of the mesh at a glance: one line for each cluster, what is wrong first, then what is wrong\n" +
-			"and what to do about it. On a terminal, a large mesh is cut to a screen: --all or -o wide shows everything.\n" +
-			"With CLUSTER, everything about one.\n\n" +
-			"Exit code 0: every cluster is ready and fresh, no conflict is known and no entry is refused, or what was waited for has\n" +
-			"come. 1: it is not so; --fail-on chooses what counts.\n" +
+		Short: "Show the health of the mesh",
+		Long: "Show the health of the mesh: one line for each cluster, problems first, then the problems with their remedies. On a\n" +
+			"terminal, a large mesh is cut to a screen: --all or -o wide shows everything. With CLUSTER, everything about one.\n\n" +
+			"Exit code 0: every cluster is ready and fresh, there are no conflicts and no refused entries, or --wait has succeeded.\n" +
+			"1: otherwise; --fail-on chooses what counts.\n" +
 			"2: the agent cannot be reached.",
 		Example: "  mesh-agent status\n  mesh-agent status --watch\n  mesh-agent status --wait --for=ready --timeout 2m",
 		Args:    command.Arguments(0, 1, "at most one CLUSTER"),

@@ -37,12 +37,12 @@ func New(c *command.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "troubleshoot [CLUSTER...]",
-		Short: "Check step by step why a cluster cannot be connected, without a running agent",
-		Long: "Check step by step whether the clusters of the mesh directory can be connected: client file, certificates, names,\n" +
-			"TCP, TLS, etcd, what its user may read, heartbeat and cluster configuration. Each step that fails says why, and what\n" +
-			"to do. It needs no running agent, and writes nothing. Without a CLUSTER it checks all of them; each takes 15 seconds\n" +
-			"at the most.\n\n" +
-			"Exit code 0: every step is well, though there may be warnings. 1: a step failed. 2: wrong usage.",
+		Short: "Check the connection to a cluster step by step, without a running agent",
+		Long: "Check the connections to the clusters of the mesh directory step by step: client file, certificates, names, TCP, TLS,\n" +
+			"etcd, the rights of its user, heartbeat and cluster configuration. A step that fails shows the cause and the remedy.\n" +
+			"It needs no running agent, and writes nothing. Without a CLUSTER it checks all clusters; each takes at most 15\n" +
+			"seconds.\n\n" +
+			"Exit code 0: no step has failed; there can be warnings. 1: a step failed. 2: wrong usage.",
 		Example: "  mesh-agent troubleshoot\n" +
 			"  mesh-agent troubleshoot c2 --cluster-name east --cluster-id 1\n" +
 			"  mesh-agent troubleshoot --include-local --kvstore-opt etcd.config=/etc/mesh/own.yaml -o json",

@@ -20,10 +20,10 @@ import (
 // New is about the users of the own cluster's etcd.
 func New(c *command.Env) *cobra.Command {
 	k := &target.Choice{Settings: config.NewSettings()}
-	cmd := command.Group("users", "Show and make the users of the own cluster's etcd", usersShowCommand(c, k), usersEnsureCommand(c, k))
-	cmd.Long = "Show and make the users of the own cluster's etcd, their roles, and what each role may read and write. A user has no\n" +
+	cmd := command.Group("users", "Show and create the users of the own cluster's etcd", usersShowCommand(c, k), usersEnsureCommand(c, k))
+	cmd.Long = "Show and create the users of the own cluster's etcd, their roles, and the keys that each role may read and write. A user has no\n" +
 		"password: etcd takes the user from the common name of the client certificate.\n\n" +
-		"Exit code 0: it is done. 1: etcd did not do it. 2: wrong usage, or etcd does not answer."
+		"Exit code 0: success. 1: etcd refused a change. 2: wrong usage, or etcd does not answer."
 	k.Settings.Register(cmd.PersistentFlags(), "cluster-name", "kvstore-opt", "kvstore-users-file")
 	return cmd
 }
@@ -32,7 +32,7 @@ func usersShowCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	return command.WithOutput(&cobra.Command{
 		Use:     "show",
-		Short:   "Show the users, their roles and rights; asks nobody",
+		Short:   "Show the users, their roles and rights, without a connection to etcd",
 		Example: "  mesh-agent users show --cluster-name east",
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -62,9 +62,9 @@ func usersShowCommand(c *command.Env, k *target.Choice) *cobra.Command {
 func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ensure",
-		Short: "Give the own cluster's etcd its users and roles, and turn authentication on",
-		Long: "Give the own cluster's etcd the users and roles of 'users show', each user that role alone, and turn authentication\n" +
-			"on. Other users and roles stay as they are. It may be repeated; `operate --kvstore-ensure-users` does the same.\n" +
+		Short: "Create the users and roles of the own cluster's etcd, and enable authentication",
+		Long: "Create the users and roles of 'users show' in the own cluster's etcd, each user with that role only, and enable\n" +
+			"authentication. Other users and roles stay unchanged. It can be repeated; `operate --kvstore-ensure-users` does the same.\n" +
 			"The client certificate must be that of root or admin-CLUSTER.",
 		Example: "  mesh-agent users ensure --cluster-name east --kvstore-opt etcd.config=/etc/mesh/root.yaml",
 		Args:    command.NoArgs,

@@ -26,9 +26,9 @@ func bootstrapCommand(c *command.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
-		Short: "Print what a gRPC program or an Envoy reads at its start",
-		Long: "Print the bootstrap of a gRPC program, which finds it in the file that GRPC_XDS_BOOTSTRAP names, or of an Envoy\n" +
-			"(docs/xds.md). Without --address the running agent says where it serves xDS; with it no agent is asked.",
+		Short: "Print the bootstrap configuration of a gRPC program or an Envoy",
+		Long: "Print the bootstrap configuration of a gRPC program, which reads the file that GRPC_XDS_BOOTSTRAP names, or of an Envoy\n" +
+			"(docs/xds.md). Without --address the command asks the running agent for its xDS address.",
 		Example: "  mesh-agent xds bootstrap > xds.json\n  GRPC_XDS_BOOTSTRAP=xds.json ./program   # which dials xds:///shop/cart:http\n" +
 			"  mesh-agent xds bootstrap --for envoy --address unix:/run/mesh-agent/xds.sock > envoy.json",
 		Args: command.NoArgs,

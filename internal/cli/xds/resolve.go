@@ -56,7 +56,7 @@ func resolveCommand(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Plain, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
 		Use:   "resolve NAME",
-		Short: "Ask as a gRPC program does, and show where its calls go",
+		Short: "Resolve a name like a gRPC program, and show where its calls go",
 		Long: "Ask an agent for a name by xDS, as a gRPC program does that dials xds:///NAME (docs/xds.md), and show where its calls go\n" +
 			"now: to the backends of the lowest priority that are healthy, to each as much as to any other.",
 		Example: "  mesh-agent xds resolve shop/cart:80\n  mesh-agent xds resolve cart.shop.svc.clusterset.local:http --address unix:/run/mesh-agent/xds.sock",

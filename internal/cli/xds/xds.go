@@ -20,17 +20,17 @@ import (
 func New(c *command.Env) *cobra.Command {
 	resolve := resolveCommand(c)
 	resolve.ValidArgsFunction = resource.CompleteService(c)
-	return command.Group("xds", "Help gRPC programs and Envoys that follow the agent", bootstrapCommand(c), clientsCommand(c), resolve)
+	return command.Group("xds", "Configure and inspect gRPC programs and Envoys that follow the agent by xDS", bootstrapCommand(c), clientsCommand(c), resolve)
 }
 
 func clientsCommand(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML)
 	return c.Watched(command.WithOutput(&cobra.Command{
 		Use:   "clients",
-		Short: "Show who follows the agent, and what each has confirmed or rejected",
-		Long: "Show who follows the agent by xDS (docs/xds.md): one line for each type of resource that a client has asked for.\n" +
-			"CONFIRMED says whether the client has taken the last version that it was sent. A client that has rejected one goes on\n" +
-			"with what it had.",
+		Short: "Show the clients that follow the agent, and the versions that they have confirmed or rejected",
+		Long: "Show the clients that follow the agent by xDS (docs/xds.md): one line for each type of resource that a client requests.\n" +
+			"CONFIRMED shows whether the client has accepted the last version. A client that has rejected a version keeps the\n" +
+			"previous one.",
 		Example: "  mesh-agent xds clients\n  mesh-agent xds clients -o wide",
 		Args:    command.NoArgs,
 		RunE: c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error {
