@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // TestTheRolesAreTheLeast: that they suffice is seen on a real API server (test/kubernetes).
@@ -119,10 +118,12 @@ func TestAgentsAnswerDNSWhereTheServiceLeads(t *testing.T) {
 		{Name: "NODE_ADDRESS", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"}}},
 		{Name: "MESH_AGENT_DNS", Value: "$(NODE_ADDRESS):5353"}, // replaced by what stands before it alone
 	}, w.container().Env)
-	to := intstr.FromInt32(5353)
-	want(t, "ports", []corev1.ServicePort{
-		{Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53, TargetPort: to}, {Name: "dns-tcp", Protocol: corev1.ProtocolTCP, Port: 53, TargetPort: to},
-	}, service.Spec.Ports)
+	for i, port := range service.Spec.Ports {
+		at := w.container().Ports[i]
+		want(t, "port", corev1.ContainerPort{Name: port.TargetPort.String(), ContainerPort: 5353, HostPort: 5353, Protocol: port.Protocol}, at)
+		want(t, "port of the service", int32(53), port.Port)
+	}
+	want(t, "ports", []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP}, []corev1.Protocol{service.Spec.Ports[0].Protocol, service.Spec.Ports[1].Protocol})
 }
 
 // checkRole wants an account to be allowed to read these resources and nothing else.
