@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -64,8 +65,12 @@ func (m mesh) hints(command []string) string {
 	agent, flags := command[0]+" ", agentFlags(command)
 	lines := [][2]string{
 		{agent + "status" + flags, "the clusters, and what is wrong if anything"},
+		{agent + "top" + flags, "what changes, live"},
 		{agent + "get services -o wide" + flags, "services merged across the clusters"},
 		{agent + "get ips -c " + first + " -o json" + flags, "the addresses of one cluster"},
+	}
+	if url := page(command); url != "" {
+		lines = append([][2]string{{url, "all of it in a browser"}}, lines...)
 	}
 	if sample.Pod.IsValid() {
 		lines = append(lines, [2]string{agent + "lookup " + sample.Pod.String() + flags, "pod " + sample.PodName})
@@ -90,6 +95,14 @@ func (m mesh) hints(command []string) string {
 	}...)
 	return "\nTry in another terminal:\n" + columns(lines) +
 		"Ctrl-C here ends everything and removes what was made.\n\n"
+}
+
+// page is where a browser finds an agent that was started with these arguments; empty for nowhere.
+func page(command []string) string {
+	if flagValue(command, "--ui") == "false" {
+		return ""
+	}
+	return "http://" + cmp.Or(flagValue(command, "--listen"), "127.0.0.1:9979") + "/ui/"
 }
 
 // columns writes pairs of a command and what it shows.

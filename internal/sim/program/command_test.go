@@ -44,6 +44,19 @@ func TestCommandEndsWithTheContext(t *testing.T) {
 	}
 }
 
+func TestThePageOfAnAgent(t *testing.T) {
+	t.Parallel()
+	for want, command := range map[string][]string{
+		"http://127.0.0.1:9979/ui/": {"agent", "run"},
+		"http://[::1]:1/ui/":        {"agent", "run", "--listen", "[::1]:1"},
+		"":                          {"agent", "run", "--ui=false"},
+	} {
+		if got := page(command); got != want {
+			t.Errorf("%v: %q", command, got)
+		}
+	}
+}
+
 func TestAgentFlags(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
