@@ -37,14 +37,14 @@ func chromium(t *testing.T) string {
 		missing = t.Fatalf
 	}
 	if _, err := os.Stat(axeFile); err != nil {
-		missing("there is no %s: as root, run test/browser/install", axeFile)
+		missing("there is no %s: as root, run make browser", axeFile)
 	}
 	for _, name := range []string{"chromium-headless-shell", "chromium", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	missing("there is no Chromium: as root, run test/browser/install")
+	missing("there is no Chromium: as root, run make browser, which installs it")
 	return ""
 }
 

@@ -21,7 +21,7 @@ func findProgram(t *testing.T, name string) string {
 			return found
 		}
 	}
-	missing(t, name+" is missing: test/consumers/install")
+	missing(t, name+" is missing: as root, run make consumers, which installs it")
 	return ""
 }
 

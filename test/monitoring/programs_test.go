@@ -27,7 +27,7 @@ func findProgram(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		missing(t, name+" is missing: test/consumers/install")
+		missing(t, name+" is missing: as root, run make consumers, or test/install prometheus")
 	}
 	return path
 }
