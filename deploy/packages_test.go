@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/buildtest"
+	"github.com/mesh-agent/mesh-agent/internal/children"
 	"github.com/mesh-agent/mesh-agent/internal/ports"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
@@ -119,6 +120,7 @@ func runDemo(t *testing.T, program, settings string) {
 	socket, said := filepath.Join(tmp, "a.sock"), new(waittest.Output)
 	demo := exec.Command(program, "demo", "--dns", "", "--listen", address.Addr(), "--socket", socket, "--", "--clusters", "2", "--nodes", "2")
 	demo.Stdout, demo.Stderr = said, said
+	demo.SysProcAttr = children.Attributes()
 	demo.Env = append(os.Environ(), "MESH_AGENT_CONFIG="+settings, "MESH_AGENT_STATE_DIR="+tmp)
 	if err := demo.Start(); err != nil {
 		t.Fatal(err)
@@ -134,7 +136,7 @@ func runDemo(t *testing.T, program, settings string) {
 	var out string
 	waittest.Until(t, "two clusters", func() bool {
 		out, _ = shell(t, `"$1" top --once --interval 100ms --socket $2`, program, socket)
-		return strings.Contains(out, " of 2 clusters") && strings.Contains(out, "synced")
+		return strings.Contains(strings.Join(strings.Fields(out), " "), " of 2 clusters") && strings.Contains(out, "synced") // its first line may be two
 	}, said.String, func() string { return out })
 }
 
