@@ -19,7 +19,7 @@ func TestPapers(t *testing.T) {
 	}
 	for name, parts := range map[string][]string{
 		"man/mesh-agent.1":            {`.TH "MESH-AGENT" "1" "Nov 2023" "mesh-agent v1.2.3"`, "mesh-agent-status(1)"},
-		"man/mesh-agent-get.1":        {"List what the agent knows", "--selector"},
+		"man/mesh-agent-get.1":        {"List objects of the mesh, or show one object", "--selector"},
 		"man/mesh-agent-top.1":        {"--once"},
 		"man/mesh-agent-demo.1":       {"mesh-sim"},
 		"completions/mesh-agent":      {"__start_mesh-agent"},
