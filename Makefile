@@ -61,13 +61,13 @@ kubernetes: $(KUBE_APISERVER) $(COREDNS) ; KUBE_APISERVER=$(KUBE_APISERVER) CORE
 $(KUBE_APISERVER): ; cd test/kubernetes/apiserver && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o $@ .
 # dig, HAProxy, nginx and Prometheus of Debian, and CoreDNS, beside an agent: installed, as root, where they are missing. And the
 # alerts and dashboards with that Prometheus, of which most tests wait most of the time.
-consumers: export CONSUMERS_REQUIRED = 1
+consumers: export PROGRAMS_REQUIRED = 1
 consumers: $(COREDNS) $(KUBE_APISERVER) ; test/install dig=bind9-dnsutils haproxy nginx prometheus && COREDNS=$(COREDNS) $(RACE) -timeout 12m ./test/consumers && \
 	KUBE_APISERVER=$(KUBE_APISERVER) $(RACE) -parallel 5 -timeout 15m ./test/monitoring
 $(COREDNS): ; cd test/consumers/coredns && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@.$$$$ . && mv $@.$$$$ $@
 # The site of the documentation, in bin/site, and a test of it and of the commands that the pages show.
 site: ; test/install mkdocs dig=bind9-dnsutils curl && mkdocs build --config-file website/mkdocs.yml
-docs: site build ; DOCS_PROGRAMS=$(CURDIR)/bin DOCS_REQUIRED=1 $(GO) test -timeout 20m ./test/docs
+docs: site build ; DOCS_PROGRAMS=$(CURDIR)/bin PROGRAMS_REQUIRED=1 $(GO) test -timeout 20m ./test/docs
 interop: ; test/interop/run $(REPORT) $(RELEASES)
 # The page (docs/ui.md): its types are checked, and it is built, with what npm brings. The result is committed; ui-check says
 # whether it is what the sources make.
@@ -76,4 +76,4 @@ ui-check: bin/ui-build ; cd ui && node_modules/.bin/tsc -p . && ../bin/ui-build 
 bin/ui-build: ui/node_modules/.package-lock.json $(wildcard ui/build/*) ; cd ui/build && CGO_ENABLED=0 $(GO) build -trimpath -o ../../$@ .
 ui/node_modules/.package-lock.json: ui/package.json ui/package-lock.json ; cd ui && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules/.package-lock.json
 # The page in a headless Chromium beside an agent: Chromium and npm are installed, as root, where they are missing (Debian).
-browser: ; test/install 'chromium-headless-shell|chromium=chromium-headless-shell,fonts-dejavu-core' npm=nodejs,npm && $(MAKE) ui-check && cd test/browser && BROWSER_REQUIRED=1 $(GO) test -v -timeout 20m .
+browser: ; test/install 'chromium-headless-shell|chromium=chromium-headless-shell,fonts-dejavu-core' npm=nodejs,npm && $(MAKE) ui-check && cd test/browser && PROGRAMS_REQUIRED=1 $(GO) test -v -timeout 20m .

@@ -2,11 +2,11 @@ package dnsserver
 
 import (
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"github.com/miekg/dns"
 
+	"github.com/mesh-agent/mesh-agent/pkg/mcs"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
@@ -56,7 +56,7 @@ func (s serviceName) portsOf(addresses []netip.Addr, matches func(services.Port)
 }
 
 // isNamed tells whether a port has a name in the import, too, and so a record (2.3.2): without one among
-// several it has this name in the derived Service alone (pkg/mcs).
+// several it has a name in the derived Service alone.
 func isNamed(p services.Port) bool {
-	return p.Name != "" && p.Name != "unnamed-"+strings.ToLower(p.Protocol)+"-"+strconv.Itoa(int(p.Port))
+	return p.Name != "" && p.Name != mcs.UnnamedPort(p.Protocol, int(p.Port))
 }

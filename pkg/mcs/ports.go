@@ -78,11 +78,16 @@ func derivedPorts(ports []local.ServicePort) []corev1.ServicePort {
 	return out
 }
 
+// UnnamedPort is the name that a derived Service gives a port which has none in the import.
+func UnnamedPort(protocol string, port int) string {
+	return fmt.Sprintf("unnamed-%s-%d", strings.ToLower(protocol), port)
+}
+
 // derivedName is the name that a port has in the derived Service; it does not fit when there is none.
 func derivedName(p local.ServicePort, among []local.ServicePort) (name string, fits bool) {
 	if p.Name != "" || len(among) == 1 {
 		return p.Name, true
 	}
-	name = fmt.Sprintf("unnamed-%s-%d", strings.ToLower(string(p.Protocol)), p.Port)
+	name = UnnamedPort(string(p.Protocol), int(p.Port))
 	return name, !slices.ContainsFunc(among, func(o local.ServicePort) bool { return o.Name == name })
 }

@@ -45,9 +45,9 @@ func (t Trouble) Remedy() string {
 	case TroubleConnecting:
 		return checkPath + "The agent keeps trying."
 	case TroubleLost:
-		return checkPath + "The agent keeps trying; its data is kept and served meanwhile."
+		return checkPath + "The agent keeps trying; the cluster's data is kept and served."
 	case TroubleDegraded:
-		return "Look at the etcd of that cluster and at what writes there: clustermesh-apiserver, mesh-agent operate, or the mirror of a copy. Its data is served meanwhile."
+		return "Look at the etcd of that cluster and at what writes there: clustermesh-apiserver, mesh-agent operate, or the mirror of a copy. The cluster's data is served meanwhile."
 	case TroubleStale:
 		return "The data is served, but the remote may have changed since. If this continues, look at the load and the latency of that etcd."
 	case TroubleSyncing:

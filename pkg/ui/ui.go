@@ -151,12 +151,3 @@ func acceptsGzip(header string) bool {
 	}
 	return false
 }
-
-// Compressed is how many bytes a browser is sent that opens the page for the first time.
-func (p *Page) Compressed() int {
-	n := 0
-	for _, f := range p.files {
-		n += len(f.zipped)
-	}
-	return n
-}

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
@@ -32,20 +32,10 @@ const axeFile = "../../ui/node_modules/axe-core/axe.min.js"
 // chromium finds the browser, or skips the test.
 func chromium(t *testing.T) string {
 	t.Helper()
-	missing := t.Skipf
-	if os.Getenv("BROWSER_REQUIRED") != "" {
-		missing = t.Fatalf
-	}
 	if _, err := os.Stat(axeFile); err != nil {
-		missing("there is no %s: as root, run make browser", axeFile)
+		programtest.Missing(t, "there is no "+axeFile+": as root, run make browser, which installs it")
 	}
-	for _, name := range []string{"chromium-headless-shell", "chromium", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	missing("there is no Chromium: as root, run make browser, which installs it")
-	return ""
+	return programtest.Find(t, "browser", "chromium-headless-shell", "chromium", "google-chrome")
 }
 
 // page is a tab of a browser of its own.

@@ -1,8 +1,6 @@
 package browser
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -14,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
-	"github.com/mesh-agent/mesh-agent/internal/ports"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
@@ -41,7 +39,7 @@ func newWorld(t *testing.T, clusters ...contents.Cluster) *world {
 	t.Helper()
 	chromium(t) // or it is skipped
 	w := &world{t: t, mesh: meshtest.Run(t, clusters...)}
-	api, dns := reserve(t), reserve(t)
+	api, dns := programtest.Reserve(t), programtest.Reserve(t)
 	w.flags = []string{"--cluster-name", "home", "--cluster-id", "254", "--listen", api, "--dns", dns, "--xds", "unix:" + t.TempDir() + "/x"}
 	agent, err := url.Parse("http://" + api)
 	must(t, err)
@@ -62,18 +60,6 @@ func newWorld(t *testing.T, clusters ...contents.Cluster) *world {
 	t.Cleanup(func() { w.proxy.CloseClientConnections(); w.proxy.Close() })
 	w.start()
 	return w
-}
-
-// reserve keeps a port that the system gives to nobody by itself.
-func reserve(t *testing.T) string {
-	t.Helper()
-	for {
-		r, err := ports.Reserve(fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000)))
-		if err == nil {
-			t.Cleanup(r.Release)
-			return r.Addr()
-		}
-	}
 }
 
 // three are the clusters of most tests.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 )
 
 // coreDNS starts one that forwards as docs/dns.md says, and returns its address.
@@ -15,14 +17,14 @@ func (w *world) coreDNS() string {
 	w.t.Helper()
 	path := os.Getenv("COREDNS")
 	if path == "" {
-		missing(w.t, "CoreDNS is missing: make consumers builds it and says where it is in COREDNS")
+		programtest.Missing(w.t, "CoreDNS is missing: make consumers builds it and says where it is in COREDNS")
 	}
-	address := reserve(w.t)
+	address := programtest.Reserve(w.t)
 	host, port, err := net.SplitHostPort(address)
 	must(w.t, err)
-	corefile := write(w.t, w.t.TempDir(), "Corefile", document(w.t, "dns.md", "clusterset.local {",
+	corefile := programtest.Write(w.t, w.t.TempDir(), "Corefile", document(w.t, "dns.md", "clusterset.local {",
 		"clusterset.local {", "clusterset.local:"+port+" {\n    bind "+host+"\n    log", "169.254.20.11", w.dns))
-	launch(w.t, exec.Command(path, "-conf", corefile), syscall.SIGTERM)
+	programtest.Start(w.t, exec.Command(path, "-conf", corefile), syscall.SIGTERM)
 	return address
 }
 
@@ -30,13 +32,13 @@ func (w *world) coreDNS() string {
 // that something does not work, never that nothing is there, while no agent answers.
 func TestCoreDNS(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "dig")
+	programtest.Find(t, "consumers", "dig")
 	w := newWorld(t, "--dns-ttl", "1s", "--clustermesh-sync-timeout", "1h")
 	cart := w.shop()
 	w.start()
 	at := w.coreDNS()
 	w.until("an answer", func() bool {
-		return exec.Command(findProgram(t, "dig"), append(strings.Fields("+tries=1 @127.0.0.1 -p"), at[strings.LastIndexByte(at, ':')+1:], cartName)...).Run() == nil
+		return exec.Command(programtest.Find(t, "consumers", "dig"), append(strings.Fields("+tries=1 @127.0.0.1 -p"), at[strings.LastIndexByte(at, ':')+1:], cartName)...).Run() == nil
 	})
 	r := w.digAt(at, cartName)
 	r.check(t, "addresses", "NOERROR", "qr aa rd", cart...)

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 )
 
 // reply is what dig prints of an answer.
@@ -37,7 +39,7 @@ func (w *world) digAt(server string, args ...string) (r reply) {
 	w.t.Helper()
 	host, port, err := net.SplitHostPort(server)
 	must(w.t, err)
-	out, err := exec.Command(findProgram(w.t, "dig"), append([]string{"@" + host, "-p", port}, args...)...).CombinedOutput()
+	out, err := exec.Command(programtest.Find(w.t, "consumers", "dig"), append([]string{"@" + host, "-p", port}, args...)...).CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("dig %v: %v\n%s", args, err, out)
 	}
@@ -98,7 +100,7 @@ const cartName = "cart.shop.svc.clusterset.local"
 // TestDig: what dig shows of every kind of answer.
 func TestDig(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "dig")
+	programtest.Find(t, "consumers", "dig")
 	w := newWorld(t, "--dns-mesh-zone", "mesh.example")
 	cart := w.shop()
 	w.node("east", "n1", address(1, 1, 1))
@@ -146,7 +148,7 @@ func TestDig(t *testing.T) {
 // TestDigTargets: SRV records bring the addresses of their targets.
 func TestDigTargets(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "dig")
+	programtest.Find(t, "consumers", "dig")
 	w := newWorld(t)
 	cart := w.shop()
 	w.start()
@@ -176,7 +178,7 @@ func TestDigTargets(t *testing.T) {
 // TestDigTruncated: what is too long for UDP says so, and dig asks again over TCP.
 func TestDigTruncated(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "dig")
+	programtest.Find(t, "consumers", "dig")
 	w := newWorld(t)
 	w.shop()
 	w.start()
@@ -208,7 +210,7 @@ func TestDigTruncated(t *testing.T) {
 // TestDigBeforeEverythingIsKnown: SERVFAIL with a reason, never that a name is not there.
 func TestDigBeforeEverythingIsKnown(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "dig")
+	programtest.Find(t, "consumers", "dig")
 	w := newWorld(t, "--clustermesh-sync-timeout", "1h")
 	cart := w.shop()
 	w.killClusters()

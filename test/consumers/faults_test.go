@@ -15,6 +15,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/discovery"
@@ -114,8 +115,8 @@ func TestFaults(t *testing.T) {
 	}
 	w.start()
 	dir := t.TempDir()
-	file, template := filepath.Join(dir, "backends"), write(t, dir, "template", "{{range (backends \"shop/cart\").Now}}{{.IP}}\n{{end}}{{range nodes}}{{.Name}}.{{.Cluster}}\n{{end}}")
-	launch(t, agenttest.Program(t, "render", "--server", "http://"+w.api, "-t", template+"="+file), syscall.SIGTERM)
+	file, template := filepath.Join(dir, "backends"), programtest.Write(t, dir, "template", "{{range (backends \"shop/cart\").Now}}{{.IP}}\n{{end}}{{range nodes}}{{.Name}}.{{.Cluster}}\n{{end}}")
+	programtest.Start(t, agenttest.Program(t, "render", "--server", "http://"+w.api, "-t", template+"="+file), syscall.SIGTERM)
 	waittest.Try(t, "the rendered file", func() error { _, err := os.Stat(file); return err })
 	rendered := w.sample("the rendered file", func() (bool, error) {
 		text, err := os.ReadFile(file)

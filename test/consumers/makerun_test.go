@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim/program"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
@@ -17,7 +18,7 @@ import (
 // TestMakeRun: what `make run` starts prints a dig command that works.
 func TestMakeRun(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "dig")
+	programtest.Find(t, "consumers", "dig")
 	makefile, err := os.ReadFile("../../Makefile")
 	must(t, err)
 	line := regexp.MustCompile(`(?m)^run: .*-- bin/mesh-agent (run .*)$`).FindSubmatch(makefile)
@@ -31,8 +32,8 @@ func TestMakeRun(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := program.DefaultSettings()
 	s.ControlSocket = filepath.Join(dir, "control")
-	s.Command = append([]string{"/usr/bin/env", agenttest.AsAgent + "=1", exe}, strings.Fields(strings.Replace(string(line[1]), "127.0.0.1:5300", reserve(t), 1))...)
-	s.Command = append(s.Command, "--listen", reserve(t), "--socket", filepath.Join(dir, "agent"))
+	s.Command = append([]string{"/usr/bin/env", agenttest.AsAgent + "=1", exe}, strings.Fields(strings.Replace(string(line[1]), "127.0.0.1:5300", programtest.Reserve(t), 1))...)
+	s.Command = append(s.Command, "--listen", programtest.Reserve(t), "--socket", filepath.Join(dir, "agent"))
 	printed := new(waittest.Output)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

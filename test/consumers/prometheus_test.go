@@ -1,48 +1,31 @@
 package consumers
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // prometheus is a running one.
 type prometheus struct {
-	w       *world
-	address string
+	*programtest.Prometheus
+	w *world
 }
 
 // prometheus starts one with the configuration of docs/prometheus-discovery.md, but that it looks each
 // second.
 func (w *world) prometheus() *prometheus {
 	w.t.Helper()
-	dir, p := w.t.TempDir(), &prometheus{w, reserve(w.t)}
-	config := write(w.t, dir, "prometheus.yml", "global: {scrape_interval: 1s}\n"+document(w.t, "prometheus-discovery.md", "scrape_configs:",
-		"127.0.0.1:9979", w.api, "port=9100", "port="+strconv.Itoa(int(w.port)), "- url:", "- refresh_interval: 1s\n    url:"))
-	launch(w.t, exec.Command(findProgram(w.t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+p.address), syscall.SIGTERM)
-	return p
-}
-
-// get asks for something of its API.
-func (p *prometheus) get(path string, data any) error {
-	resp, err := http.Get("http://" + p.address + "/api/v1/" + path)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	return json.NewDecoder(resp.Body).Decode(&struct {
-		Data any `json:"data"`
-	}{data})
+	return &prometheus{programtest.StartPrometheus(w.t, w.t.TempDir(), "global: {scrape_interval: 1s}\n"+document(w.t, "prometheus-discovery.md", "scrape_configs:",
+		"127.0.0.1:9979", w.api, "port=9100", "port="+strconv.Itoa(int(w.port)), "- url:", "- refresh_interval: 1s\n    url:")), w}
 }
 
 // series are the values of an expression, by the values of some labels.
@@ -53,7 +36,7 @@ func (p *prometheus) series(expression string, labels ...string) (map[string]flo
 			Value  [2]any
 		}
 	}
-	if err := p.get("query?query="+url.QueryEscape(expression), &answer); err != nil {
+	if err := p.Get("query?query="+url.QueryEscape(expression), &answer); err != nil {
 		return nil, err
 	}
 	all := make(map[string]float64)
@@ -75,7 +58,7 @@ func (p *prometheus) targets() (all []string, err error) {
 			Health string
 		}
 	}
-	err = p.get("targets?state=active", &answer)
+	err = p.Get("targets?state=active", &answer)
 	for _, t := range answer.ActiveTargets {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", t.Labels["job"], t.Health, t.Labels["cluster"], t.Labels["service"], strings.TrimSuffix(t.Labels["instance"], fmt.Sprint(":", p.w.port)))))
 	}
@@ -102,7 +85,7 @@ func (p *prometheus) failing(what string) {
 	failures := func() float64 {
 		var text string
 		waittest.Try(p.w.t, "metrics of Prometheus", func() error {
-			resp, err := http.Get("http://" + p.address + "/metrics")
+			resp, err := http.Get("http://" + p.Address + "/metrics")
 			if err != nil {
 				return err
 			}
@@ -124,7 +107,7 @@ func (p *prometheus) failing(what string) {
 // what it had while the agent is not there, or does not know everything yet.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "prometheus")
+	programtest.Find(t, "consumers", "prometheus")
 	w := newWorld(t, "--clustermesh-sync-timeout", "1h")
 	var want []string
 	for i, name := range names() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
@@ -62,25 +63,25 @@ func (w *world) carries(at string, cart []string) {
 // TestHAProxy: servers from SRV records, as docs/dns.md says.
 func TestHAProxy(t *testing.T) {
 	t.Parallel()
-	path := findProgram(t, "haproxy")
+	path := programtest.Find(t, "consumers", "haproxy")
 	w := newWorld(t, "--clustermesh-sync-timeout", "1h")
 	cart := w.cart()
 	w.start()
-	at := reserve(t)
-	config := write(t, t.TempDir(), "haproxy.cfg", "global\n    log stderr format raw daemon notice\ndefaults\n    log global\n    mode http\n    timeout connect 1s\n    timeout client 1m\n    timeout server 1m\n"+
+	at := programtest.Reserve(t)
+	config := programtest.Write(t, t.TempDir(), "haproxy.cfg", "global\n    log stderr format raw daemon notice\ndefaults\n    log global\n    mode http\n    timeout connect 1s\n    timeout client 1m\n    timeout server 1m\n"+
 		"frontend shop\n    bind "+at+"\n    default_backend cart\n"+document(t, "dns.md", "resolvers mesh", "169.254.20.11:53", w.dns))
-	launch(t, exec.Command(path, "-db", "-f", config), syscall.SIGTERM)
+	programtest.Start(t, exec.Command(path, "-db", "-f", config), syscall.SIGTERM)
 	w.carries(at, cart)
 }
 
 // TestNginx: upstreams from a template, and a reload, as docs/render.md says.
 func TestNginx(t *testing.T) {
 	t.Parallel()
-	path := findProgram(t, "nginx")
+	path := programtest.Find(t, "consumers", "nginx")
 	w := newWorld(t, "--clustermesh-sync-timeout", "1h")
 	cart := w.cart()
 	w.start()
-	dir, at := t.TempDir(), reserve(t)
+	dir, at := t.TempDir(), programtest.Reserve(t)
 	upstreams := filepath.Join(dir, "upstreams.conf")
 	var temporary strings.Builder
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
@@ -90,15 +91,15 @@ func TestNginx(t *testing.T) {
 	if os.Geteuid() == 0 { // its files are those of the test
 		user = "user root;\n"
 	}
-	config := write(t, dir, "nginx.conf", user+"daemon off;\nworker_processes 2;\nerror_log stderr;\npid "+filepath.Join(dir, "pid")+";\nevents {}\n"+
+	config := programtest.Write(t, dir, "nginx.conf", user+"daemon off;\nworker_processes 2;\nerror_log stderr;\npid "+filepath.Join(dir, "pid")+";\nevents {}\n"+
 		document(t, "render.md", "http {", "/etc/nginx/upstreams.conf;", upstreams+";\n    access_log off;\n"+temporary.String(), "listen 80;", "listen "+at+";"))
 	render := []string{"render", "--server", "http://" + w.api, "-t", "../../docs/templates/nginx.tmpl=" + upstreams}
 	if out, errs, code := agenttest.Call(t, append(render, "--once")...); code != 0 {
 		t.Fatalf("render --once: exit %d\n%s%s", code, out, errs)
 	}
-	launch(t, exec.Command(path, "-c", config), syscall.SIGQUIT)
+	programtest.Start(t, exec.Command(path, "-c", config), syscall.SIGQUIT)
 	reload := path + " -c " + config + " -s reload"
-	r := launch(t, agenttest.Program(t, append(render, "--check", path+" -t -c "+config, "--exec", reload)...), syscall.SIGTERM)
+	said := programtest.Start(t, agenttest.Program(t, append(render, "--check", path+" -t -c "+config, "--exec", reload)...), syscall.SIGTERM)
 	w.carries(at, cart)
-	waittest.Until(t, "the last reload", func() bool { return slices.Contains(strings.Split(r.log.String(), "\n"), "ran "+reload) })
+	waittest.Until(t, "the last reload", func() bool { return slices.Contains(strings.Split(said.String(), "\n"), "ran "+reload) })
 }

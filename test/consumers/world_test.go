@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/doctest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
-	"github.com/mesh-agent/mesh-agent/internal/ports"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -44,23 +44,14 @@ func newWorld(t *testing.T, flags ...string) *world {
 		c.Nodes, c.Services, c.Backends, c.Identities, c.Addresses = 0, 0, 0, 4, 0
 		all = append(all, c)
 	}
-	w := &world{t: t, mesh: meshtest.Run(t, all...), dns: reserve(t), api: reserve(t), servers: make(map[string]*server)}
-	_, port, err := net.SplitHostPort(reserve(t))
+	w := &world{t: t, mesh: meshtest.Run(t, all...), dns: programtest.Reserve(t), api: programtest.Reserve(t), servers: make(map[string]*server)}
+	_, port, err := net.SplitHostPort(programtest.Reserve(t))
 	must(t, err)
 	number, err := strconv.ParseUint(port, 10, 16)
 	must(t, err)
 	w.port = uint16(number)
 	w.flags = append([]string{"--cluster-name", "home", "--cluster-id", "9", "--listen", w.api, "--dns", w.dns}, flags...)
 	return w
-}
-
-// reserve keeps a port for the test, for TCP and UDP.
-func reserve(t *testing.T) string {
-	t.Helper()
-	r, err := ports.ReserveBoth()
-	must(t, err)
-	t.Cleanup(r.Release)
-	return r.Addr()
 }
 
 // start starts the agent, and waits until it knows every cluster.

@@ -2,11 +2,8 @@ package docs
 
 import (
 	"flag"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/buildtest"
-	"github.com/mesh-agent/mesh-agent/internal/ports"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
@@ -51,26 +48,6 @@ func build(t *testing.T) string {
 	return bin
 }
 
-// reserve keeps a port that the system gives to nobody by itself, for TCP and UDP.
-func reserve(t *testing.T) string {
-	t.Helper()
-	for {
-		address := fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000))
-		r, err := ports.Reserve(address)
-		if err != nil {
-			continue
-		}
-		udp, err := net.ListenPacket("udp", address)
-		if err != nil {
-			r.Release()
-			continue
-		}
-		waittest.Must(t, udp.Close())
-		t.Cleanup(r.Release)
-		return address
-	}
-}
-
 // makeTarget is what a target of the Makefile runs, after its build.
 func makeTarget(t *testing.T, name string) string {
 	t.Helper()
@@ -83,25 +60,12 @@ func makeTarget(t *testing.T, name string) string {
 	return string(line[1])
 }
 
-// need skips the test where a program is not installed, but in CI.
-func need(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err == nil {
-		return
-	}
-	message := program + " is not installed: test/docs/install installs it (Debian)"
-	if os.Getenv("DOCS_REQUIRED") != "" {
-		t.Fatal(message)
-	}
-	t.Skip(message)
-}
-
 // TestCommands: the commands of the documents print what the documents show.
 func TestCommands(t *testing.T) {
 	waittest.Long(t)
-	need(t, "bash")
-	need(t, "dig")
-	need(t, "curl")
+	programtest.Find(t, "docs", "bash")
+	programtest.Find(t, "docs", "dig")
+	programtest.Find(t, "docs", "curl")
 	bin := build(t)
 	for _, p := range pages() {
 		t.Run(filepath.Base(p.file), func(t *testing.T) {
@@ -119,7 +83,7 @@ func runPage(t *testing.T, p page, bin string) {
 	if len(all) == 0 {
 		t.Fatal("it has no commands")
 	}
-	dns, api := reserve(t), reserve(t)
+	dns, api := programtest.Reserve(t), programtest.Reserve(t)
 	_, port, err := net.SplitHostPort(dns)
 	waittest.Must(t, err)
 	s := newSession(t, bin, "127.0.0.1:5300", dns, "-p 5300", "-p "+port, "127.0.0.1:9979", api)

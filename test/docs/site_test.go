@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
@@ -27,7 +28,7 @@ var (
 // buildSite builds the site, and returns its files by their paths.
 func buildSite(t *testing.T) map[string]string {
 	t.Helper()
-	need(t, "mkdocs")
+	programtest.Find(t, "docs", "mkdocs")
 	dir := t.TempDir()
 	out, err := exec.CommandContext(t.Context(), "mkdocs", "build", "-f", "../../website/mkdocs.yml", "-d", dir).CombinedOutput()
 	if err != nil {

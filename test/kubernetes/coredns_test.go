@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"cmp"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/doctest"
 	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
-	"github.com/mesh-agent/mesh-agent/internal/ports"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
@@ -55,15 +54,12 @@ subjects: [{kind: ServiceAccount, name: coredns, namespace: kube-system}]
 func (w *world) coreDNS(t *testing.T, program string) string {
 	t.Helper()
 	w.Apply(t, coreDNSAccount(t)...)
-	port, err := ports.ReserveBoth()
-	waittest.Must(t, err)
-	t.Cleanup(port.Release)
-	host, number, err := net.SplitHostPort(port.Addr())
+	address := programtest.Reserve(t)
+	host, number, err := net.SplitHostPort(address)
 	waittest.Must(t, err)
 	kubeconfig := w.Kubeconfig(t, w.gate.Addr(), w.Token(t, "kube-system", "coredns"))
-	corefile := filepath.Join(t.TempDir(), "Corefile")
-	waittest.Must(t, os.WriteFile(corefile, []byte(doctest.Block(t, mcsDocument, ".:53 {",
-		".:53 {", ".:"+number+" {\n    bind "+host, "pods insecure", "pods insecure\n        kubeconfig "+kubeconfig)), 0o600))
+	corefile := programtest.Write(t, t.TempDir(), "Corefile", doctest.Block(t, mcsDocument, ".:53 {",
+		".:53 {", ".:"+number+" {\n    bind "+host, "pods insecure", "pods insecure\n        kubeconfig "+kubeconfig))
 	cmd, log := exec.Command(program, "-conf", corefile), new(waittest.Output)
 	cmd.Stdout, cmd.Stderr = log, log
 	waittest.Must(t, cmd.Start())
@@ -79,7 +75,7 @@ func (w *world) coreDNS(t *testing.T, program string) string {
 			t.Logf("the log of CoreDNS:\n%s", log)
 		}
 	})
-	return port.Addr()
+	return address
 }
 
 // agentDNS runs an agent that answers DNS, until the end of the test, and returns its address.

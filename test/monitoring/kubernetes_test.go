@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/kubetest"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
@@ -40,7 +41,7 @@ type whole struct {
 
 func newWhole(t *testing.T) *whole {
 	t.Helper()
-	findProgram(t, "prometheus")
+	programtest.Find(t, "consumers", "prometheus")
 	needKubernetes(t)
 	east, west := small("east", 1), small("west", 2)
 	east.ServiceExports, west.ServiceExports = true, true
@@ -57,7 +58,7 @@ metadata: {namespace: default, name: moving, annotations: {service.cilium.io/glo
 spec: {selector: {app: moving}, ports: [{name: http, port: 80, protocol: TCP}]}
 `)
 	manifests, etcd, s := t.TempDir(), etcdtest.StartProcess(t), newServer(t)
-	write(t, manifests, "objects.yaml", onNode+webPod(1)+webService(1))
+	programtest.Write(t, manifests, "objects.yaml", onNode+webPod(1)+webService(1))
 	var targets []target
 	start := func(m config.Mode, api string, flags ...string) {
 		agenttest.StartMode(t, m, nil, append([]string{
@@ -66,8 +67,8 @@ spec: {selector: {app: moving}, ports: [{name: http, port: 80, protocol: TCP}]}
 		targets = append(targets, target{"mesh-agent-" + string(m), api})
 	}
 	start(config.ModeRun, s.api, s.flags("--local-manifests", manifests, "--node-name", "n1")...)
-	start(config.ModeMirror, reserve(t))
-	start(config.ModeOperate, reserve(t), "--kubeconfig", w.server.Kubeconfig(t, w.way.Addr(), kubetest.Admin), "--endpoint-slices", "--mcs-api", "--install-crds")
+	start(config.ModeMirror, programtest.Reserve(t))
+	start(config.ModeOperate, programtest.Reserve(t), "--kubeconfig", w.server.Kubeconfig(t, w.way.Addr(), kubetest.Admin), "--endpoint-slices", "--mcs-api", "--install-crds")
 	w.prom = startPrometheus(t, targets...)
 	s.asks()
 	again(t, time.Second, func(ctx context.Context) { s.follows(ctx, "") })
@@ -153,7 +154,7 @@ func (w *whole) panels(file string) {
 func (w *whole) metrics() {
 	w.t.Helper()
 	var names []string
-	must(w.t, w.prom.get(`label/__name__/values`, &names))
+	must(w.t, w.prom.Get(`label/__name__/values`, &names))
 	asked := make(map[string]string)
 	name := regexp.MustCompile(`mesh_agent_\w+|process_\w+|go_\w+`)
 	files, err := filepath.Glob(filepath.Join(folder, "dashboards", "*.json"))

@@ -11,6 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 )
 
@@ -39,7 +40,7 @@ func through(t *testing.T, m *sim.Mesh) (dir string, gates map[string]*gate) {
 		g := newGate(t, u.Host)
 		text, err := os.ReadFile(filepath.Join(m.Dir(), name))
 		must(t, err)
-		write(t, dir, name, strings.ReplaceAll(string(text), u.Host, g.Addr()))
+		programtest.Write(t, dir, name, strings.ReplaceAll(string(text), u.Host, g.Addr()))
 		gates[name] = g
 	}
 	return dir, gates
@@ -68,10 +69,10 @@ func (g *gate) open() {
 // TestPaths: an agent alone that is cut off, from all clusters or again and again.
 func TestPaths(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "prometheus")
+	programtest.Find(t, "consumers", "prometheus")
 	m := meshtest.Run(t, small("east", 1), small("west", 2))
 	dir, gates := through(t, m)
-	near, far := reserve(t), reserve(t)
+	near, far := programtest.Reserve(t), programtest.Reserve(t)
 	agenttest.StartAgent(t, m.Dir(), "--listen", near)
 	agenttest.StartAgent(t, dir, "--listen", far)
 	p := startPrometheus(t, target{"mesh-agent", near}, target{"mesh-agent", far})
@@ -99,9 +100,9 @@ func TestPaths(t *testing.T) {
 // TestProcesses: agents that are not there, and one that starts again and again.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "prometheus")
+	programtest.Find(t, "consumers", "prometheus")
 	m := meshtest.Run(t, small("east", 1))
-	apis := []string{reserve(t), reserve(t)}
+	apis := []string{programtest.Reserve(t), programtest.Reserve(t)}
 	start := func(api string) (kill func()) {
 		a := agenttest.StartAgent(t, m.Dir(), "--listen", api)
 		return func() {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
@@ -43,25 +43,25 @@ type target struct{ job, address string }
 
 // prometheus is a running one with the rules of deploy/monitoring. What it scrapes is of the cluster "home".
 type prometheus struct {
-	t                *testing.T
-	address, targets string
+	*programtest.Prometheus
+	t       *testing.T
+	targets string
 }
 
 func startPrometheus(t *testing.T, targets ...target) *prometheus {
 	t.Helper()
-	program, dir := findProgram(t, "prometheus"), t.TempDir()
+	dir := t.TempDir()
 	rules, err := os.ReadFile(filepath.Join(folder, "rules.yaml"))
 	must(t, err)
-	p := &prometheus{t: t, address: reserve(t), targets: filepath.Join(dir, "targets.json")}
-	write(t, dir, "rules.yaml", hurry(string(rules)))
-	config := write(t, dir, "prometheus.yml", `global: {scrape_interval: 1s, evaluation_interval: 1s}
+	p := &prometheus{t: t, targets: filepath.Join(dir, "targets.json")}
+	programtest.Write(t, dir, "rules.yaml", hurry(string(rules)))
+	p.scrape(targets...)
+	p.Prometheus = programtest.StartPrometheus(t, dir, `global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [rules.yaml]
 scrape_configs:
 - job_name: all
   file_sd_configs: [{files: [targets.json], refresh_interval: 1s}]
 `)
-	p.scrape(targets...)
-	launch(t, exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+p.address))
 	return p
 }
 
@@ -78,34 +78,14 @@ func (p *prometheus) scrape(targets ...target) {
 	}
 	text, err := json.Marshal(all)
 	must(p.t, err)
-	next := write(p.t, filepath.Dir(p.targets), "next", string(text))
+	next := programtest.Write(p.t, filepath.Dir(p.targets), "next", string(text))
 	must(p.t, os.Rename(next, p.targets))
-}
-
-// get asks for something of its API.
-func (p *prometheus) get(path string, data any) error {
-	resp, err := http.Get("http://" + p.address + "/api/v1/" + path)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	answer := struct {
-		Status, Error string
-		Data          any
-	}{Data: data}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		return err
-	}
-	if answer.Status != "success" {
-		return fmt.Errorf("%s: %s", path, answer.Error)
-	}
-	return nil
 }
 
 // values are those of an expression at this moment.
 func (p *prometheus) values(expression string) (all []float64, err error) {
 	var answer struct{ Result []struct{ Value [2]any } }
-	err = p.get("query?query="+url.QueryEscape(expression), &answer)
+	err = p.Get("query?query="+url.QueryEscape(expression), &answer)
 	for _, r := range answer.Result {
 		v, err := strconv.ParseFloat(fmt.Sprint(r.Value[1]), 64)
 		if err != nil {
@@ -125,7 +105,7 @@ func (p *prometheus) firing() (all map[string]bool, err error) {
 			State  string
 		}
 	}
-	err = p.get("alerts", &answer)
+	err = p.Get("alerts", &answer)
 	all = make(map[string]bool)
 	for _, a := range answer.Alerts {
 		if a.State != "firing" {
@@ -196,7 +176,7 @@ func (p *prometheus) counts(expression string) {
 // TestRules runs the tests of the rules with Prometheus' own tool.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	tool := findProgram(t, "promtool")
+	tool := programtest.Find(t, "consumers", "promtool")
 	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "rules_test.yaml"}} {
 		cmd := exec.Command(tool, args...)
 		cmd.Dir = folder

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
@@ -91,7 +92,7 @@ func (w *reading) breakAll() {
 	must(w.t, w.cluster("unwritten").Delete(ctx, wire.ClusterConfigKey("unwritten")))
 	client, err := os.ReadFile(w.walled.ConfigFile(w.t, "username: remote", "password: secret"))
 	must(w.t, err)
-	write(w.t, w.mesh.Dir(), "walled", string(client))
+	programtest.Write(w.t, w.mesh.Dir(), "walled", string(client))
 
 	taken := w.cluster("well").Cluster()
 	w.put("double", wire.ClusterConfigKey("double"), wire.ClusterConfig{ID: taken.ID, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode())
@@ -110,7 +111,7 @@ func (w *reading) breakAll() {
 		pair := wire.IPIdentityPair{IP: net.IPv4(10, 8, 200, byte(i)), Identity: 8 << 16}
 		w.put("large", pair.Key(), pair.Encode())
 	}
-	write(w.t, w.mesh.Dir(), "not_a_cluster", "endpoints: [http://127.0.0.1:1]\n")
+	programtest.Write(w.t, w.mesh.Dir(), "not_a_cluster", "endpoints: [http://127.0.0.1:1]\n")
 }
 
 // mendAll makes everything right.
@@ -161,9 +162,9 @@ func (w *reading) service(cluster, port string) {
 // TestReading: whatever is wrong with a cluster has its alert, which resolves when it is mended.
 func TestReading(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "prometheus")
+	programtest.Find(t, "consumers", "prometheus")
 	w := newReading(t)
-	api, other, later := reserve(t), reserve(t), filepath.Join(t.TempDir(), "mesh")
+	api, other, later := programtest.Reserve(t), programtest.Reserve(t), filepath.Join(t.TempDir(), "mesh")
 	flags := []string{
 		"--cluster-name", "home", "--cluster-id", "99", "--pod-cidr", "10.250.0.0/16", "--remote-budget", "large.ips.keys=30,fast.events=10",
 		"--disconnect-policy", "demoted.demote=1m,demoted.withdraw=0,withdrawn.demote=1m,withdrawn.withdraw=1m",
@@ -190,13 +191,13 @@ func nameAlerts() []string { return []string{"MeshClusterNameConflict cluster-na
 // TestTwoClustersAnswerToOneName in turn.
 func TestTwoClustersAnswerToOneName(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "prometheus")
+	programtest.Find(t, "consumers", "prometheus")
 	dir, one, other := t.TempDir(), etcdtest.StartProcess(t), etcdtest.StartProcess(t)
 	for id, s := range map[uint32]*etcdtest.Process{2: one, 3: other} {
 		s.Put(t, wire.ClusterConfigKey("c2"), string(wire.ClusterConfig{ID: id, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode()))
 	}
-	write(t, dir, "c2", fmt.Sprintf("endpoints:\n- %s\n- %s\n", one.Endpoint(), other.Endpoint()))
-	api := reserve(t)
+	programtest.Write(t, dir, "c2", fmt.Sprintf("endpoints:\n- %s\n- %s\n", one.Endpoint(), other.Endpoint()))
+	api := programtest.Reserve(t)
 	a := agenttest.StartAgent(t, dir, "--listen", api, "--cluster-name", "home", "--cluster-id", "99")
 	p := startPrometheus(t, target{"mesh-agent", api})
 	p.scraped(1)
@@ -220,6 +221,6 @@ func TestTwoClustersAnswerToOneName(t *testing.T) {
 	one.Restart(t)
 	other.Kill(t)
 	p.fire(nameAlerts()...)
-	write(t, dir, "c2", fmt.Sprintf("endpoints:\n- %s\n", one.Endpoint()))
+	programtest.Write(t, dir, "c2", fmt.Sprintf("endpoints:\n- %s\n", one.Endpoint()))
 	p.resolve()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -20,10 +21,10 @@ func roomAlerts() []string {
 // TestRoom: nearly all numbers of a cluster are used, and then there is no memory for more.
 func TestRoom(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "prometheus")
+	programtest.Find(t, "consumers", "prometheus")
 	c := small("narrow", 1)
 	c.MaxConnectedClusters = 511 // with half as many identities
-	m, api := meshtest.Run(t, c), reserve(t)
+	m, api := meshtest.Run(t, c), programtest.Reserve(t)
 	narrow := m.Clusters()[0]
 	agenttest.StartAgent(t, m.Dir(), "--listen", api, "--max-connected-clusters", "511", "--remote-memory", "24Mi")
 	p := startPrometheus(t, target{"mesh-agent", api})

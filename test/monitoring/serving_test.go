@@ -18,6 +18,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -40,7 +41,7 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	return &server{t, reserve(t), reserve(t), reserve(t)}
+	return &server{t, programtest.Reserve(t), programtest.Reserve(t), programtest.Reserve(t)}
 }
 
 func (s *server) flags(more ...string) []string {
@@ -118,7 +119,7 @@ func (s *server) follows(ctx context.Context, rejection string) {
 // TestServing: an agent whose one cluster is away since its start, and is there later.
 func TestServing(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "prometheus")
+	programtest.Find(t, "consumers", "prometheus")
 	m, s := meshtest.Run(t, small("east", 1)), newServer(t)
 	east := m.Clusters()[0]
 	must(t, east.Kill())
@@ -136,7 +137,7 @@ func TestServing(t *testing.T) {
 // TestRefusing: clients ask more than flags allow, and cannot use what they get.
 func TestRefusing(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "prometheus")
+	programtest.Find(t, "consumers", "prometheus")
 	m, s := meshtest.Run(t, small("east", 1)), newServer(t)
 	east := m.Clusters()[0]
 	agenttest.StartAgent(t, m.Dir(), s.flags("--dns-max-queries", "1", "--xds-max-streams", "1", "--listen-max-watches", "1")...)

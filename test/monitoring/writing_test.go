@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/programtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
@@ -63,7 +64,7 @@ spec: {clusterIP: 172.20.0.%[1]d, ports: [{name: http, port: 80, protocol: TCP}]
 // has lost rights.
 func TestWriting(t *testing.T) {
 	t.Parallel()
-	findProgram(t, "prometheus")
+	programtest.Find(t, "consumers", "prometheus")
 	const quota = 16 << 20
 	remote, manifests := meshtest.Run(t, small("east", 1)), t.TempDir()
 	etcd := etcdtest.StartProcess(t, etcdtest.WithConfig(etcdserver.Config{QuotaBytes: quota}))
@@ -72,11 +73,11 @@ func TestWriting(t *testing.T) {
 	way, dir := newGate(t, u.Host), t.TempDir()
 	must(t, etcdserver.EnableAuth(t.Context(), etcd.Client(t), "root", etcdserver.User{Name: "mesh", Password: "mesh", Role: everything()}))
 	kv := etcd.ClientAs(t, "root", "root")
-	client := write(t, dir, "client", "endpoints: [http://"+way.Addr()+"]\nusername: mesh\npassword: mesh\n")
-	write(t, manifests, "objects.yaml", onNode+webPod(1)+webService(1))
+	client := programtest.Write(t, dir, "client", "endpoints: [http://"+way.Addr()+"]\nusername: mesh\npassword: mesh\n")
+	programtest.Write(t, manifests, "objects.yaml", onNode+webPod(1)+webService(1))
 	var targets []target
 	start := func(m config.Mode, flags ...string) {
-		api := reserve(t)
+		api := programtest.Reserve(t)
 		agenttest.StartMode(t, m, nil, append([]string{
 			"--cluster-name", "home", "--cluster-id", "9", "--kvstore-opt", "etcd.config=" + client, "--listen", api,
 		}, flags...)...)
@@ -94,18 +95,18 @@ func TestWriting(t *testing.T) {
 	p.resolve()
 
 	fill(t, kv)
-	write(t, manifests, "objects.yaml", onNode+webPod(1)+webService(1)+webService(2))
+	programtest.Write(t, manifests, "objects.yaml", onNode+webPod(1)+webService(1)+webService(2))
 	p.fire(fullAlerts()...)
 	empty(t, kv, etcd.Endpoint())
 	p.resolve()
 
 	// Tries of a write become rare, those of an allocation do not: what takes longest to be seen comes first.
 	const identities, services = "cilium/state/identities", "cilium/state/services"
-	write(t, manifests, "objects.yaml", onNode+webPod(1)+webPod(2)+webService(1)+webService(2))
+	programtest.Write(t, manifests, "objects.yaml", onNode+webPod(1)+webPod(2)+webService(1)+webService(2))
 	allow(t, kv, everything(), but(identities))
 	p.fire(rightsAlerts()[0])
 	allow(t, kv, but(identities), but(identities, services))
-	write(t, manifests, "objects.yaml", onNode+webPod(1)+webPod(2)+webService(1)+webService(2)+webService(3))
+	programtest.Write(t, manifests, "objects.yaml", onNode+webPod(1)+webPod(2)+webService(1)+webService(2)+webService(3))
 	p.fire(rightsAlerts()[1:]...)
 	allow(t, kv, but(identities, services), everything())
 	p.resolve()

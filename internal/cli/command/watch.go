@@ -103,7 +103,7 @@ func (w *watcher) show(err error) error {
 	}
 	message := "Error: " + printer.CleanLines(err.Error())
 	if errors.Is(err, client.ErrUnreachable) {
-		message = "Lost the agent, going on when it answers: " + printer.CleanLines(err.Error())
+		message = LostAgent(err)
 	}
 	if w.screen.Redraw {
 		if w.screen.Next() == "" { // else it says more than the error
@@ -119,6 +119,11 @@ func (w *watcher) show(err error) error {
 	w.said = message
 	_, err = fmt.Fprintln(w.errs, message)
 	return err
+}
+
+// LostAgent is what a watch says whose agent does not answer.
+func LostAgent(err error) string {
+	return "Lost the agent, going on when it answers: " + printer.CleanLines(err.Error())
 }
 
 // separator is what comes between two answers of a command that are below each other.

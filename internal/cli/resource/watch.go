@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/internal/safetext"
@@ -28,7 +29,7 @@ func (res Kind[T]) watch(ctx context.Context, r Request) error {
 		show = only(func(v T) bool { return res.matches(r.Name, v) }, show)
 	}
 	lost := func(err error) {
-		fmt.Fprintf(r.Err, "Lost the agent, going on when it answers: %s\n", printer.CleanLines(err.Error()))
+		fmt.Fprintln(r.Err, command.LostAgent(err))
 	}
 	for e, err := range client.Watch[T](ctx, r.Client, res.Plural, r.Query, lost) {
 		if err == nil {
