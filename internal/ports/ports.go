@@ -22,12 +22,13 @@ func (r *Reserved) Addr() string { return r.addr }
 func (r *Reserved) Release() { r.close() }
 
 // ReserveBoth reserves a port of 127.0.0.1 whose number nobody uses for UDP either. It is below those that Linux
-// gives out, so that nobody is given it for UDP later.
+// gives out, so that nobody is given it for UDP later. No other call returns it, in this process or another, until it is
+// released.
 func ReserveBoth() (*Reserved, error) {
 	var problems []error
 	for range 100 {
 		address := fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000)) //nolint:gosec // nothing secret
-		r, err := Reserve(address)
+		r, err := reserve(address, true)
 		if err != nil {
 			problems = append(problems, err)
 			continue

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func reserve(t *testing.T, address string) *Reserved {
+func reserved(t *testing.T, address string) *Reserved {
 	t.Helper()
 	r, err := Reserve(address)
 	if err != nil {
@@ -21,7 +21,7 @@ func reserve(t *testing.T, address string) *Reserved {
 // TestReserved: connections are refused until somebody listens, again and again.
 func TestReserved(t *testing.T) {
 	t.Parallel()
-	r := reserve(t, "127.0.0.1:0")
+	r := reserved(t, "127.0.0.1:0")
 	for range 3 {
 		if c, err := net.Dial("tcp", r.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Fatalf("%v: %v", c, err)
@@ -45,7 +45,7 @@ func TestReservedIsGivenToNobody(t *testing.T) {
 	t.Parallel()
 	taken := map[string]bool{}
 	for range 500 {
-		taken[reserve(t, "127.0.0.1:0").Addr()] = true
+		taken[reserved(t, "127.0.0.1:0").Addr()] = true
 	}
 	if len(taken) != 500 {
 		t.Errorf("%d reservations have %d addresses", 500, len(taken))
@@ -92,7 +92,7 @@ func TestReserveRefuses(t *testing.T) {
 
 // TestReleasedTwice: a second release closes no file that was opened since.
 func TestReleasedTwice(t *testing.T) {
-	r := reserve(t, "127.0.0.1:0")
+	r := reserved(t, "127.0.0.1:0")
 	r.Release()
 	var files []*os.File // one of them has the number that the socket had
 	for range 16 {
@@ -128,4 +128,29 @@ func TestReserveBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer udp.Close()
+}
+
+// TestReserveBothTwice: of so many reservations that pairs of them try the same port, no two have it, though each was
+// listened on and left again.
+func TestReserveBothTwice(t *testing.T) {
+	t.Parallel()
+	taken := map[string]bool{}
+	for range 500 {
+		r, err := ReserveBoth()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Release()
+		if taken[r.Addr()] {
+			t.Errorf("%s was given twice", r.Addr())
+		}
+		taken[r.Addr()] = true
+		l, err := net.Listen("tcp4", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

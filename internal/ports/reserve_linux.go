@@ -11,7 +11,10 @@ import (
 
 // Reserve binds an IPv4 address ("127.0.0.1:0" for a free port) and listens on nothing: whoever
 // connects is refused, the system gives the port to nobody, and who names it can listen on it.
-func Reserve(address string) (*Reserved, error) {
+func Reserve(address string) (*Reserved, error) { return reserve(address, false) }
+
+// reserve takes, alone, only an address that nobody else has reserved.
+func reserve(address string, alone bool) (*Reserved, error) {
 	want, err := netip.ParseAddrPort(address)
 	if err == nil && !want.Addr().Is4() {
 		err = fmt.Errorf("%s is no IPv4 address", address)
@@ -25,7 +28,7 @@ func Reserve(address string) (*Reserved, error) {
 	}
 	// Only once: the number may be that of another file by then.
 	r := &Reserved{close: sync.OnceFunc(func() { _ = syscall.Close(fd) })}
-	bound, err := bind(fd, want)
+	bound, err := bind(fd, want, alone)
 	if err != nil {
 		r.Release()
 		return nil, &net.OpError{Op: "reserve", Net: "tcp4", Addr: net.TCPAddrFromAddrPort(want), Err: err}
@@ -34,17 +37,27 @@ func Reserve(address string) (*Reserved, error) {
 	return r, nil
 }
 
-// bind lets others bind the same address by name, as listeners of the net package do.
-func bind(fd int, want netip.AddrPort) (netip.AddrPort, error) {
-	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
-		return netip.AddrPort{}, os.NewSyscallError("setsockopt", err)
+// bind lets others bind the same address by name, as listeners of the net package do. Alone it does so only once it
+// is bound itself: two that allow it can bind the same address while neither listens.
+func bind(fd int, want netip.AddrPort, alone bool) (netip.AddrPort, error) {
+	if !alone {
+		if err := share(fd); err != nil {
+			return netip.AddrPort{}, err
+		}
 	}
 	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: want.Addr().As4(), Port: int(want.Port())}); err != nil {
 		return netip.AddrPort{}, os.NewSyscallError("bind", err)
+	}
+	if err := share(fd); err != nil {
+		return netip.AddrPort{}, err
 	}
 	is, err := syscall.Getsockname(fd)
 	if err != nil {
 		return netip.AddrPort{}, os.NewSyscallError("getsockname", err)
 	}
 	return netip.AddrPortFrom(want.Addr(), uint16(is.(*syscall.SockaddrInet4).Port)), nil //nolint:gosec // a port
+}
+
+func share(fd int) error {
+	return os.NewSyscallError("setsockopt", syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1))
 }

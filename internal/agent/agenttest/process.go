@@ -83,6 +83,7 @@ type Process struct {
 	T      *testing.T
 	Socket string
 	cmd    *exec.Cmd
+	ended  chan struct{} // closed when the process has ended
 	Log    *waittest.Output
 }
 
@@ -97,32 +98,42 @@ func StartMode(t *testing.T, m config.Mode, env []string, args ...string) *Proce
 	t.Helper()
 	tmp, err := os.MkdirTemp("", "agent") // short: the path of a socket has a limit
 	Must(t, err)
-	a := &Process{T: t, Socket: filepath.Join(tmp, "a.sock"), Log: new(waittest.Output)}
+	a := &Process{T: t, Socket: filepath.Join(tmp, "a.sock"), ended: make(chan struct{}), Log: new(waittest.Output)}
 	a.cmd = Program(t, append([]string{string(m), "--listen", "127.0.0.1:0", "--socket", a.Socket}, args...)...)
 	a.cmd.Env = append(a.cmd.Env, env...)
 	a.cmd.Stderr = a.Log
 	Must(t, a.cmd.Start())
+	go func() {
+		_ = a.cmd.Wait() // the exit code says it
+		close(a.ended)
+	}()
 	t.Cleanup(func() {
-		if a.cmd.ProcessState == nil {
-			a.Stop()
-		}
+		a.Stop()
 		_ = os.RemoveAll(tmp)
 		if t.Failed() {
 			t.Logf("the agent's log:\n%s", a.Log)
 		}
 	})
-	a.Until("the agent to answer", func() bool { _, _, code := a.Call("get", "clusters"); return code == exit.OK })
+	a.Until("the agent to answer", func() bool {
+		select {
+		case <-a.ended:
+			t.Fatal("the agent ended before it answered")
+		default:
+		}
+		_, _, code := a.Call("get", "clusters")
+		return code == exit.OK
+	})
 	return a
 }
 
 // PID is the number of the process.
 func (a *Process) PID() int { return a.cmd.Process.Pid }
 
-// Stop ends the agent as Kubernetes does, and returns its exit code.
+// Stop ends the agent as Kubernetes does, and returns its exit code, also of one that has ended.
 func (a *Process) Stop() (code int) {
 	a.T.Helper()
 	_ = a.cmd.Process.Signal(syscall.SIGTERM)
-	_ = a.cmd.Wait()
+	<-a.ended
 	return a.cmd.ProcessState.ExitCode()
 }
 
