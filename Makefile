@@ -51,7 +51,7 @@ manifests: ; cd test/chart && $(GO) run ./manifests ../../deploy
 chart: $(KUBE_APISERVER) ; cd test/chart && KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -timeout 10m ./...
 # The licenses of what is linked, and the bill of materials of the program as it was built.
 notices: ; $(GO) run ./internal/notices/collect > internal/notices/notices.txt~ && mv internal/notices/notices.txt~ internal/notices/notices.txt
-sbom: build ; $(GO) run ./internal/sbom -version $(VERSION) bin/mesh-agent > bin/mesh-agent.cdx.json
+sbom: build ; $(GO) run ./internal/sbom -version $(VERSION) -npm ui/package-lock.json bin/mesh-agent > bin/mesh-agent.cdx.json
 # The packages of Debian and RPM, in bin/packages.
 packages: build ; GO='$(GO)' deploy/packages/build $(VERSION)
 # The image, and the base that its compiler is in: image-base asks the registry for the digest of the tag, writes it into the Dockerfile, and says so.

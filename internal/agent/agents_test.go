@@ -76,7 +76,7 @@ func TestADirectoryThatComesAndGoes(t *testing.T) {
 	agenttest.Must(t, os.RemoveAll(dir))
 	a.Until("the missing directory to be reported", func() bool {
 		out, _, _ := a.Call("status")
-		return strings.Contains(out, "the directory itself cannot be read; what is known is kept")
+		return strings.Contains(out, "the directory itself cannot be read; the agent keeps its data")
 	})
 	if got := a.ReadyClusters(); !slices.Equal(got, []string{"cluster1"}) {
 		t.Errorf("without the directory: %v", got)

@@ -33,7 +33,7 @@ import (
 
 func operateCell() cell.Cell {
 	return cell.Module(
-		"operate", "What only one process per cluster may do",
+		"operate", "Tasks of the leader",
 		cell.Provide(newOperator),
 		remotesCell(),
 		cell.Invoke(func(jobs job.Group, o *operate.Operator) { runs(jobs, "lead", o.Run) }),

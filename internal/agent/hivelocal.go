@@ -32,7 +32,7 @@ import (
 // what it needs: an agent no more pods than its own, an operator none at all.
 func localCell(m config.Mode) cell.Cell {
 	return cell.Module(
-		"local", "What the own cluster says of itself",
+		"local", "Description of the own cluster",
 		cell.Provide(local.New),
 		cell.Invoke(func(c config.Config, into *local.Cluster, h cell.Health, jobs job.Group, log *slog.Logger) error {
 			run, err := newSource(c, m, into, h.NewScope("source"), log)
@@ -50,7 +50,7 @@ func newSource(c config.Config, m config.Mode, into *local.Cluster, h cell.Healt
 		into.Report(err)
 		switch refused := into.Refused(); {
 		case err != nil:
-			h.Degraded("what is known of the own cluster is kept", err)
+			h.Degraded("the agent keeps the data of the own cluster", err)
 		case len(refused) > 0:
 			h.Degraded("not everything counts that the source says", errors.New(printer.Some(refused, 3)))
 		default:

@@ -34,7 +34,7 @@ import (
 func warnOfBudgets(b budget.Budgets, directory string, log *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(b.Clusters)) {
 		if _, err := os.Stat(filepath.Join(directory, name)); errors.Is(err, fs.ErrNotExist) {
-			log.Warn("--remote-budget names a cluster that has no client file; is its name right?", "cluster", name, "directory", directory)
+			log.Warn("--remote-budget names a cluster without a client file; check the name", "cluster", name, "directory", directory)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func newMesh(p meshParams) (*clustermesh.Mesh, error) {
 
 // reportDirectory shows in the health whether the mesh directory can be read.
 func reportDirectory(h cell.Health, path string) func(error) {
-	return reporting(h.NewScope("directory"), "waiting for the mesh directory; what is known is kept", "watching "+path)
+	return reporting(h.NewScope("directory"), "waiting for the mesh directory; the agent keeps its data", "watching "+path)
 }
 
 // reporting shows in the health what an error says, or that there is none.
@@ -145,7 +145,7 @@ func tellUnknownNetworks(c config.Config, log *slog.Logger) error {
 		missing = append(missing, "--service-cidr")
 	}
 	if len(missing) > 0 {
-		log.Info("Not all networks of the own cluster are known: remote clusters can have addresses in the others (docs/claims.md)", "missing", strings.Join(missing, ", "))
+		log.Info("Not all networks of the own cluster are known: remote clusters can claim addresses in unknown ones (docs/claims.md)", "missing", strings.Join(missing, ", "))
 	}
 	return nil
 }

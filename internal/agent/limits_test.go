@@ -28,7 +28,7 @@ func TestLimitsOfTheAPI(t *testing.T) {
 	for field, v := range reflect.ValueOf(&c.Listening.Limits).Elem().Fields() {
 		name, value := field.Tag.Get("mapstructure"), v.Uint()
 		v.SetUint(0)
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--"+name+": 0 would refuse everybody") {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--"+name+": 0 would refuse all clients") {
 			t.Errorf("--%s=0: %v", name, err)
 		}
 		v.SetUint(value)
@@ -113,7 +113,7 @@ func TestAskingAnAgentOverTLS(t *testing.T) {
 	mesh := filepath.Join(dir, "mesh")
 	agenttest.Must(t, os.Mkdir(mesh, 0o700))
 	a := agenttest.StartAgent(t, mesh, "--listen", "0.0.0.0:0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-client-ca-file", authority)
-	if strings.Contains(a.Log.String(), "nobody is authenticated") {
+	if strings.Contains(a.Log.String(), "without authentication") {
 		t.Error("it warns of clients that need a certificate")
 	}
 	_, port, err := net.SplitHostPort(tcpAddress(a))

@@ -18,10 +18,10 @@ func LimitMemory(log *slog.Logger) {
 	limit, err := memlimit.Set(memlimit.WithRatio(memoryShare), memlimit.WithProvider(memlimit.FromCgroup))
 	switch {
 	case errors.Is(err, memlimit.ErrNoCgroup):
-		log.Debug("The memory is not limited", "reason", err)
+		log.Debug("There is no memory limit", "reason", err)
 	case err != nil:
-		log.Warn("The memory limit of the cgroup cannot be read; set GOMEMLIMIT by hand to keep within it", "error", err)
+		log.Warn("Cannot read the memory limit of the cgroup; set GOMEMLIMIT by hand", "error", err)
 	case limit < math.MaxInt64:
-		log.Info("The memory that Go may use is limited", "bytes", limit)
+		log.Info("Set the memory limit of Go", "bytes", limit)
 	}
 }

@@ -43,7 +43,7 @@ func TestTheWholeProgramOnSimulatedClusters(t *testing.T) {
 		}
 	}
 	if out, _, code := a.Call("lookup", "192.0.2.1"); code != exit.Unwell || !strings.Contains(out, "192.0.2.1") {
-		t.Errorf("lookup of an address nobody claims: exit %d, %q", code, out)
+		t.Errorf("lookup of an address no cluster claims: exit %d, %q", code, out)
 	}
 
 	// One file goes: its cluster does, and nothing else.

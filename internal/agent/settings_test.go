@@ -75,7 +75,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 func TestPrecedenceIsDocumented(t *testing.T) {
 	t.Parallel()
 	out, _, code := agenttest.Call(t, "run", "--help")
-	if code != exit.OK || !strings.Contains(out, "a flag wins over its variable, a variable over the file") || !strings.Contains(out, "--config") {
+	if code != exit.OK || !strings.Contains(out, "A flag has priority over its variable, and a variable over the file") || !strings.Contains(out, "--config") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 }

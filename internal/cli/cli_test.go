@@ -87,7 +87,7 @@ func TestExitCodes(t *testing.T) {
 		{a, "get ips -c c3", 0, "", "No ips found."},
 		{a, "get ip 10.2.1.10", 0, "default/web-0", ""},
 		{a, "get ip 10.2.1.10/32 -o name", 0, "10.2.1.10/32\n", ""},
-		{a, "get ip 10.9.9.9", 1, "", "nobody claims 10.9.9.9/32"},
+		{a, "get ip 10.9.9.9", 1, "", "no cluster claims 10.9.9.9/32"},
 		{a, "get ip nope", 1, "", "want an address"},
 		{a, "get ip 10.2.1.10 -c c2", 2, "", "give either the NAME"},
 		{a, "get health", 0, "remote-cluster.c3", ""},
@@ -100,7 +100,7 @@ func TestExitCodes(t *testing.T) {
 		{a, "get nodes --frobnicate", 2, "", "unknown flag: --frobnicate"},
 
 		{a, "lookup 10.2.1.10", 0, "pod default/web-0 in cluster c2", ""},
-		{a, "lookup 10.9.9.9", 1, "Nobody is known to claim 10.9.9.9.", ""},
+		{a, "lookup 10.9.9.9", 1, "No cluster is known to claim 10.9.9.9.", ""},
 		{a, "lookup 10.9.9.9 -o json", 1, `"match": null`, ""},
 		{a, "lookup nonsense", 2, "", "want an IPv4 or IPv6 address"},
 		{a, "lookup", 2, "", "want one ADDRESS"},

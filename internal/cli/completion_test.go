@@ -136,7 +136,7 @@ func TestWaitForAnAgentThatSaysNothing(t *testing.T) {
 	agenttest.Must(t, err)
 	defer l.Close()
 	got := clitest.With(nil, "", "").Run("status", "--wait", "--timeout", "50ms", "--socket", l.Addr().String())
-	if got.Code != exit.Usage || !strings.Contains(got.Err, "gave up after 50ms") || !strings.Contains(got.Err, "has not answered once") || got.Out != "" {
+	if got.Code != exit.Usage || !strings.Contains(got.Err, "stopped after 50ms") || !strings.Contains(got.Err, "has not answered once") || got.Out != "" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -101,7 +101,7 @@ func TestGetWatchesOneAddress(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2))
 	for _, name := range []string{"10.2.1.0/24", "0.0.0.0/0"} {
-		if r := a.Ask("get", "ips", name, "-w"); r.Code != exit.Unwell || !strings.Contains(r.Err, "nobody claims "+name) {
+		if r := a.Ask("get", "ips", name, "-w"); r.Code != exit.Unwell || !strings.Contains(r.Err, "no cluster claims "+name) {
 			t.Errorf("%s: exit %d %s", name, r.Code, r.Err)
 		}
 	}

@@ -77,16 +77,17 @@ func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.Server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
 	flags.StringVar(&c.Socket, "socket", "", "unix socket of the agent to ask; default: "+api.DefaultSocket+", then "+api.DefaultListen)
-	flags.StringVar(&c.ServerTLS.CA, "server-ca-file", "", "authorities of a --server that is https://...; default: those of the system")
-	flags.StringVar(&c.ServerTLS.Cert, "server-cert-file", "", "certificate to show to it")
-	flags.StringVar(&c.ServerTLS.Key, "server-key-file", "", "key of that certificate")
+	flags.StringVar(&c.ServerTLS.CA, "server-ca-file", "", "certificate authorities for a --server with https://; default: those of the system")
+	flags.StringVar(&c.ServerTLS.Cert, "server-cert-file", "", "client certificate for --server")
+	flags.StringVar(&c.ServerTLS.Key, "server-key-file", "", "key of the client certificate")
 	root.AddCommand(others...)
 	root.AddCommand(command.WithProgress("Waiting for the agent",
 		status.New(c), top.New(c), get.New(c), describe.New(c), lookup.New(c), policy.New(c), xds.New(c), logLevelCommand(c))...)
 	root.AddCommand(command.WithProgress("Waiting for the kvstore", kvstore.New(c), identity.New(c), users.New(c))...)
 	root.AddCommand(command.WithProgress("Checking", configcheck.New(c), troubleshoot.New(c))...)
 	root.AddCommand(command.WithProgress("Collecting", bugreport.New(c))...)
-	root.AddCommand(render.New(c), explain.New(c), demo.New(c), newVersionCommand(c.Version))
+	root.AddCommand(command.WithProgress("Rendering", render.New(c))...)
+	root.AddCommand(explain.New(c), demo.New(c), newVersionCommand(c.Version))
 	completeFlags(root)
 	return root
 }

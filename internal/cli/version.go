@@ -39,7 +39,7 @@ func newVersionCommand(v version.Info) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
-	cmd.Flags().BoolVar(&licenses, "notices", false, "show the licenses and notices of everything that is linked into this program, instead")
+	cmd.Flags().VarP(format, "output", "o", "output format")
+	cmd.Flags().BoolVar(&licenses, "notices", false, "show the licenses and notices of all parts of this program")
 	return cmd
 }

@@ -42,7 +42,7 @@ func TestAWatchOutlivesItsAgent(t *testing.T) {
 	}
 	shows(`"id": 2,`)
 	agenttest.Must(t, first.Close())
-	w.says("Lost the agent, going on when it answers: ")
+	w.says("Lost the agent, waiting until it answers: ")
 	serve(22)
 	shows(`"id": 22,`)
 	agenttest.Must(t, w.cmd.Process.Signal(syscall.SIGINT))

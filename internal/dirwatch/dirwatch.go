@@ -219,7 +219,7 @@ func (d *Directory[F]) watch(events *fsnotify.Watcher, dirs []string) (added, bl
 		}
 		if err := events.Add(dir); err != nil {
 			blind = true
-			d.Log.Debug("No events from a directory, it is only looked at from time to time", "directory", dir, "error", err)
+			d.Log.Debug("A directory sends no events, reading it at intervals", "directory", dir, "error", err)
 		}
 	}
 	// fsnotify keeps one name of a directory that has several.
@@ -248,7 +248,7 @@ func (d *Directory[F]) idle(ctx context.Context, events *fsnotify.Watcher, wait 
 			return nil
 		case <-events.Events:
 		case err := <-events.Errors:
-			d.Log.Debug("Directory events were lost, looking at everything again", "error", err)
+			d.Log.Debug("Directory events were lost, reading the directory again", "error", err)
 		}
 		if latest.IsZero() {
 			latest = time.Now().Add(unchangedMost)

@@ -1,8 +1,8 @@
 // Command sbom prints the bill of materials of a Go program in the CycloneDX format:
-// what the build recorded in the program itself, so that it is of this very file.
-// The same program gives the same bill.
+// what the build recorded in the program itself, so that it is of this very file, and the
+// npm packages of the page that is embedded in it. The same program gives the same bill.
 //
-//	go run ./internal/sbom -version v1.2.3 bin/mesh-agent > mesh-agent.cdx.json
+//	go run ./internal/sbom -version v1.2.3 -npm ui/package-lock.json bin/mesh-agent > mesh-agent.cdx.json
 package main
 
 import (
@@ -23,10 +23,11 @@ import (
 
 func main() {
 	version := flag.String("version", "", "version of the program; default: what the build recorded")
+	lock := flag.String("npm", "", "package-lock.json of the embedded page; its packages for development are left out")
 	flag.Parse()
 	err := errors.New("want the path of one program")
 	if flag.NArg() == 1 {
-		err = write(os.Stdout, flag.Arg(0), *version)
+		err = write(os.Stdout, flag.Arg(0), *version, *lock)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bill of materials:", err)
@@ -34,7 +35,7 @@ func main() {
 	}
 }
 
-func write(to io.Writer, program, version string) error {
+func write(to io.Writer, program, version, lock string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
 		return err
@@ -43,9 +44,13 @@ func write(to io.Writer, program, version string) error {
 	if err != nil {
 		return err
 	}
+	embedded, err := packages(lock)
+	if err != nil {
+		return err
+	}
 	e := cdx.NewBOMEncoder(to, cdx.BOMFileFormatJSON)
 	e.SetPretty(true)
-	return e.Encode(bill(info, version, sum))
+	return e.Encode(bill(info, version, sum, embedded))
 }
 
 func digest(program string) (string, error) {
@@ -61,9 +66,9 @@ func digest(program string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// bill is what the program is made of: each module as it was linked, and the standard
-// library of the compiler.
-func bill(info *debug.BuildInfo, version, sum string) *cdx.BOM {
+// bill is what the program is made of: each module as it was linked, the standard
+// library of the compiler, and what is embedded.
+func bill(info *debug.BuildInfo, version, sum string, embedded []cdx.Component) *cdx.BOM {
 	if version == "" {
 		version = info.Main.Version
 	}
@@ -89,6 +94,7 @@ func bill(info *debug.BuildInfo, version, sum string) *cdx.BOM {
 		}
 		components = append(components, c)
 	}
+	components = append(components, embedded...)
 	b.Components = &components
 	needs := make([]string, 0, len(components))
 	for _, c := range components {

@@ -21,7 +21,7 @@ func TestTheBillIsOfTheProgram(t *testing.T) {
 	}
 	var first, second bytes.Buffer
 	for _, to := range []*bytes.Buffer{&first, &second} {
-		if err := write(to, program, "v9.9.9"); err != nil {
+		if err := write(to, program, "v9.9.9", "../../ui/package-lock.json"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,6 +47,17 @@ func TestTheBillIsOfTheProgram(t *testing.T) {
 	for _, m := range info.Deps {
 		want = append(want, "pkg:golang/"+m.Path+"@"+m.Version)
 	}
+	licenses, err := os.ReadDir("../../ui/licenses") // a file for each package in the page
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range licenses {
+		name := strings.ReplaceAll(l.Name(), "+", "/")
+		if scoped, is := strings.CutPrefix(name, "@"); is {
+			name = "%40" + scoped
+		}
+		want = append(want, "pkg:npm/"+name)
+	}
 	for _, url := range want {
 		if !has[url] {
 			t.Errorf("there is no %s", url)
@@ -64,8 +75,11 @@ func TestWhatIsNoProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{file, file + "x"} {
-		if err := write(&bytes.Buffer{}, name, ""); err == nil {
+		if err := write(&bytes.Buffer{}, name, "", ""); err == nil {
 			t.Errorf("%s has a bill", name)
+		}
+		if all, err := packages(name); err == nil {
+			t.Errorf("%s has the packages %v", name, all)
 		}
 	}
 }

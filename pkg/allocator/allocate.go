@@ -10,7 +10,7 @@ import (
 )
 
 // errLost is the error of an attempt whose ID was somebody else's, or went.
-var errLost = errors.New("the ID was taken by another key, or its mapping vanished")
+var errLost = errors.New("the ID was taken by another key, or its mapping was deleted")
 
 // Allocate returns the ID of the key and counts it as used on this node, until as many Releases. A
 // key that is in use here costs no operation on the store. For another one the ID is found or made

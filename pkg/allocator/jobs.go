@@ -99,9 +99,9 @@ func (a *Allocator) perform(ctx context.Context, j job) {
 	a.options.metrics.job(j.kind, err)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		a.report(slog.LevelWarn, "Work on a key failed, it will be tried again", "job", j.kind, "key", j.key, "id", j.id, "error", err)
+		a.report(slog.LevelWarn, "Work on a key failed, trying again", "job", j.kind, "key", j.key, "id", j.id, "error", err)
 	case err == nil && (j.kind == jobPutBack || j.kind == jobRestore):
-		a.report(slog.LevelInfo, "A mapping in use was missing or altered, as far as is known, and is as it should be again", "key", j.key, "id", j.id)
+		a.report(slog.LevelInfo, "Restored a mapping in use that was missing or changed", "key", j.key, "id", j.id)
 	}
 }
 

@@ -84,7 +84,7 @@ func (a *Allocator) move(ctx context.Context, j job, lock Lock) (moved bool, err
 	if !moved {
 		return false, fmt.Errorf("%w: %d", errInUse, id)
 	}
-	a.report(slog.LevelWarn, "A key has another ID now: others gave it one while its reference here was gone, and nobody else uses the earlier one",
+	a.report(slog.LevelWarn, "A key has another ID now: other nodes allocated it while its reference was missing here, and no other node uses the earlier ID",
 		"key", j.key, "earlier", j.id, "id", id)
 	if a.options.moved != nil {
 		a.options.moved(j.key, j.id, id)

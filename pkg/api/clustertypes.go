@@ -263,7 +263,7 @@ func KeyedHash(key, contentHash string) string {
 // configKeyRoute gives the key to those who may read the client files anyway.
 func (s *Server) configKeyRoute() route {
 	return route{
-		local: true, path: "/v1/config-key", id: "config-key", summary: "The key of configHash, for those who compare client files with it.",
+		local: true, path: "/v1/config-key", id: "config-key", summary: "The key of configHash, to compare client files with it.",
 		answer: reflect.TypeFor[ConfigKey](), handle: func(w http.ResponseWriter, _ *http.Request) error {
 			writeJSON(w, ConfigKey{s.configKey})
 			return nil

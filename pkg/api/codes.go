@@ -24,7 +24,7 @@ type CodeEntry struct {
 // codesRoute gives the registry, for those who show codes and have none of their own.
 func codesRoute() route {
 	return route{
-		path: "/v1/codes", id: "codes", summary: "What the codes of findings mean, and what to do about each.",
+		path: "/v1/codes", id: "codes", summary: "Meaning and remedy of each finding code.",
 		answer: reflect.TypeFor[Codes](), handle: func(w http.ResponseWriter, _ *http.Request) error {
 			writeJSON(w, Codes{converted(codes.All(), func(e codes.Entry) CodeEntry {
 				return CodeEntry{string(e.Code), e.Title, string(e.Severity), e.Cause, e.Remedy}

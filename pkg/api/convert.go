@@ -113,7 +113,7 @@ func writtenKVStore(st kvstore.Status) *KVStore {
 	if st.Connected {
 		k.State = string(remotecluster.Ready)
 	} else {
-		k.Message = "what is to be written waits: " + cmp.Or(st.LastError, "connecting")
+		k.Message = "writes wait: " + cmp.Or(st.LastError, "connecting")
 	}
 	for _, f := range k.Freshness.All() {
 		f.State = string(remotecluster.FreshnessUnknown)

@@ -11,18 +11,18 @@ import (
 func describe(version string, routes []route) ([]byte, error) {
 	return openapi.Describe(openapi.Info{
 		Title: "mesh-agent", Version: version,
-		Description: "What a mesh-agent knows of the clusters of its mesh. Reads come from one consistent snapshot. " +
+		Description: "The view of all clusters of a mesh. Reads come from one consistent snapshot. " +
 			"Lists are streamed, or paged with limit and cursor. Errors are problem documents (RFC 9457).",
 		Problem: reflect.TypeFor[Problem](), ProblemMedia: MediaTypeProblem,
 		Parameters: map[string]openapi.Parameter{
-			"resource": {Repeated: true, Description: "What to watch, such as ips; repeated. Without it, everything."},
-			"since":    {Description: "Go on after this event: its id. The header Last-Event-ID says the same, and goes before."},
-			byLabels:   {Description: "Only what has these labels, as kubectl's selectors: app=web,tier!=db,!test,zone in (a,b)."},
-			byContains: {Description: "Only what has this text in its name, whatever the case: NAMESPACE/NAME of services and pods, CLUSTER/NAME of nodes, prefixes of addresses."},
+			"resource": {Repeated: true, Description: "The resources to watch, such as ips; repeated. Without it, all."},
+			"since":    {Description: "Continue after the event with this id. The header Last-Event-ID has the same meaning, and priority."},
+			byLabels:   {Description: "Only objects with these labels, like kubectl's selectors: app=web,tier!=db,!test,zone in (a,b)."},
+			byContains: {Description: "Only objects with this text in their name, in upper or lower case: NAMESPACE/NAME of services and pods, CLUSTER/NAME of nodes, prefixes of addresses."},
 			byIdentity: {Type: "integer"},
-			byPrefix:   {Description: "An address or a prefix: what is within it."},
+			byPrefix:   {Description: "An address or a prefix: only objects in it."},
 			"limit":    {Type: "integer", Description: fmt.Sprintf("At most this many items; %d when it is greater. Without it, all.", MaxLimit)},
-			"cursor":   {Description: "Go on after the page that gave it as next."},
+			"cursor":   {Description: "The next of the previous page."},
 		},
 		Nullable: []string{
 			"Status.kvstore", "Status.ownCluster", "Cluster.trouble", "Cluster.policy",

@@ -161,8 +161,8 @@ func oneIP(s *Server, _ *view.Snapshot, path func(string) string) (*ipcache.Entr
 		}
 	}
 	if len(around) > 0 && prefix.IsSingleIP() {
-		return nil, notFound("nobody claims %s by itself, but it lies within %s of cluster %s: 'mesh-agent lookup %s' (/v1/lookup/%[4]s) tells more",
+		return nil, notFound("no cluster claims %s itself, but it is in %s of cluster %s: 'mesh-agent lookup %s' (/v1/lookup/%[4]s) shows more",
 			prefix, around[0].Prefix(), around[0].Cluster().Name, prefix.Addr())
 	}
-	return nil, notFound("nobody claims %s", prefix)
+	return nil, notFound("no cluster claims %s", prefix)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// lookup answers whose address this is. An address that nobody claims has no
+// lookup answers whose address this is. An address that no cluster claims has no
 // match, which is an answer and no error.
 func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	text := r.PathValue("address")

@@ -159,5 +159,5 @@ func decodeCursor(resource, cursor string) (string, error) {
 }
 
 func errCursor() *Problem {
-	return badRequest("cursor: not one that this list gave; start again without a cursor")
+	return badRequest("cursor: not a cursor of this list; start again without one")
 }

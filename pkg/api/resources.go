@@ -88,7 +88,7 @@ func serviceResource() *resource[*services.Global, Service] {
 
 func exportResource() *resource[*services.Export, ServiceExport] {
 	return inTable(&resource[*services.Export, ServiceExport]{
-		name: view.ServiceExports, summary: "What clusters say of the services that they export through the MCS API.",
+		name: view.ServiceExports, summary: "The services that clusters export through the MCS API.",
 		filters: []string{byCluster, byNamespace, byName},
 		fixed: func(q *query, e *services.Export) bool {
 			return passes(q.cluster, e.Cluster) && passes(q.namespace, e.Namespace) && passes(q.name, e.Name)
@@ -169,7 +169,7 @@ func hasNamespace(i *allocator.Identity, namespace string) bool {
 
 func conflictResource() *resource[*findings.Conflict, Conflict] {
 	return inTable(&resource[*findings.Conflict, Conflict]{
-		name: view.Conflicts, summary: "What clusters disagree on.", filters: []string{byCluster, byKind, byName},
+		name: view.Conflicts, summary: "Conflicts between clusters.", filters: []string{byCluster, byKind, byName},
 		fixed: func(q *query, c *findings.Conflict) bool {
 			return passes(q.kind, string(c.Kind)) && passes(q.name, c.Subject)
 		},
@@ -189,7 +189,7 @@ func conflictResource() *resource[*findings.Conflict, Conflict] {
 
 func eventResource() *resource[*findings.Event, Event] {
 	return inTable(&resource[*findings.Event, Event]{
-		name: view.Events, summary: "What happened lately, the oldest first.", filters: []string{byCluster, byKind, byName},
+		name: view.Events, summary: "Recent events, the oldest first.", filters: []string{byCluster, byKind, byName},
 		fixed: func(q *query, e *findings.Event) bool {
 			return passes(q.kind, e.Kind) && passes(q.name, e.Name) && (q.cluster == "" || e.Involves(q.cluster))
 		},
@@ -216,7 +216,7 @@ func eventResource() *resource[*findings.Event, Event] {
 
 func healthResource() *resource[view.HealthItem, Health] {
 	return inSnapshot(&resource[view.HealthItem, Health]{
-		name: view.Health, summary: "What modules, background tasks and cluster connections say of themselves.",
+		name: view.Health, summary: "Health of modules, background tasks and cluster connections.",
 		filters: []string{byCluster, byName},
 		fixed:   func(q *query, h view.HealthItem) bool { return passes(q.cluster, h.Cluster) && passes(q.name, h.Name) },
 		steady:  func(h *Health) { h.LastSuccess = nil },

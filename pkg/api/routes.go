@@ -29,7 +29,7 @@ func (s *Server) allRoutes() []route {
 			handle: s.serveOpenAPI,
 		},
 		{
-			path: "/v1/status", id: "status", summary: "Everything at a glance.",
+			path: "/v1/status", id: "status", summary: "Summary of the agent and its clusters.",
 			answer: reflect.TypeFor[Status](), handle: s.status,
 		},
 		{
@@ -37,7 +37,7 @@ func (s *Server) allRoutes() []route {
 			media: "text/event-stream", parameters: watchParameters(), errors: []int{http.StatusBadRequest}, handle: s.watch,
 		},
 		{
-			path: "/v1/lookup/{address}", id: "lookup", summary: "Whose address this is.",
+			path: "/v1/lookup/{address}", id: "lookup", summary: "The owner of an address.",
 			answer: reflect.TypeFor[Lookup](), errors: []int{http.StatusBadRequest}, handle: s.lookup,
 		},
 	}

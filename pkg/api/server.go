@@ -259,7 +259,7 @@ func (s *Server) recover(w *response, r *http.Request) {
 	if cause == http.ErrAbortHandler {
 		panic(cause)
 	}
-	s.log.Error("Request panicked", "path", r.URL.Path, "error", cause, "stack", string(debug.Stack()))
+	s.log.Error("Internal error in a request", "path", r.URL.Path, "error", cause, "stack", string(debug.Stack()))
 	if w.begun {
 		panic(http.ErrAbortHandler)
 	}

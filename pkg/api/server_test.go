@@ -115,9 +115,9 @@ func TestAnAddressWithinANetwork(t *testing.T) {
 	f.fill()
 	const doubt = "; what these clusters have is not known as of now: c3"
 	for target, want := range map[string]string{
-		"/v1/ips/10.2.1.77":   "nobody claims 10.2.1.77/32 by itself, but it lies within 10.2.1.0/24 of cluster c2: 'mesh-agent lookup 10.2.1.77' (/v1/lookup/10.2.1.77) tells more",
-		"/v1/ips/10.2.1.0/25": "nobody claims 10.2.1.0/25",
-		"/v1/ips/10.9.9.9":    "nobody claims 10.9.9.9/32",
+		"/v1/ips/10.2.1.77":   "no cluster claims 10.2.1.77/32 itself, but it is in 10.2.1.0/24 of cluster c2: 'mesh-agent lookup 10.2.1.77' (/v1/lookup/10.2.1.77) shows more",
+		"/v1/ips/10.2.1.0/25": "no cluster claims 10.2.1.0/25",
+		"/v1/ips/10.9.9.9":    "no cluster claims 10.9.9.9/32",
 	} {
 		var p Problem
 		if err := json.Unmarshal(f.wantProblem(t, http.MethodGet, target, http.StatusNotFound).Body.Bytes(), &p); err != nil || p.Detail != want+doubt {

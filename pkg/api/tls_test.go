@@ -145,7 +145,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	after.serves(t, "127.0.0.1", "new.example")
 	want("the second", after, true)
 	want("the first, after that", before, false)
-	if text := log.String(); strings.Count(text, "cannot be read again") != 1 {
+	if text := log.String(); strings.Count(text, "Cannot read the certificate of the API again") != 1 {
 		t.Errorf("want one warning: %s", text)
 	}
 }

@@ -230,7 +230,7 @@ type IP struct {
 // Lookup is the answer of /v1/lookup.
 type Lookup struct {
 	IP          string              `json:"ip"`
-	Match       *IP                 `json:"match" doc:"The longest prefix that has the address; null when nobody claims it."`
+	Match       *IP                 `json:"match" doc:"The longest prefix that has the address; null when no cluster claims it."`
 	Identity    *Identity           `json:"identity" doc:"The match's identity; null when it is not known."`
 	Node        *Node               `json:"node" doc:"The node that hosts it; null when it is not known."`
 	Services    []ServiceName       `json:"services" doc:"The services that have the address as a backend."`

@@ -38,7 +38,7 @@ type XDSFollowing struct {
 
 func (s *Server) xdsClientsRoute() route {
 	return route{
-		path: "/v1/xds/clients", id: "xdsClients", summary: "Who follows services by xDS, and what each has confirmed or rejected.",
+		path: "/v1/xds/clients", id: "xdsClients", summary: "Clients that follow services by xDS, and the versions that each has confirmed or rejected.",
 		answer: reflect.TypeFor[XDSClients](), errors: []int{http.StatusNotFound}, handle: s.serveXDSClients,
 	}
 }

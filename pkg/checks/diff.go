@@ -95,7 +95,7 @@ func (f *File) compared(c api.Cluster, there bool, key string) *Change {
 	switch {
 	case known && c.ConfigHash == api.KeyedHash(key, f.contents):
 	case !readable:
-		change.What = append(change.What, "its client file could not be read any more")
+		change.What = append(change.What, "its client file could no longer be read")
 	case !slices.Equal(urls, c.Endpoints):
 		change.What = append(change.What, fmt.Sprintf("endpoints: %s instead of %s", orNone(urls), orNone(c.Endpoints)))
 	case known:

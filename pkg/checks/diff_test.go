@@ -211,7 +211,7 @@ func checkPolicy(t *testing.T, all *gathered) {
 	expect("one with two mistakes", check(false, "default: deny\nclusters:\n  paris: {id: three, networks: [10.0.0.1/8]}", budget.Defaults()),
 		`line 3: clusters.paris.id: "three" is no cluster ID`, "line 3: clusters.paris.networks: ")
 	expect("no YAML", check(false, "clusters: [\n  x\n  y: {", budget.Defaults()), "it is no YAML: line ")
-	expect("an empty one", check(false, "", budget.Defaults()), "it says nothing")
+	expect("an empty one", check(false, "", budget.Defaults()), "it is empty")
 	named := w.report(time.Now())
 	own := budget.Default()
 	named.Budgets(budget.Budgets{Budget: own, Clusters: map[string]budget.Budget{"paris": own, "cluster9": own}})

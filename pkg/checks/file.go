@@ -64,7 +64,7 @@ func (f *File) refused(err error) {
 // secret warns of a secret that everybody on this machine can read.
 func (f *File) secret(what, path string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
-		f.add(codes.SecretReadable, fmt.Sprintf("%s: %q can be read by everybody on this machine (mode %04o)", what, path, info.Mode().Perm()),
+		f.add(codes.SecretReadable, fmt.Sprintf("%s: %q can be read by all users of this machine (mode %04o)", what, path, info.Mode().Perm()),
 			"take that away (in a Secret's volume, with defaultMode)")
 	}
 }

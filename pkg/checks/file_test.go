@@ -46,7 +46,7 @@ func situations() map[string]situation {
 		"plain on localhost":         {lines: []string{"endpoints: ['http://localhost:2379']"}},
 		"a socket":                   {lines: []string{"endpoints: ['unix:///run/etcd.sock']", "insecure-transport: true"}},
 		"two endpoints":              {[]string{"endpoints: ['https://a:1', 'https://b:1']", ca}, []found{{codes.SeveralEndpoints, "there are 2"}}},
-		"believes everybody":         {[]string{https, "insecure-skip-tls-verify: true"}, []found{{codes.ServerNotVerified, "whoever answers"}}},
+		"believes everybody":         {[]string{https, "insecure-skip-tls-verify: true"}, []found{{codes.ServerNotVerified, "the agent trusts any server"}}},
 		"the system's authorities":   {[]string{https}, []found{{codes.SystemAuthorities, "no trusted-ca-file"}}},
 
 		"no endpoints":         {[]string{"endpoints: []"}, []found{{codes.ClientFileEndpoints, "at least one is needed"}}},
@@ -166,7 +166,7 @@ func checkKeys(t *testing.T, all *gathered) {
 	}
 	r = w.report(time.Now())
 	all.add(r)
-	wantFindings(t, r.of(t, "c2").Findings, []found{{codes.SecretReadable, "key-file: \"" + key + "\" can be read by everybody on this machine (mode 0644)"}})
+	wantFindings(t, r.of(t, "c2").Findings, []found{{codes.SecretReadable, "key-file: \"" + key + "\" can be read by all users of this machine (mode 0644)"}})
 	f := r.of(t, "c3")
 	wantFindings(t, f.Findings, []found{{codes.SecretReadable, "password: "}})
 	if f.User != "remote (password)" || strings.Contains(fmt.Sprintf("%+v", f), "geheim") {

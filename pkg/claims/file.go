@@ -107,7 +107,7 @@ func parse(content []byte) (*Policy, []error) {
 	})
 	if !said && len(r.mistakes) == 0 {
 		// An editor that was interrupted leaves such a file. It must not open everything.
-		return nil, []error{errors.New("it says nothing: want default (allow or deny), or clusters with an entry for each; 'default: allow' restricts nobody")}
+		return nil, []error{errors.New("it is empty: want default (allow or deny), or clusters with an entry for each; 'default: allow' restricts no cluster")}
 	}
 	return r.policy, r.mistakes
 }

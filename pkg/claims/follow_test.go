@@ -57,13 +57,13 @@ func TestFollow(t *testing.T) {
 			}, slog.New(slog.DiscardHandler))
 		}()
 		after("at first", "default: deny", "well")
-		after("emptied", "", "it says nothing")
+		after("emptied", "", "it is empty")
 		after("too large", "default: deny\n"+strings.Repeat("# more\n", maxFile/7), "bytes")
 		if _, err := Load(file); err == nil || !strings.Contains(err.Error(), "bytes") {
 			t.Errorf("loaded: %v", err)
 		}
 		after("gone", "gone", "no such file")
-		after("back, and empty still", "", "it says nothing")
+		after("back, and empty still", "", "it is empty")
 		after("as before", "default: deny", "well")
 		after("gone again", "gone", "no such file")
 		after("back as it was", "default: deny", "well")

@@ -89,11 +89,11 @@ clusters:
 func TestMistakesAreSaid(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                                "it says nothing: want default",
-		"\n":                              "it says nothing: want default",
-		"---":                             "it says nothing: want default",
-		"# default: deny\n":               "it says nothing: want default",
-		"{}":                              "it says nothing: want default",
+		"":                                "it is empty: want default",
+		"\n":                              "it is empty: want default",
+		"---":                             "it is empty: want default",
+		"# default: deny\n":               "it is empty: want default",
+		"{}":                              "it is empty: want default",
 		"[]":                              "line 1: the file: it is a list: want default and clusters",
 		"clusters:":                       "line 1: clusters: it is empty: want a name with an entry for each cluster",
 		"default:":                        "line 1: default: empty: want allow or deny",

@@ -80,7 +80,7 @@ func (s *Seen) write(b *bytes.Buffer, rules *rules, i int, taken func(netip.Pref
 		fmt.Fprintf(b, "  # %s has no ID yet: nothing is known of it, and it is not restricted\n  %q: {}\n", s.Name, s.Name)
 		return
 	}
-	fmt.Fprintf(b, "  %q:\n    id: %d  # its cluster ID, and nobody else's\n", s.Name, s.ID)
+	fmt.Fprintf(b, "  %q:\n    id: %d  # its cluster ID, which no other cluster can use\n", s.Name, s.ID)
 	if !s.Complete {
 		b.WriteString("    # It was not read completely: networks and namespaces are not restricted. Ask again when it is ready.\n")
 		return
@@ -119,7 +119,7 @@ func (s *Seen) writeNetworks(b *bytes.Buffer, rules *rules, i int, taken func(ne
 	}
 	b.WriteString("\n")
 	writeList(b, "of its pods, as its nodes announce them", pods)
-	writeList(b, "of its nodes: widen these where nodes come and go", nodes)
+	writeList(b, "of its nodes: extend these if nodes come and go", nodes)
 	what := "of pods, tunnel endpoints and backends outside these networks"
 	if widened {
 		what += fmt.Sprintf(", in whole /%d and /%d since there are many", small4, small6)

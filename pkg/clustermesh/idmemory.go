@@ -41,7 +41,7 @@ func newIDMemory(dir string, log *slog.Logger) *idMemory {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		log.Warn("The cluster IDs of before cannot be read: they are noted again, as the clusters come", "file", m.file, "error", err)
+		log.Warn("Cannot read the saved cluster IDs; the agent saves the IDs of the clusters again when they connect", "file", m.file, "error", err)
 	default:
 		m.ids = ids
 	}
@@ -116,7 +116,7 @@ func (m *idMemory) keep(wanted func(name string) bool) {
 
 func (m *idMemory) save() {
 	if err := m.write(); err != nil {
-		m.log.Warn("The cluster IDs cannot be remembered over a restart", "file", m.file, "error", err)
+		m.log.Warn("Cannot save the cluster IDs for a restart", "file", m.file, "error", err)
 	}
 }
 

@@ -95,7 +95,7 @@ func TestADamagedMemoryIsAWarning(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "cluster-ids.json"), []byte("{\"version\":1,"), 0o600))
 	var log strings.Builder
 	x := newIDs("own", 9, nil, dir, slog.New(slog.NewTextHandler(&log, nil)))
-	if !strings.Contains(log.String(), "cannot be read") {
+	if !strings.Contains(log.String(), "Cannot read the saved cluster IDs") {
 		t.Errorf("no warning: %q", log.String())
 	}
 	if err := x.come("paris", 3); err != nil {

@@ -115,8 +115,8 @@ func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
 	m.mu.Lock()
 	names = slices.DeleteFunc(names, func(name string) bool { _, known := m.members[name]; return known })
 	for _, name := range names {
-		m.members[name] = &member{cluster: m.newCluster(name), changed: make(chan struct{})}
-		m.Log.Info("A cluster without a client file was left behind, withdrawing it", "cluster", name)
+		m.members[name] = &member{cluster: m.newCluster(name, ""), changed: make(chan struct{})}
+		m.Log.Info("Withdrawing the copy of a cluster without a client file", "cluster", name)
 	}
 	m.mu.Unlock()
 	supervise(names)
@@ -139,7 +139,7 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored, read bool) (added 
 	for name, file := range files {
 		mb, known := m.members[name]
 		if !known {
-			mb = &member{cluster: m.newCluster(name), changed: make(chan struct{})}
+			mb = &member{cluster: m.newCluster(name, file.Path), changed: make(chan struct{})}
 			m.members[name] = mb
 			added = append(added, name)
 		}
@@ -161,10 +161,10 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored, read bool) (added 
 	return added
 }
 
-// newCluster returns the controller of a remote cluster.
-func (m *Mesh) newCluster(name string) *remotecluster.Cluster {
+// newCluster returns the controller of a remote cluster. Its status has the client file before it runs.
+func (m *Mesh) newCluster(name, file string) *remotecluster.Cluster {
 	p := m.params(name)
-	p.CacheTTL, p.Budget, p.Memory = m.CacheTTL, m.Budgets.Of(name), m.Memory.Account(name)
+	p.File, p.CacheTTL, p.Budget, p.Memory = file, m.CacheTTL, m.Budgets.Of(name), m.Memory.Account(name)
 	return m.newController(p)
 }
 
@@ -268,7 +268,7 @@ func (m *Mesh) forget(name string) bool {
 	m.pool.leave(name)
 	m.bump()
 	if mb := m.members[name]; mb.wanted {
-		mb.cluster = m.newCluster(name)
+		mb.cluster = m.newCluster(name, mb.file.Path)
 		return false
 	}
 	delete(m.members, name)

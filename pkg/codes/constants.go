@@ -42,14 +42,14 @@ const (
 	ListFails                  Code = "MESH-1210" // a list fails
 	Copying                    Code = "MESH-1211" // the cluster is being copied
 	NotFollowed                Code = "MESH-1212" // not everything is followed at this moment
-	ConfigurationGone          Code = "MESH-1213" // the configuration was deleted or damaged while connected
+	ConfigurationGone          Code = "MESH-1213" // the configuration was deleted or became invalid while connected
 	DetailsMissing             Code = "MESH-1214" // details of backends are missing
 	StreamBroken               Code = "MESH-1215" // the stream of a resource is broken
 	CopyBehind                 Code = "MESH-1216" // a copy is behind
 	NotConfirmed               Code = "MESH-1217" // a resource could not be confirmed for a while
 	AllRefused                 Code = "MESH-1218" // every entry of a resource is refused
 	NoHeartbeat                Code = "MESH-1219" // the cluster's heartbeat is missing
-	WithoutContact             Code = "MESH-1220" // the backends are withheld for want of contact
+	WithoutContact             Code = "MESH-1220" // the backends are withheld because there is no contact
 	SessionOutlivesCertificate Code = "MESH-1221" // the client certificate has expired while connected
 	ProtocolBroken             Code = "MESH-1222" // the server breaks etcd's protocol
 	InternalError              Code = "MESH-1223" // an internal error ended the work on the cluster
@@ -76,7 +76,7 @@ const (
 // Services.
 const (
 	ServiceGlobal           Code = "MESH-2000" // the service is global
-	ServiceUnknown          Code = "MESH-2100" // nobody is known to have the service
+	ServiceUnknown          Code = "MESH-2100" // no cluster is known to have the service
 	ServiceNowhere          Code = "MESH-2101" // no cluster exports the service
 	OwnNotGlobal            Code = "MESH-2102" // not global: the own cluster's service is not
 	NotShared               Code = "MESH-2103" // not global: it is not shared
@@ -93,7 +93,7 @@ const (
 	PartStandsBy            Code = "MESH-2202" // the cluster's backends stand by
 	PartNotShared           Code = "MESH-2203" // the cluster does not share its service
 	PartNotExported         Code = "MESH-2204" // the cluster does not export the service
-	PartUnknown             Code = "MESH-2205" // what the cluster has is not known as of now
+	PartUnknown             Code = "MESH-2205" // the services of the cluster are not known as of now
 	PartRefused             Code = "MESH-2206" // the cluster's entry is refused
 	PartWithheld            Code = "MESH-2207" // the cluster's backends are withheld
 	PartEmpty               Code = "MESH-2208" // the cluster shares the service without backends
@@ -105,11 +105,11 @@ const (
 
 // Addresses.
 const (
-	AddressOwned            Code = "MESH-3000" // the address belongs to somebody
-	AddressInNetwork        Code = "MESH-3001" // the address is in somebody's network
+	AddressOwned            Code = "MESH-3000" // the address belongs to a cluster
+	AddressInNetwork        Code = "MESH-3001" // the address is in a cluster's network
 	AddressContested        Code = "MESH-3002" // several clusters claim the address
-	AddressUnclaimed        Code = "MESH-3003" // nobody claims the address
-	AddressUnknown          Code = "MESH-3004" // nobody is known to claim the address
+	AddressUnclaimed        Code = "MESH-3003" // no cluster claims the address
+	AddressUnknown          Code = "MESH-3004" // no cluster is known to claim the address
 	AddressConflict         Code = "MESH-3101" // an address is claimed by several clusters
 	PodCIDRConflict         Code = "MESH-3102" // pod networks of several clusters overlap
 	NodeIPConflict          Code = "MESH-3103" // a node's address is claimed by several clusters
@@ -122,7 +122,7 @@ const (
 	ClaimWon                Code = "MESH-3201" // the claim counts
 	ClaimShorter            Code = "MESH-3202" // the claim is of a shorter prefix
 	ClaimLost               Code = "MESH-3203" // the claim lost against one to the same prefix
-	ClaimsUnknown           Code = "MESH-3204" // what the cluster claims is not known as of now
+	ClaimsUnknown           Code = "MESH-3204" // the cluster's claims are not known as of now
 	ClaimInOwnNetwork       Code = "MESH-3205" // the claim is inside a network of the own cluster
 	ClaimSpecialUse         Code = "MESH-3206" // the claim is on addresses for special use
 	ClaimInForeignNetwork   Code = "MESH-3207" // the claim is inside a pod network of another cluster
@@ -137,25 +137,25 @@ const (
 const (
 	IdentityKnown            Code = "MESH-4000" // the identity is known
 	IdentityReserved         Code = "MESH-4001" // the identity is reserved
-	IdentityNowhere          Code = "MESH-4002" // nobody has published the identity
-	IdentityUnknown          Code = "MESH-4003" // nobody is known to have published the identity
+	IdentityNowhere          Code = "MESH-4002" // no cluster has published the identity
+	IdentityUnknown          Code = "MESH-4003" // no cluster is known to have published the identity
 	IdentityRangeConflict    Code = "MESH-4101" // a cluster uses identities outside of its range
 	IdentityTwice            Code = "MESH-4102" // equal labels have several identities in one cluster
 	IdentityOutOfRange       Code = "MESH-4201" // an identity is used that is outside the cluster's range
 	MappingOutOfRange        Code = "MESH-4202" // a mapping is outside the cluster's range
 	ReferenceWithoutMapping  Code = "MESH-4203" // an identity is used and no mapping says what it stands for
 	ReferenceToOtherMapping  Code = "MESH-4204" // an identity is used for other labels than those that it stands for
-	MappingUnused            Code = "MESH-4205" // nobody uses an identity
+	MappingUnused            Code = "MESH-4205" // no node uses an identity
 	PublishedWithoutNode     Code = "MESH-4206" // addresses are published with an identity that no node holds
 	IdentitiesWithoutNodes   Code = "MESH-4207" // no node holds a reference of any identity
 	LabelsWithSeveralNumbers Code = "MESH-4208" // labels have several numbers
 	IdentityUnreadable       Code = "MESH-4209" // a key of the identities cannot be read
 	IdentitiesRunOut         Code = "MESH-4210" // a cluster's identities run out
 	LabelsInUseTwice         Code = "MESH-4211" // nodes use labels under several numbers
-	NumberGivenAway          Code = "MESH-4212" // a CiliumIdentity is not published: an agent gave its number away
+	NumberGivenAway          Code = "MESH-4212" // a CiliumIdentity is not published: an agent allocated its number for other labels
 	MappingRead              Code = "MESH-4301" // the mapping was read
 	MappingRefused           Code = "MESH-4302" // the mapping is refused
-	MappingUnknown           Code = "MESH-4303" // what the cluster has is not known as of now
+	MappingUnknown           Code = "MESH-4303" // the identities of the cluster are not known as of now
 	MappingsRefused          Code = "MESH-4350" // the cluster may have it: identities of it are refused
 )
 
@@ -177,7 +177,7 @@ const (
 // Configurations.
 const (
 	ClientFileMisnamed        Code = "MESH-6001" // a client file has a name that is no cluster's
-	ClientFileUnreadable      Code = "MESH-6002" // what may be a client file cannot be read
+	ClientFileUnreadable      Code = "MESH-6002" // a possible client file cannot be read
 	ClientFileNoYAML          Code = "MESH-6003" // a client file is no YAML with options
 	ClientFileOption          Code = "MESH-6004" // a client file has an option that is not understood
 	ClientFileEndpoints       Code = "MESH-6005" // the endpoints of a client file cannot be used
@@ -209,7 +209,7 @@ const (
 	HostUnknown               Code = "MESH-6201" // the host of an endpoint is not known
 	ResolverFails             Code = "MESH-6202" // the host of an endpoint cannot be looked up
 	ConnectionRefused         Code = "MESH-6203" // nothing listens at an endpoint
-	ConnectionUnanswered      Code = "MESH-6204" // nobody answers at an endpoint
+	ConnectionUnanswered      Code = "MESH-6204" // nothing answers at an endpoint
 	ConnectionNoRoute         Code = "MESH-6205" // there is no route to an endpoint
 	ConnectionFails           Code = "MESH-6206" // a connection cannot be made
 	SomeAddressesFail         Code = "MESH-6207" // some addresses of an endpoint do not answer
@@ -229,7 +229,7 @@ const (
 	EtcdUnanswered            Code = "MESH-6243" // etcd does not answer in time
 	EtcdFails                 Code = "MESH-6244" // etcd answers with an error
 	EtcdAlarm                 Code = "MESH-6245" // etcd has raised an alarm
-	RightsMissing             Code = "MESH-6251" // our user may not read what is needed
+	RightsMissing             Code = "MESH-6251" // our user may not read required keys
 	EtcdOfOther               Code = "MESH-6252" // this may be the etcd of another cluster
 	ReadFails                 Code = "MESH-6253" // reads fail
 	ExportsRightsMissing      Code = "MESH-6254" // our user may not read the service exports
@@ -266,12 +266,12 @@ const (
 	ReadyWithout        Code = "MESH-7011" // the agent is ready without some clusters
 	OwnEtcdFull         Code = "MESH-7020" // copying is stopped: the own etcd is nearly full
 	OwnEtcdRoom         Code = "MESH-7021" // the own etcd has room
-	OwnEtcdUnknown      Code = "MESH-7022" // the own etcd does not tell how full it is
+	OwnEtcdUnknown      Code = "MESH-7022" // the own etcd does not report how full it is
 	AgentSilent         Code = "MESH-7040" // an agent gives no metrics
 	AgentRestarts       Code = "MESH-7041" // an agent starts again and again
 	NobodyLeads         Code = "MESH-7042" // no process does what one of them has to do
 	WritesRefused       Code = "MESH-7043" // the own kvstore refuses writes
-	WritesBehind        Code = "MESH-7044" // what is published is not in the own kvstore
+	WritesBehind        Code = "MESH-7044" // keys to publish are not in the own kvstore
 	KubernetesRefuses   Code = "MESH-7045" // requests to the Kubernetes API fail
 	ClientsRefused      Code = "MESH-7046" // clients are refused, since there are too many
 	UpdatesRejected     Code = "MESH-7047" // xDS clients reject what they are sent

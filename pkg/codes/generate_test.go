@@ -63,9 +63,9 @@ func document() string {
 	var b strings.Builder
 	b.WriteString(`# Codes
 
-Every finding has a code that never changes its meaning: in the log, in ` + "`status`" + `, in conflicts, events, verdicts and
-checks. ` + "`mesh-agent explain CODE`" + ` prints what is here. This page is made from the registry, ` + "`pkg/codes`" + `
-(` + "`go test ./pkg/codes -update`" + `).
+Every finding has a code, and the code never changes its meaning. The log, ` + "`status`" + `, conflicts, events, verdicts and
+checks show the code. ` + "`mesh-agent explain CODE`" + ` prints the text of one code. This page is generated from the registry,
+` + "`pkg/codes`" + ` (` + "`go test ./pkg/codes -update`" + `).
 `)
 	area := byte(0)
 	for _, e := range codes.All() {

@@ -107,7 +107,7 @@ func (s *Server) answer(q *dns.Msg, peer netip.Addr) *dns.Msg {
 	return m
 }
 
-const notReady = "not everything is known yet: the clusters are being read"
+const notReady = "the agent still reads the clusters"
 
 func (s *Server) admits(peer netip.Addr) bool {
 	return slices.ContainsFunc(s.clients, func(p netip.Prefix) bool { return p.Contains(peer) })

@@ -16,7 +16,7 @@ type Metrics struct {
 func NewMetrics() *Metrics {
 	m := &Metrics{Metrics: reconcile.NewMetrics("mesh_agent_endpointslices", "EndpointSlices of remote backends")}
 	m.slices = m.Gauge("mesh_agent_endpointslices", "EndpointSlices of remote backends in the own cluster; 0 while another process leads.")
-	m.endpoints = m.Gauge("mesh_agent_endpointslices_endpoints", "Endpoints in them, whatever their conditions.")
+	m.endpoints = m.Gauge("mesh_agent_endpointslices_endpoints", "Endpoints in them, in any condition.")
 	return m
 }
 

@@ -33,7 +33,7 @@ func (t *term) Round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
 		}
 	}
 	if reconcile.CarryOut(ctx, &t.Work, now, t.Writer.AtOnce(), todo, func(w work) string { return w.service }, t.write) {
-		t.Log.Warn("EndpointSlices of remote backends could not be written, trying again", "error", t.trouble())
+		t.Log.Warn("Cannot write EndpointSlices of remote backends, trying again", "error", t.trouble())
 	}
 }
 

@@ -136,12 +136,12 @@ func (t *term) Look(context.Context, time.Time) {
 func (t *term) Tell() {
 	if t.Clean() && !t.complete {
 		t.complete = true
-		t.Log.Info("The EndpointSlices of remote backends are as they should be", "slices", len(t.services))
+		t.Log.Info("All EndpointSlices of remote backends are up to date", "slices", len(t.services))
 	}
 	if back := len(t.heldBack) > 0; back != t.warned {
 		t.warned = back
 		if back {
-			t.Log.Warn("EndpointSlices of remote backends are kept although their backends are gone: too many would go at once while not all clusters were read",
+			t.Log.Warn("EndpointSlices of deleted remote backends stay: the agent has not read all clusters, and would delete too many at once",
 				"services", len(t.heldBack), "unread", strings.Join(t.Unread(), ", "))
 		}
 	}

@@ -25,7 +25,7 @@ func agentEvents(before, now surroundings) []Event {
 		events = append(events, agentEvent("description-well", codes.DescriptionWell, "the description of the own cluster is whole again", "health", "local.source"))
 	default:
 		events = append(events, agentEvent("description-broken", codes.DescriptionBroken,
-			"not everything counts that describes the own cluster, what was known before stays: "+is, "health", "local.source", "problem", is))
+			"the description of the own cluster has invalid objects, their previous data stays: "+is, "health", "local.source", "problem", is))
 	}
 	if before.level != "" && now.level != before.level {
 		events = append(events, agentEvent("log-level", codes.LogLevelChanged,
@@ -57,7 +57,7 @@ func fileEvents(before, now []clustermesh.Ignored) []Event {
 				fmt.Sprintf("the mesh directory %s can be read again", i.File), "", "", "directory", i.File))
 		default:
 			events = append(events, agentEvent("file-taken", codes.FileTaken,
-				fmt.Sprintf("%s in the mesh directory is not ignored any more", i.File), "", "", "file", i.File))
+				fmt.Sprintf("%s in the mesh directory is no longer ignored", i.File), "", "", "file", i.File))
 		}
 	}
 	return events

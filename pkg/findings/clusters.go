@@ -134,7 +134,7 @@ func rejections(old, c *remotecluster.Status) []Event {
 			}
 			slices.Sort(reasons)
 			events = append(events, event(c, "entries-rejected", codes.EntriesRejected,
-				fmt.Sprintf("%d of its %s refused: %s; what was known of them before stays", now, r, strings.Join(reasons, ", ")),
+				fmt.Sprintf("%d of its %s refused: %s; their previous values stay", now, r, strings.Join(reasons, ", ")),
 				"resource", string(r), "rejected", strconv.Itoa(now), "example", c.Sources[r].Example.String()))
 		case before > 0 && now == 0 && c.Sources[r].Synced:
 			events = append(events, event(c, "entries-accepted", codes.EntriesAccepted, fmt.Sprintf("none of its %s is refused any more", r),

@@ -233,7 +233,7 @@ func situations() []situation {
 			"claims with privileged identities",
 			[]fact{stray{2, "10.202.0.1/32", wire.IdentityKubeAPIServer}},
 			[]string{"claim/c2/reserved-identity c2"},
-			codes.ReservedIdentityClaimed, "the reserved identity kube-apiserver", "does not vouch",
+			codes.ReservedIdentityClaimed, "the reserved identity kube-apiserver", "must not claim",
 		},
 		{
 			"backends in the own networks",

@@ -156,7 +156,7 @@ func TestEveryConflictIsReached(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(NewCollector(w.found))
 	const want = `
-# HELP mesh_agent_conflicts What clusters disagree on at present.
+# HELP mesh_agent_conflicts Current conflicts between clusters.
 # TYPE mesh_agent_conflicts gauge
 mesh_agent_conflicts{kind="claim"} 6
 mesh_agent_conflicts{kind="cluster-id"} 1

@@ -168,7 +168,7 @@ func (l *limiter) overdue(now time.Time) []Event {
 // after is the event with how many were left out before it.
 func (e Event) after(omitted int) Event {
 	if omitted > 0 {
-		e.Message += fmt.Sprintf(" (%d such events of these clusters were not told before)", omitted)
+		e.Message += fmt.Sprintf(" (%d similar events of these clusters were not shown)", omitted)
 		e.Evidence = maps.Clone(e.Evidence)
 		e.Evidence["untold"] = strconv.Itoa(omitted)
 	}

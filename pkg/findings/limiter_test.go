@@ -52,7 +52,7 @@ func TestAConflictThatFlapsIsLimited(t *testing.T) {
 	if lines := strings.Count(w.log.String(), "10.0.0.1/32"); lines != n {
 		t.Errorf("%d lines for %d events", lines, n)
 	}
-	if last.Evidence["untold"] == "" || !strings.Contains(last.Message, "such events of these clusters were not told before") {
+	if last.Evidence["untold"] == "" || !strings.Contains(last.Message, "similar events of these clusters were not shown") {
 		t.Errorf("the last event does not say what was left out: %+v", last)
 	}
 	if n, _ := w.eventsOf(0, "c5"); n != 1 {

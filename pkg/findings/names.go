@@ -182,7 +182,7 @@ func nameConflict(name string, sightings []sighting) *Conflict {
 	return &Conflict{
 		Kind: KindClusterName, Code: codes.ClusterNameConflict, Subject: name, Clusters: []string{name},
 		Rule: "who answered last counts",
-		Message: fmt.Sprintf("different clusters answer to the name %s in turn: %s. What is shown of it changes with each connection: look where its endpoints lead, and give each cluster a name of its own",
+		Message: fmt.Sprintf("different clusters answer to the name %s in turn: %s. Its data changes with each connection: check where its endpoints lead, and give each cluster its own name",
 			name, list(answers)),
 	}
 }

@@ -70,7 +70,7 @@ func holdEvents(before, now []remotecluster.Status) []Event {
 	case was != nil && is == nil && len(now) > 0:
 		return []Event{{
 			Clusters: []string{}, Kind: "policy-resumed", Code: codes.PolicyResumed, Resource: "clusters",
-			Message:  "no more than half of the clusters are in doubt: the disconnect policy goes on",
+			Message:  "no more than half of the clusters are in doubt: the disconnect policy continues",
 			Evidence: map[string]string{"heldSince": was.Held.UTC().Format(time.RFC3339)},
 		}}
 	}

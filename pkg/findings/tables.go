@@ -189,7 +189,7 @@ type collector struct {
 
 // NewCollector returns the metrics of the findings, to be registered once.
 func NewCollector(f *Findings) prometheus.Collector {
-	return &collector{f, prometheus.NewDesc("mesh_agent_conflicts", "What clusters disagree on at present.", []string{"kind"}, nil)}
+	return &collector{f, prometheus.NewDesc("mesh_agent_conflicts", "Current conflicts between clusters.", []string{"kind"}, nil)}
 }
 
 // Describe implements prometheus.Collector.

@@ -88,7 +88,7 @@ func Check(c Cluster, contents *Contents) Report {
 	r.equalLabels(contents, r.duplicates(FindDuplicates(contents)))
 	r.uses(contents.Uses)
 	for _, m := range contents.Malformed {
-		r.add(Unreadable, codes.IdentityUnreadable, m.Key, m.Why, "nobody can use it; delete the key if no writer of today needs it")
+		r.add(Unreadable, codes.IdentityUnreadable, m.Key, m.Why, "no reader can use it; delete the key if no current writer needs it")
 	}
 	r.pace(contents.Pace)
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return rank(a.Severity) - rank(b.Severity) })
@@ -124,7 +124,7 @@ func (r *Report) references(references []Reference, mappings map[uint64]Mapping)
 		switch {
 		case !mapped:
 			r.add(NoMapping, codes.ReferenceWithoutMapping, subject,
-				fmt.Sprintf("%s uses %d for %s, and no mapping says so: other nodes may give the number to other labels", ref.Node, ref.ID, ref.Key),
+				fmt.Sprintf("%s uses %d for %s, without a mapping: other nodes may allocate the number for other labels", ref.Node, ref.ID, ref.Key),
 				"the node puts it back when it refreshes its keys; if it does not, restart its agent")
 		case wire.Join(m.Key) != ref.Key:
 			r.add(OtherMapping, codes.ReferenceToOtherMapping, subject,

@@ -107,7 +107,7 @@ func (c *core) ofNode(like *Entry, name string) *Entry {
 }
 
 // LookupWinner returns the claim that counts for the address: the winner of
-// its longest prefix. It is nil when nobody claims it.
+// its longest prefix. It is nil when no cluster claims it.
 func (c *Cache) LookupWinner(addr netip.Addr) *Entry {
 	addr = addr.Unmap().WithZone("")
 	if !addr.IsValid() {

@@ -80,7 +80,7 @@ func (b Breach) String() string {
 	case RuleForeignNetwork:
 		return fmt.Sprintf("inside %s, a pod network that the nodes of %s announce, and no node of its own cluster does", b.Network, b.Whose)
 	case RuleReservedIdentity:
-		return fmt.Sprintf("it has the reserved identity %s, which a remote cannot vouch for", b.Whose)
+		return fmt.Sprintf("it has the reserved identity %s, which a remote cluster must not claim", b.Whose)
 	default:
 		return ""
 	}

@@ -22,7 +22,7 @@ const (
 // before those that decide between claims (docs/claims.md).
 const (
 	RuleOwnNetwork       Rule = iota + RuleOwner + 1 // networks of the own cluster are its own
-	RuleSpecialUse                                   // nobody has addresses for special use
+	RuleSpecialUse                                   // addresses for special use belong to no cluster
 	RuleForeignNetwork                               // what a cluster's nodes announce is that cluster's
 	RuleReservedIdentity                             // remotes do not vouch for privileged identities
 )
@@ -48,7 +48,7 @@ func (r Rule) Info() RuleInfo {
 	case RuleSpecialUse:
 		return RuleInfo{
 			codes.SpecialUseClaimed, codes.ClaimSpecialUse, codes.SpecialUseBackends,
-			"special-use", "are on addresses for special use", "nobody has addresses for special use",
+			"special-use", "are on addresses for special use", "addresses for special use belong to no cluster",
 		}
 	case RuleForeignNetwork:
 		return RuleInfo{
@@ -58,7 +58,7 @@ func (r Rule) Info() RuleInfo {
 	default:
 		return RuleInfo{
 			codes.ReservedIdentityClaimed, codes.ClaimReservedIdentity, "",
-			"reserved-identity", "have privileged identities", "a remote does not vouch for privileged identities",
+			"reserved-identity", "have privileged identities", "a remote cluster must not claim privileged identities",
 		}
 	}
 }

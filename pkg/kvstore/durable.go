@@ -79,7 +79,7 @@ func (d *Durable) Run(ctx context.Context) error {
 		case d.isClosed():
 			return ErrClosed
 		case connected:
-			d.o.Log.Warn("The session with the kvstore is over, connecting again", "error", err)
+			d.o.Log.Warn("The session with the kvstore ended, connecting again", "error", err)
 			pause.Reset()
 		default:
 			d.o.Log.Warn("Cannot connect to the kvstore, trying again", "error", err)

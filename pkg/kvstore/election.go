@@ -57,7 +57,7 @@ func LeadAgain(ctx context.Context, w Writer, path string, log *slog.Logger, lea
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, ErrLockLeaseExpired):
-			log.Warn("Not leading any more; what was written stays", "error", err)
+			log.Warn("No longer the leader; the written keys stay", "error", err)
 		default:
 			return err
 		}
@@ -103,7 +103,7 @@ func guard(ctx context.Context, w Writer, lock *Lock) error {
 		case errors.Is(err, ErrLockLeaseExpired):
 			return err
 		case time.Since(held) > lock.TTL:
-			return fmt.Errorf("%w: %s: nobody could be asked for %s: %w", ErrLockLeaseExpired, lock.Path, lock.TTL, err)
+			return fmt.Errorf("%w: %s: no answer for %s: %w", ErrLockLeaseExpired, lock.Path, lock.TTL, err)
 		}
 	}
 }

@@ -13,15 +13,15 @@ var (
 	ErrCompacted = errors.New("the revision has been compacted away")
 
 	// ErrServerChanged: another etcd answers than the one that this session began with, or the
-	// same one with another history. The session is over and its positions are void: connect
+	// same one with another history. The session ended and its positions are void: connect
 	// and list again.
 	ErrServerChanged = errors.New("another etcd server answers at this endpoint")
 
 	// ErrProtocol: an answer breaks the rules of etcd's protocol: a key that was not asked for, a
-	// list out of order, an impossible revision. The session is over. What was learnt before stays.
+	// list out of order, an impossible revision. The session ended. What was learnt before stays.
 	ErrProtocol = errors.New("the server breaks etcd's protocol")
 
-	// ErrQuorumLost: too many linearizable reads in a row have failed. The session is over.
+	// ErrQuorumLost: too many linearizable reads in a row have failed. The session ended.
 	ErrQuorumLost = errors.New("etcd does not answer linearizable reads")
 
 	// ErrPermissionDenied: the user may not read this key or range, until the roles are changed.
@@ -47,7 +47,7 @@ var (
 
 	// ErrLockLeaseExpired: a lock that an operation relies on is not held any more. Nothing was
 	// done.
-	ErrLockLeaseExpired = errors.New("the lock is not held any more: its lease has expired")
+	ErrLockLeaseExpired = errors.New("the lock is no longer held: its lease has expired")
 
 	// ErrLeaseNotFound: the lease that a key was to be tied to has ended. Nothing was done.
 	ErrLeaseNotFound = errors.New("the lease does not exist")

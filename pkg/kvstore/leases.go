@@ -112,7 +112,7 @@ func (l *Leases) grant(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.joined.clusterID != j.clusterID {
-		return errors.New("another session has begun while a lease was asked for")
+		return errors.New("another session started during the request for a lease")
 	}
 	l.book.add(id, lasts, asked)
 	l.count(1)
@@ -151,7 +151,7 @@ func (l *Leases) observe(prefix string, f func(keys []string)) {
 }
 
 // leaseUnknown is why a lease has ended that a server was asked about.
-const leaseUnknown = "the server does not know it any more"
+const leaseUnknown = "the server no longer knows it"
 
 // end forgets leases that have ended and notifies the observers of their keys.
 func (l *Leases) end(ids []int64, why string) {
@@ -169,7 +169,7 @@ func (l *Leases) end(ids []int64, why string) {
 			l.ended(id)
 		}
 		if len(keys) > 0 && log != nil {
-			log.Warn("A kvstore lease has ended, and with it the keys tied to it", "lease", id, "keys", len(keys), "reason", why)
+			log.Warn("A kvstore lease has ended, and etcd deleted its keys", "lease", id, "keys", len(keys), "reason", why)
 		}
 		for _, prefix := range slices.Sorted(maps.Keys(observers)) {
 			some := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return !strings.HasPrefix(k, prefix) })
@@ -236,7 +236,7 @@ func (l *Leases) ask(ctx context.Context, s Lessor, ids []int64) {
 	log := l.joined.log
 	l.mu.Unlock()
 	if err != nil && len(silent) > 0 && log != nil {
-		log.Debug("Kvstore leases could not be kept alive", "leases", len(silent), "error", err)
+		log.Debug("Cannot keep kvstore leases alive", "leases", len(silent), "error", err)
 	}
 	l.end(gone, leaseUnknown)
 	l.end(over, "it was not kept alive in time")

@@ -214,7 +214,7 @@ func (w *EngineWriter) cleanUp(ctx context.Context, path, key string) bool {
 func (w *EngineWriter) reportStale(now time.Time) {
 	for l, how := range w.held.stale(now, w.o.StaleLock) {
 		if log := w.o.Log; log != nil {
-			log.Warn("A kvstore lock has been held for long",
+			log.Warn("Held a kvstore lock for a long time",
 				"path", l.Path, "held", now.Sub(how.since).Round(time.Millisecond), "by", how.caller)
 		}
 	}

@@ -87,7 +87,7 @@ func (c *copyOf) Follow(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, kvstore.ErrLockLeaseExpired):
-			c.log.Error("The copy is not kept up any more", "error", err)
+			c.log.Error("The copy is no longer updated", "error", err)
 			return
 		case time.Since(began) > pause.MaxInterval:
 			pause.Reset()
@@ -96,7 +96,7 @@ func (c *copyOf) Follow(ctx context.Context) {
 		if p, panicked := errors.AsType[*guard.Panic](err); panicked {
 			stack = p.Stack
 		}
-		c.log.Error("The copy is not kept up for a moment: it begins again", "error", err, "stack", stack, "retryIn", wait.Round(time.Millisecond))
+		c.log.Error("The copy is not updated at the moment: it starts again", "error", err, "stack", stack, "retryIn", wait.Round(time.Millisecond))
 		if waiting.Sleep(ctx, wait) != nil {
 			return
 		}
@@ -138,7 +138,7 @@ func (c *copyOf) insist(ctx context.Context, step func(context.Context) error) e
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.log.Warn("A cluster could not be withdrawn from the cache yet, trying again", "error", err)
+		c.log.Warn("Cannot withdraw a cluster from the cache, trying again", "error", err)
 		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
 			return err
 		}

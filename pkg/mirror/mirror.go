@@ -211,7 +211,7 @@ func (m *Mirror) unready() map[string]string {
 	case time.Since(m.started) >= standbyAfter:
 		return nil
 	}
-	return map[string]string{"election": fmt.Sprintf("another mirror leads, or nobody yet: ready as a standby after %s", standbyAfter)}
+	return map[string]string{"election": fmt.Sprintf("another mirror leads, or none yet: ready as a standby after %s", standbyAfter)}
 }
 
 const mib = 1 << 20
@@ -253,7 +253,7 @@ func NewCollector(m *Mirror) prometheus.Collector {
 		mirror:  m,
 		stopped: desc("stopped", "1 while nothing but deletions is copied, because the own etcd is nearly full."),
 		size:    desc("own_etcd_size_bytes", "Size of the own etcd's file, which it compares with its quota."),
-		inUse:   desc("own_etcd_in_use_bytes", "What of it is in use, old revisions included."),
+		inUse:   desc("own_etcd_in_use_bytes", "Space in use, with old revisions."),
 		quota:   desc("own_etcd_quota_bytes", "The quota of the own etcd: as it says, or else as --own-kvstore-quota does."),
 	}
 }

@@ -93,7 +93,7 @@ func TestACopyBeginsAgainAfterAPanic(t *testing.T) {
 		}
 		cancel()
 		_ = g.Wait()
-		if n := strings.Count(text.String(), "begins again"); n != 3 || !strings.Contains(text.String(), "a mistake in the code") {
+		if n := strings.Count(text.String(), "it starts again"); n != 3 || !strings.Contains(text.String(), "a mistake in the code") {
 			t.Errorf("logged %d times: %s", n, &text)
 		}
 	})

@@ -103,7 +103,7 @@ func (g *gauge) judge(s kvstore.ServerStatus, fullAt, now time.Time) (grant int6
 func (g *gauge) stop(why string) int64 {
 	if !g.full {
 		g.full, g.verdict = true, verdict{codes.OwnEtcdFull, fmt.Sprintf(
-			"only deletions are copied into our own etcd, which is nearly full: %s; the rest goes on below %d%% of its quota (--own-kvstore-stop-at)", why, g.StopAt-goOnBelow)}
+			"only deletions are copied into our own etcd, which is nearly full: %s; other writes continue below %d%% of its quota (--own-kvstore-stop-at)", why, g.StopAt-goOnBelow)}
 	}
 	return 0
 }
@@ -148,11 +148,11 @@ func (t *term) tellRoom(was, is verdict) {
 	switch {
 	case was.code == is.code:
 	case is.code == codes.OwnEtcdFull:
-		t.Log.Error("Our own etcd is nearly full, copying is stopped", "code", is.code, "why", is.why)
+		t.Log.Error("The own etcd is nearly full, copying stops", "code", is.code, "why", is.why)
 	case is.code == codes.OwnEtcdUnknown:
-		t.Log.Warn("Our own etcd does not tell how full it is", "code", is.code, "why", is.why)
+		t.Log.Warn("The own etcd does not report how full it is", "code", is.code, "why", is.why)
 	case was.code != "":
-		t.Log.Info("Our own etcd has room, copying goes on", "code", is.code)
+		t.Log.Info("The own etcd has room, copying continues", "code", is.code)
 	}
 }
 
@@ -166,7 +166,7 @@ func (t *term) stopped() verdict {
 	if t.gauge.full {
 		return t.gauge.verdict
 	}
-	return verdict{codes.OwnEtcdFull, "as much was copied into our own etcd as it had room for when it last told its size; it is asked again in a moment"}
+	return verdict{codes.OwnEtcdFull, "the copies have filled the free space that the own etcd last reported; the mirror asks for its size again in a moment"}
 }
 
 // Stopped tells whether nothing is copied for want of space in our own etcd, and why;

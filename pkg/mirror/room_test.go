@@ -59,7 +59,7 @@ func TestWhatFollowsFromTheSize(t *testing.T) {
 		{says(800, 760), time.Time{}, 0, codes.OwnEtcdFull, ""}, // not below what it goes on at
 		{says(800, 740), time.Time{}, 60 << 20, codes.OwnEtcdRoom, ""},
 		{says(800, 789), time.Time{}, 11 << 20, codes.OwnEtcdRoom, ""},
-		{says(800, 791), time.Time{}, 0, codes.OwnEtcdFull, "791 MiB of 1000 MiB are in use; the rest goes on below 75%"},
+		{says(800, 791), time.Time{}, 0, codes.OwnEtcdFull, "791 MiB of 1000 MiB are in use; other writes continue below 75%"},
 		{says(960, 100), time.Time{}, 0, codes.OwnEtcdFull, ""}, // it has not gone on meanwhile
 		{says(900, 100), time.Time{}, 700 << 20, codes.OwnEtcdRoom, ""},
 		{says(960, 100), time.Time{}, 0, codes.OwnEtcdFull, "defragment"},
@@ -109,7 +109,7 @@ func TestOurOwnEtcdIsNotFilled(t *testing.T) {
 	}
 	stopped := func(name string) bool {
 		c := m.state(name)
-		return c.Code == codes.CopyStopped && strings.Contains(c.Message, "goes on below 75%") && c.State != remotecluster.Ready
+		return c.Code == codes.CopyStopped && strings.Contains(c.Message, "continue below 75%") && c.State != remotecluster.Ready
 	}
 	waittest.Until(t, "the copy to stop", func() bool {
 		code, why := m.Stopped()

@@ -106,7 +106,7 @@ func (t *term) awaitCopied(ctx context.Context) error {
 		}
 	}
 	if len(without) > 0 {
-		t.Log.Warn("Copied, but for the clusters that could not be", "clusters", len(clusters)-len(without), "without", strings.Join(without, ", "), "took", took.Round(time.Millisecond))
+		t.Log.Warn("Copied all clusters that can be reached", "clusters", len(clusters)-len(without), "without", strings.Join(without, ", "), "took", took.Round(time.Millisecond))
 		return nil
 	}
 	t.Log.Info("Copied", "clusters", len(clusters), "took", took.Round(time.Millisecond))
@@ -141,7 +141,7 @@ func (t *term) leftovers(ctx context.Context) ([]string, error) {
 		if err == nil || ctx.Err() != nil {
 			return names, ctx.Err()
 		}
-		t.Log.Warn("Cannot tell which clusters have been copied before, trying again", "error", err)
+		t.Log.Warn("Cannot read which clusters were copied before, trying again", "error", err)
 		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
 			return nil, err
 		}

@@ -79,7 +79,7 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 			// alone it is not known whether an object for it is about to be heard of, and an
 			// unused one does no harm but to a CiliumIdentity of its number (mappings).
 			if stale = nil; !said {
-				o.Log.Info("Unused identities are not collected as long as there are CiliumIdentities; those that agents allocated before stay in the kvstore")
+				o.Log.Info("Skipped the collection of unused identities: there are CiliumIdentities. Identities that agents allocated before stay in the kvstore")
 			}
 			said = true
 		default:
@@ -91,7 +91,7 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			o.Log.Warn("Unused identities are not collected this time", "error", err)
+			o.Log.Warn("Skipped this collection of unused identities", "error", err)
 		}
 		o.Report("identities", err)
 		if err := waiting.Sleep(ctx, o.GCInterval); err != nil {
@@ -141,7 +141,7 @@ func (o *Operator) collectLocks(ctx context.Context, lock *kvstore.Lock) error {
 		case errors.Is(err, kvstore.ErrLockLeaseExpired):
 			return err
 		case err != nil:
-			o.Log.Warn("Locks that were left behind are not collected this time", "error", err)
+			o.Log.Warn("Skipped this collection of abandoned locks", "error", err)
 		}
 		o.Report("locks", err)
 		if err := waiting.Sleep(ctx, o.LocksGCInterval); err != nil {

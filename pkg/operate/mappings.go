@@ -66,14 +66,14 @@ func (m *mappings) judge() {
 	}
 	m.known = known
 	if skipped > 0 {
-		m.log.Warn("CiliumIdentities are not published because agents gave their numbers away before; "+
+		m.log.Warn("CiliumIdentities are not published because agents allocated their numbers for other labels before; "+
 			"end the pods that use those numbers, or make Cilium give others", "code", codes.NumberGivenAway, "number", skipped, "first", first)
 	}
 	m.report(trouble(all))
 }
 
 func against(c syncstore.Contradiction) error {
-	return fmt.Errorf("the number %s is that of a CiliumIdentity with the labels %s, but an allocator gave it to %s", c.Name, c.Wanted, c.Theirs)
+	return fmt.Errorf("the number %s is that of a CiliumIdentity with the labels %s, but an allocator has allocated it for %s", c.Name, c.Wanted, c.Theirs)
 }
 
 // trouble is what contradicts, in words; nil when nothing does.
@@ -102,11 +102,11 @@ func (o *Operator) adopt(ctx context.Context, lock *kvstore.Lock) error {
 	return untilDone(ctx, func() error {
 		n, err := o.adoptAll(ctx, b, lock)
 		if err == nil && n > 0 {
-			o.Log.Info("Published identities belong to the allocators again", "number", n)
+			o.Log.Info("Handed the published identities to the allocators", "number", n)
 		}
 		return err
 	}, func(err error) {
-		o.Log.Warn("Published identities cannot be given to the allocators, trying again", "error", err)
+		o.Log.Warn("Cannot hand the published identities to the allocators, trying again", "error", err)
 	})
 }
 

@@ -21,7 +21,7 @@ var errEnough = errors.New("enough was listed")
 func (p *publisher) membership(ctx context.Context) error {
 	err := untilDone(ctx, func() error { return p.alone(ctx) }, func(err error) {
 		p.Report("nodes and addresses", err)
-		p.Log.Warn("Nodes and addresses are not published yet, looking again", "error", err)
+		p.Log.Warn("Nodes and addresses are not published yet, trying again", "error", err)
 	})
 	if err != nil {
 		return err

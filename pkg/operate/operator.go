@@ -152,10 +152,10 @@ func (o *Operator) provision(ctx context.Context) error {
 		}
 		return err
 	}, func(err error) {
-		o.Log.Error("The users and roles of etcd are not as they should be, trying again", "error", err)
+		o.Log.Error("Cannot update the users and roles of etcd, trying again", "error", err)
 	})
 	if err == nil {
-		o.Log.Info("The users and roles of etcd are as they should be")
+		o.Log.Info("All users and roles of etcd are up to date")
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (o *Operator) heartbeat(ctx context.Context, lock *kvstore.Lock) error {
 		case errors.Is(err, kvstore.ErrLockLeaseExpired):
 			return err
 		case err != nil && ctx.Err() == nil:
-			o.Log.Warn("The heartbeat could not be written, trying again", "key", wire.HeartbeatKey, "error", err)
+			o.Log.Warn("Cannot write the heartbeat, trying again", "key", wire.HeartbeatKey, "error", err)
 			wait = time.Second
 		}
 		if err := waiting.Sleep(ctx, wait); err != nil {
@@ -232,5 +232,5 @@ func (o *Operator) Ready() (bool, map[string]string) {
 		o.published = true
 		return true, nil
 	}
-	return false, map[string]string{"election": fmt.Sprintf("nobody leads yet, or another process does: ready as a standby after %s", standbyAfter)}
+	return false, map[string]string{"election": fmt.Sprintf("no process leads yet, or another one does: ready as a standby after %s", standbyAfter)}
 }

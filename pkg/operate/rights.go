@@ -219,7 +219,7 @@ func Provision(ctx context.Context, e *etcd.Session, cluster, self string, users
 		roles[u.Name] = u.Role
 	}
 	if roles[self] != RoleRoot {
-		return fmt.Errorf("etcd is not given users: this client is %q for it, who would not be an administrator any more; "+
+		return fmt.Errorf("no users are created in etcd: this client is its user %q, which would no longer be an administrator; "+
 			"connect with the client certificate of root or admin-%s", self, cluster)
 	}
 	for _, role := range Roles() {

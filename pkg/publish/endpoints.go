@@ -65,7 +65,7 @@ func (e *Endpoints) apply(txn statedb.ReadTxn, names []string) {
 	for _, name := range names {
 		w, err := e.wanted(txn, name)
 		if e.judge(name, err) {
-			e.Log.Warn("A CiliumEndpoint is refused: none of its addresses is published", "code", codes.AddressesRefused, "endpoint", name, "error", err)
+			e.Log.Warn("Refused a CiliumEndpoint and published none of its addresses", "code", codes.AddressesRefused, "endpoint", name, "error", err)
 		}
 		publish(e.To, e.core.want(name, w))
 	}

@@ -86,7 +86,7 @@ func (i *Identities) apply(txn statedb.ReadTxn, names []string) {
 		i.set(name, value)
 	}
 	if skipped > 0 {
-		i.Log.Warn("CiliumIdentities are skipped that no other cluster would accept; compare --cluster-id with that of Cilium",
+		i.Log.Warn("Skipped CiliumIdentities that other clusters refuse; compare --cluster-id with the cluster ID of Cilium",
 			"number", skipped, "first", first)
 	}
 }

@@ -80,7 +80,7 @@ func (n *Nodes) touch(name string, t touch) {
 func (n *Nodes) node(txn statedb.ReadTxn, name string, changes []store.Change[nodes.Node]) []store.Change[nodes.Node] {
 	value, err := n.value(txn, name)
 	if n.judge(name, err) {
-		n.Log.Warn("A node cannot be published as it is; what was published of it before stays", "node", name, "error", err)
+		n.Log.Warn("Cannot publish a node as it is; its previous entry stays", "node", name, "error", err)
 	}
 	switch {
 	case err != nil:

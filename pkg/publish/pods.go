@@ -111,9 +111,9 @@ func (p *Pods) lookForCilium(txn statedb.ReadTxn, t touch) {
 	}
 	p.hasCilium = has
 	if has {
-		p.Log.Info("Cilium gives identities to pods in this cluster: those without a CiliumEndpoint wait for it")
+		p.Log.Info("Cilium allocates identities in this cluster: pods without a CiliumEndpoint wait for it")
 	} else {
-		p.Log.Info("There is no Cilium in this cluster any more: pods are given identities")
+		p.Log.Info("Cilium is no longer in this cluster: the agent allocates identities for pods")
 	}
 	for pod := range p.cluster.Pods.Table().All(txn) {
 		t(local.Name(pod))
@@ -246,7 +246,7 @@ func (p *Pods) allocate(ctx context.Context, name string, r reference) bool {
 	}
 	if ctx.Err() == nil { // else nobody waits for it any more
 		if !p.failed[name] {
-			p.Log.Warn("A pod is not published: it has no identity yet; trying again and again", "pod", name, "labels", r.text, "error", err)
+			p.Log.Warn("A pod without an identity is not published yet, trying again", "pod", name, "labels", r.text, "error", err)
 		}
 		p.failed[name] = true
 	}
@@ -257,6 +257,6 @@ func (p *Pods) allocate(ctx context.Context, name string, r reference) bool {
 // allocates brings the matter to an end by himself.
 func (p *Pods) release(ctx context.Context, name string, r reference) {
 	if err := p.Release(ctx, r.labels); err != nil && ctx.Err() == nil {
-		p.Log.Warn("The identity that a pod had could not be given up", "pod", name, "labels", r.text, "error", err)
+		p.Log.Warn("Cannot release the previous identity of a pod", "pod", name, "labels", r.text, "error", err)
 	}
 }

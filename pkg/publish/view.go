@@ -95,7 +95,7 @@ func (v *View) service(txn statedb.ReadTxn, name string, svc *corev1.Service) *s
 	s := services.FromWire(Service(v.own, svc, slices), wire.SourceKubernetes)
 	a, err := wire.ParseServiceAnnotations(svc.Annotations)
 	if v.judge(name, err) {
-		v.log.Warn("A service has an affinity that does not exist, so it has none; use local, remote or none", "service", name, "error", err)
+		v.log.Warn("Ignored an unknown affinity of a service; use local, remote or none", "service", name, "error", err)
 	}
 	s.Shared = Exported(svc, namespaceOf(txn, v.cluster, name), v.defaultGlobal)
 	s.IncludeExternal, s.Affinity = a.Global, a.Affinity

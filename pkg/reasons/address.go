@@ -103,9 +103,9 @@ func claimStep(chain []*ipcache.Entry, first *ipcache.Entry, i int) (codes.Code,
 func addressVerdict(addr netip.Addr, chain []*ipcache.Entry, unknown string) Verdict {
 	switch {
 	case len(chain) == 0 && unknown != "":
-		return verdictf(codes.AddressUnknown, "nobody is known to claim %s, and %s", addr, unknown)
+		return verdictf(codes.AddressUnknown, "no cluster is known to claim %s, and %s", addr, unknown)
 	case len(chain) == 0:
-		return verdictf(codes.AddressUnclaimed, "nobody claims %s", addr)
+		return verdictf(codes.AddressUnclaimed, "no cluster claims %s", addr)
 	}
 	winner := chain[0]
 	rivals := []string{winner.Cluster().Name}
@@ -118,9 +118,9 @@ func addressVerdict(addr netip.Addr, chain []*ipcache.Entry, unknown string) Ver
 	case len(rivals) > 1:
 		return verdictf(codes.AddressContested, "%s is claimed by %s; %s counts", winner.Prefix(), list(rivals), winner.Cluster().Name)
 	case !winner.Prefix().IsSingleIP() && unknown != "":
-		return verdictf(codes.AddressUnknown, "nobody is known to claim %s itself, which is in %s of %s; but %s", addr, winner.Prefix(), winner.Cluster().Name, unknown)
+		return verdictf(codes.AddressUnknown, "no cluster is known to claim %s itself, which is in %s of %s; but %s", addr, winner.Prefix(), winner.Cluster().Name, unknown)
 	case !winner.Prefix().IsSingleIP():
-		return verdictf(codes.AddressInNetwork, "nobody claims %s itself; it is in %s of %s", addr, winner.Prefix(), winner.Cluster().Name)
+		return verdictf(codes.AddressInNetwork, "no cluster claims %s itself; it is in %s of %s", addr, winner.Prefix(), winner.Cluster().Name)
 	}
 	return verdictf(codes.AddressOwned, "%s is that of %s", addr, winner.Cluster().Name)
 }
@@ -145,7 +145,7 @@ func unreported(all []ipcache.Unreported) []Step {
 		if u.Barred {
 			text = fmt.Sprintf("more claims on %s do not count", u.Prefix)
 		}
-		steps = append(steps, Step{Code: codes.ClaimsUntold, Keys: []Key{}, Text: text + ": those told are the strongest of each cluster and kind"})
+		steps = append(steps, Step{Code: codes.ClaimsUntold, Keys: []Key{}, Text: text + ": the list has the strongest of each cluster and kind"})
 	}
 	return steps
 }

@@ -109,9 +109,9 @@ func Identity(v *View, id uint32) Explanation {
 	case len(known) > 0:
 		x.Verdict = verdictf(codes.IdentityKnown, "%d is known from %s", id, list(known))
 	case unknown != "":
-		x.Verdict = verdictf(codes.IdentityUnknown, "nobody is known to have published %d, and %s", id, unknown)
+		x.Verdict = verdictf(codes.IdentityUnknown, "no cluster is known to have published %d, and %s", id, unknown)
 	default:
-		x.Verdict = verdictf(codes.IdentityNowhere, "nobody has published %d", id)
+		x.Verdict = verdictf(codes.IdentityNowhere, "no cluster has published %d", id)
 	}
 	return x
 }

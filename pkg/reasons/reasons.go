@@ -137,7 +137,7 @@ func (v *View) asOf(cluster string, of ...wire.Resource) (at *time.Time, now boo
 func (v *View) unconfirmed(cluster string, at *time.Time) string {
 	c, known := v.Clusters[cluster]
 	if !known {
-		return "nobody here reads that cluster"
+		return "this agent does not read that cluster"
 	}
 	text := "was never copied completely"
 	if at != nil {

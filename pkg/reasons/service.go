@@ -163,7 +163,7 @@ func (s *serviceChain) verdict() Verdict {
 	case s.global.NumBackends() == 0 && len(s.by[codes.PartBarred]) > 0 && len(s.doubted()) == 0:
 		return verdictf(codes.NoBackends, "global, and without backends that may be used: those of %s are on addresses that no remote can have", list(s.by[codes.PartBarred]))
 	case s.global.NumBackends() == 0 && len(s.doubted()) == 0:
-		return verdictf(codes.NoBackends, "global, and without backends: nobody who shares it has any")
+		return verdictf(codes.NoBackends, "global, and without backends: no cluster that shares it has any")
 	}
 	return s.used(own, sharing)
 }
@@ -185,7 +185,7 @@ func (s *serviceChain) used(own *services.Service, sharing []string) Verdict {
 
 // alone is the verdict on a global service of the own cluster that nobody joins.
 func (s *serviceChain) alone(own *services.Service) Verdict {
-	none := verdictf(codes.NotExported, "not global: there is no cluster beside %s", own.Cluster)
+	none := verdictf(codes.NotExported, "not global: there is no cluster other than %s", own.Cluster)
 	if missing := s.by[codes.PartNotExported]; len(missing) > 0 {
 		none.Text = fmt.Sprintf("not global: cluster %s %s not export it", list(missing), plural(len(missing), "does", "do"))
 	}
@@ -194,7 +194,7 @@ func (s *serviceChain) alone(own *services.Service) Verdict {
 
 // absent is the verdict on a service that is none.
 func (s *serviceChain) absent() Verdict {
-	return s.unshared(fmt.Sprintf("nobody is known to share %s/%s, and ", s.namespace, s.name),
+	return s.unshared(fmt.Sprintf("no cluster is known to share %s/%s, and ", s.namespace, s.name),
 		verdictf(codes.ServiceNowhere, "no cluster exports %s/%s", s.namespace, s.name))
 }
 

@@ -57,7 +57,9 @@ func DefaultTimings() Timings {
 
 // Params is what a controller is made of.
 type Params struct {
-	Name   string
+	Name string
+	// File is the client file that the status has until Run; empty for none.
+	File   string
 	Origin Origin
 	Local  wire.ClusterInfo
 	Layout wire.Layout
@@ -118,7 +120,7 @@ func New(p Params) *Cluster {
 	if p.Stretch == nil {
 		p.Stretch = func(d time.Duration) time.Duration { return d }
 	}
-	c := &Cluster{Params: p, sources: p.Consumer.Sources(), places: newPlaces(), moved: make(chan struct{}), telling: rate.Sometimes{First: 10, Interval: time.Minute}}
+	c := &Cluster{Params: p, sources: p.Consumer.Sources(), places: newPlaces(), state: state{file: p.File}, moved: make(chan struct{}), telling: rate.Sometimes{First: 10, Interval: time.Minute}}
 	if n := p.Budget.Events; n > 0 {
 		c.events = rate.NewLimiter(rate.Limit(n), n)
 	}
@@ -148,7 +150,7 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 		wait := c.Stretch(pause.NextBackOff())
 		if !errors.Is(err, context.Canceled) { // otherwise whoever owns the session stops, and so shall we in a moment
 			c.step(attemptFailed(err, wait))
-			c.Log.Debug("Not connected; what is known of the cluster is kept", "error", err, "retryIn", wait.Round(time.Millisecond))
+			c.Log.Debug("Not connected; the agent keeps the data of the cluster", "error", err, "retryIn", wait.Round(time.Millisecond))
 		}
 		if waiting.Sleep(ctx, wait) != nil {
 			return

@@ -287,3 +287,12 @@ func TestWhoNeverSyncsDoesNotBootstrapForEver(t *testing.T) {
 		})
 	}
 }
+
+// TestTheFileIsKnownBeforeRun: the status of a new cluster has its client file.
+func TestTheFileIsKnownBeforeRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(p *Params) { p.File = "/mesh/c2" })
+	if st := b.cluster.Status(); st.ConfigFile != "/mesh/c2" {
+		t.Errorf("the client file is %q", st.ConfigFile)
+	}
+}

@@ -48,7 +48,7 @@ func (c *Cluster) report(err error) bool {
 		return false
 	}
 	if c.note(panicked); c.places.isNew(p.Place) {
-		c.Log.Error("An internal error ended the work on this cluster; it is begun again",
+		c.Log.Error("Internal error: the agent starts the work on this cluster again",
 			"code", string(codes.InternalError), "error", p.Error(), "stack", p.Stack)
 	}
 	return true

@@ -40,7 +40,7 @@ func TestAPanicEndsWithItsCluster(t *testing.T) {
 	if st.Ready || !strings.Contains(st.Message, "a mistake in the code") || !strings.Contains(st.LastError, "internal error") {
 		t.Errorf("%s %q, last error %q", st.State, st.Message, st.LastError)
 	}
-	if lines, stacks := log.Count("internal error ended"), log.Count("fault_test.go"); lines != 1 || stacks == 0 {
+	if lines, stacks := log.Count("Internal error: the agent starts"), log.Count("fault_test.go"); lines != 1 || stacks == 0 {
 		t.Errorf("%d lines of the log, %d places in the code:\n%s", lines, stacks, log)
 	}
 	b.put(wire.Nodes, false, "n2", "well")

@@ -90,7 +90,7 @@ func (j *judgment) problem() reason {
 		}
 	}
 	if !s.Certificate.IsZero() && j.now.After(s.Certificate) {
-		return because(codes.SessionOutlivesCertificate, "the client certificate expired at %s: the session goes on, but the server will refuse a new one; renew the certificate before the connection is lost", at(s.Certificate))
+		return because(codes.SessionOutlivesCertificate, "the client certificate expired at %s: the session continues, but the server will refuse a new one; renew the certificate before the connection is lost", at(s.Certificate))
 	}
 	if hb := s.Heartbeat; hb.Stale {
 		return because(codes.NoHeartbeat, "no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone; %s",

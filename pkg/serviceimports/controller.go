@@ -110,6 +110,6 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) untilDone(ctx context.Context, do func() error) error {
 	return reconcile.UntilDone(ctx, do, func(err error) {
 		c.Report(Task, err)
-		c.Log.Warn("The objects of the MCS API cannot be written yet, trying again", "error", err)
+		c.Log.Warn("Objects of the MCS API cannot be written yet, trying again", "error", err)
 	})
 }

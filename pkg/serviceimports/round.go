@@ -57,7 +57,7 @@ func (t *term) Round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
 		}
 	}
 	if reconcile.CarryOut(ctx, &t.Work, now, t.Writer.AtOnce(), todo, func(w work) string { return w.name }, t.write) {
-		t.Log.Warn("Objects of the MCS API could not be written, trying again", "error", t.trouble())
+		t.Log.Warn("Cannot write objects of the MCS API, trying again", "error", t.trouble())
 	}
 }
 

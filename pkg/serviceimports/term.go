@@ -135,7 +135,7 @@ func (t *term) Look(ctx context.Context, now time.Time) {
 	}
 	if now.Sub(t.asked) >= familiesAgain {
 		if err := t.askFamilies(ctx, now); err != nil && ctx.Err() == nil {
-			t.Log.Warn("The families of the cluster's addresses cannot be asked for; they are taken to be what they were", "error", err)
+			t.Log.Warn("Cannot read the address families of the cluster; the previous ones stay in use", "error", err)
 		}
 	}
 	t.Metrics.imports.Set(float64(len(t.ours)))
@@ -156,7 +156,7 @@ func (t *term) touchAll() {
 func (t *term) Tell() {
 	if !t.said && t.Clean() {
 		t.said = true
-		t.Log.Info("The objects of the MCS API are as they should be", "imports", len(t.ours))
+		t.Log.Info("All objects of the MCS API are up to date", "imports", len(t.ours))
 	}
 	t.Report(Task, t.trouble())
 }

@@ -153,7 +153,7 @@ func (w *Watch[T]) listed() {
 	if w.kind.Listed != nil {
 		w.kind.Listed()
 	}
-	w.log.Debug("A list is applied", "prefix", w.prefix, "entries", w.set.Len(), "rejected", w.set.Rejected())
+	w.log.Debug("Applied a list", "prefix", w.prefix, "entries", w.set.Len(), "rejected", w.set.Rejected())
 }
 
 // sweepBatch bounds how many deletions are applied at once.
@@ -208,7 +208,7 @@ func (w *Watch[T]) upsert(to []Change[T], kv *kvstore.KeyValue) []Change[T] {
 		if reasonOf(err) != wire.ReasonBudget && w.warnings.Allow() {
 			level = slog.LevelWarn
 		}
-		w.log.Log(context.Background(), level, "Refused an entry; a value before it stays in force",
+		w.log.Log(context.Background(), level, "Refused an entry; a previous value stays in force",
 			"key", string(kv.Key), "error", err)
 	}
 	if ok {

@@ -52,7 +52,7 @@ func wrongFiles(t *testing.T) map[string]wrong {
 		},
 		"no authority": {
 			path: securely(t, nobody, empty, cert, key), failed: []string{StepAuthorities, StepTCP}, skipped: []string{StepEtcd},
-			code: codes.AuthoritiesUnusable, cause: "no certificate in it", remedy: "must hold, in PEM form, the authorities",
+			code: codes.AuthoritiesUnusable, cause: "no certificate in it", remedy: "Put the authorities that sign the server certificates",
 		},
 		"a certificate without a key": {
 			path: securely(t, nobody, certs.CAFile, cert, ""), failed: []string{StepCertificate, StepTCP}, skipped: []string{StepEtcd},

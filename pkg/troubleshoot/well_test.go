@@ -121,7 +121,7 @@ func checkWarnings(t *testing.T, all *reached) {
 		},
 		"a server that is not verified": {
 			clientFile(t, "'"+srv.Endpoint()+"'", "insecure-skip-tls-verify: true", "cert-file: "+good, "key-file: "+goodKey), StepServerCertificate,
-			"whoever answers at the endpoint is believed", "take it out", codes.ServerNotVerified,
+			"the agent trusts any server that answers at the endpoint", "take it out", codes.ServerNotVerified,
 		},
 		"an address that does not answer beside one that does": {
 			clientFile(t, "'http://localhost:"+port(plain)+"'", "cilium-host-aliases: [{hostname: localhost, ips: ['::1', 127.0.0.1]}]"), StepTCP,

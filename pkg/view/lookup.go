@@ -15,7 +15,7 @@ import (
 
 // Found is what is known of an address.
 type Found struct {
-	// Found has the claims, the winning one first; without any, nobody claims the address.
+	// Found has the claims, the winning one first; without any, no cluster claims the address.
 	ipcache.Found
 	// Identity and Node are those of the winning claim; nil when they are not known, or
 	// the identity is a reserved one.
@@ -30,7 +30,7 @@ type Found struct {
 	Snapshot *Snapshot
 }
 
-// Winner is the claim that counts; nil when nobody claims the address.
+// Winner is the claim that counts; nil when no cluster claims the address.
 func (f *Found) Winner() *ipcache.Entry {
 	if len(f.Claims) == 0 {
 		return nil

@@ -295,7 +295,7 @@ func (c *catalog) update(changed map[serviceName]struct{}) error {
 func (c *catalog) report(name string, before, now *endpointv3.ClusterLoadAssignment) {
 	switch usedTo, has := usable(before) > 0, usable(now) > 0; {
 	case usedTo && !has:
-		c.log.Warn("A service that xDS clients follow has no backends any more", "name", name)
+		c.log.Warn("A service that xDS clients follow no longer has backends", "name", name)
 	case has && !usedTo:
 		c.log.Info("A service that xDS clients follow has backends", "name", name)
 	}

@@ -92,7 +92,7 @@ func TestServiceThatIsNotThere(t *testing.T) {
 		w.Play(t, "no-service east shop/cart")
 		c.fails("no targets to pick from")
 	}
-	if w.log.Count("has no backends any more") != 2 || w.log.Count("has backends") != 2 {
+	if w.log.Count("no longer has backends") != 2 || w.log.Count("follow has backends") != 2 {
 		t.Errorf("the log says %s", w.log)
 	}
 	w.dial("xds:///not-a-name").fails("could not find VirtualHost")

@@ -259,7 +259,7 @@ func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream
 	defer s.enter(c.client)()
 	if !s.waitReady(ctx) {
 		s.metrics.refused.WithLabelValues(tooEarly).Inc()
-		return status.Error(codes.Unavailable, "not everything is known yet: the clusters are being read")
+		return status.Error(codes.Unavailable, "the agent still reads the clusters")
 	}
 	defer c.leave()
 	open := s.metrics.streams.WithLabelValues(v.String())
@@ -267,7 +267,7 @@ func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream
 	defer open.Dec()
 	err := guard.Run(func() error { return handle(c) })
 	if p, ok := errors.AsType[*guard.Panic](err); ok {
-		s.log.Error("A stream of an xDS client panicked", "error", p, "stack", p.Stack)
+		s.log.Error("Internal error in the stream of an xDS client", "error", p, "stack", p.Stack)
 		return status.Error(codes.Internal, "an error of the agent: its log says more")
 	}
 	return err

@@ -115,7 +115,7 @@ func (c *clientStream) setNames(k kind, names map[string]struct{}, everything bo
 func (c *clientStream) leave() {
 	for k := range kinds {
 		if err := c.setNames(k, nil, false); err != nil {
-			c.s.log.Error("What an xDS client followed is kept", "error", err)
+			c.s.log.Error("Kept the resources that an xDS client followed", "error", err)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (c *clientStream) request(url string, node *corev3.Node, names int, nonce s
 	c.answers(k, nonce, reason, c.s.now())
 	if reason != "" && c.s.saying.Allow() {
 		shown := c.show(c.s.catalog.without)
-		c.s.log.Warn("An xDS client has rejected what it was sent: it goes on with what it has", "client", shown.Peer, "node", shown.Node, "type", k.String(), "reason", safe(reason, maxReason))
+		c.s.log.Warn("An xDS client rejected a response and keeps its previous resources", "client", shown.Peer, "node", shown.Node, "type", k.String(), "reason", safe(reason, maxReason))
 	}
 	return nil
 }

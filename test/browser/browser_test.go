@@ -46,10 +46,10 @@ type page struct {
 }
 
 // openPage starts a browser, until the end of the test. Whatever the page complains about fails the test.
-func openPage(t *testing.T, base string) *page {
+func openPage(t *testing.T, base string, more ...chromedp.ExecAllocatorOption) *page {
 	t.Helper()
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(chromium(t)), chromedp.Headless, chromedp.NoSandbox, chromedp.WindowSize(1280, 900)}
-	ctx, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancelAllocator := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	ctx, cancel := chromedp.NewContext(ctx)
 	t.Cleanup(func() { cancel(); cancelAllocator() })
 	p := &page{t: t, ctx: ctx, base: base}

@@ -44,11 +44,11 @@ func TestHostileNames(t *testing.T) {
 	first := "evil" + hostile()[0]
 	for _, v := range []view{
 		{"services", "#/services?contains=evil", "Services", []string{hostile()[0]}},
-		{"service", "#/services/" + url.PathEscape(first) + "/" + url.PathEscape(hostile()[0]), "Service " + first + "/" + hostile()[0], []string{"takes connections"}},
+		{"service", "#/services/" + url.PathEscape(first) + "/" + url.PathEscape(hostile()[0]), "Service " + first + "/" + hostile()[0], []string{"receives connections"}},
 		{"addresses", "#/addresses?prefix=10.2.200.0/24", "Addresses", []string{hostile()[1], "10.2.200.10"}},
-		{"address", "#/addresses/10.2.200.5", "Whose address is 10.2.200.5", []string{`\u{202e}gnirts`}},
-		{"address with controls", "#/addresses/10.2.200.6", "Whose address is 10.2.200.6", []string{`line\u{a}line\u{0}\u{1b}[2J\u{2028}`}},
-		{"long address", "#/addresses/10.2.200.8", "Whose address is 10.2.200.8", []string{"longlong"}},
+		{"address", "#/addresses/10.2.200.5", "Owner of 10.2.200.5", []string{`\u{202e}gnirts`}},
+		{"address with controls", "#/addresses/10.2.200.6", "Owner of 10.2.200.6", []string{`line\u{a}line\u{0}\u{1b}[2J\u{2028}`}},
+		{"long address", "#/addresses/10.2.200.8", "Owner of 10.2.200.8", []string{"longlong"}},
 		{"node", "#/nodes/paris/evil", "Node paris/evil", []string{hostile()[0], hostile()[1], "characters in all)"}},
 		{"hostile route", "#/services/" + url.PathEscape(`<img src=x onerror="globalThis.hacked=1">`) + "/x", `Service <img src=x onerror="globalThis.hacked=1">/x`, []string{"no cluster"}},
 		{"hostile filter", "#/codes?contains=" + url.QueryEscape(hostile()[0]), "Codes", []string{"0 of"}},

@@ -12,7 +12,7 @@ func TestKeyboardAlone(t *testing.T) {
 	w := newWorld(t, three()...)
 	p := w.open()
 	p.visit("#/", "Mesh")
-	p.untilText(".summary", "3 clusters are well")
+	p.untilText(".summary", "3 clusters are healthy")
 
 	p.press(kb.Tab)
 	p.until("the way past the navigation is first", `document.activeElement.className === "skip"`)

@@ -29,11 +29,11 @@ func TestLive(t *testing.T) {
 	w := newWorld(t, three()...)
 	p := w.open()
 	p.visit("#/", "Mesh")
-	p.untilText(".summary", "3 clusters are well")
+	p.untilText(".summary", "3 clusters are healthy")
 	eval[bool](p, `globalThis.sameDocument = true`)
 
 	must(t, w.cluster("paris").Kill())
-	p.untilText(".summary", "1 of 3 clusters needs a look")
+	p.untilText(".summary", "1 of 3 clusters needs attention")
 	p.until("paris is first", `document.querySelector(".tiles a").textContent.includes("paris")`)
 	p.untilText("main tr", "stale, as of")
 	p.untilText("[aria-live]", "paris")
@@ -108,7 +108,7 @@ func TestStreamIsCut(t *testing.T) {
 		t.Errorf("the stream was not resumed: %v", watches)
 	}
 	must(t, w.cluster("tokyo").Start(t.Context()))
-	p.untilText(".summary", "3 clusters are well")
+	p.untilText(".summary", "3 clusters are healthy")
 
 	// Another process knows no token: everything is sent again, and what is gone is gone.
 	w.publish("london", "shop", "old", "10.1.9.1")
@@ -120,5 +120,5 @@ func TestStreamIsCut(t *testing.T) {
 	p.untilText(".banner", "Not live.")
 	w.start()
 	p.until("it goes on", `!document.querySelector(".banner")`)
-	p.untilText(".summary", "2 clusters are well")
+	p.untilText(".summary", "2 clusters are healthy")
 }

@@ -22,20 +22,20 @@ func allViews(w *world, contested string) []view {
 	node := agenttest.List[api.Node](w.agent, "nodes")[0]
 	full := service.Namespace + "/" + service.Name
 	return []view{
-		{"mesh", "#/", "Mesh", []string{"london", "paris", "tokyo", "stays so", "fresh"}},
+		{"mesh", "#/", "Mesh", []string{"london", "paris", "tokyo", "next step", "fresh"}},
 		{"cluster", "#/clusters/london", "Cluster london", []string{"Entries since this page was opened", "service backends", "addresses", "etcd"}},
 		{"services", "#/services", "Services", []string{full}},
-		{"service", "#/services/" + full, "Service " + full, []string{"takes connections", "zone", "why they are used", service.Backends[0].IP}},
+		{"service", "#/services/" + full, "Service " + full, []string{"receives connections", "zone", "why they are used", service.Backends[0].IP}},
 		{"nodes", "#/nodes?cluster=paris", "Nodes", []string{"paris"}},
 		{"node", "#/nodes/" + node.Cluster + "/" + node.Name, "Node " + node.Cluster + "/" + node.Name, []string{"pod networks", node.Addresses[0].IP}},
 		{"addresses", "#/addresses?cluster=tokyo", "Addresses", []string{"10.3.", "next page"}},
-		{"address", "#/addresses/" + contested, "Whose address is " + contested, []string{"lost", "won", "claims"}},
+		{"address", "#/addresses/" + contested, "Owner of " + contested, []string{"lost", "won", "claims"}},
 		{"identities", "#/identities", "Identities", []string{"k8s:"}},
 		{"conflicts", "#/conflicts", "Conflicts", []string{contested, "what to do", "mesh-3"}},
 		{"events", "#/events", "Events", []string{"events by minute", "cluster-ready"}},
 		{"codes", "#/codes?contains=lost", "Codes", []string{"MESH-1004"}},
 		{"code", "#/codes/MESH-1004", "Code MESH-1004", []string{"troubleshoot"}},
-		{"servers", "#/servers", "Servers", []string{"DNS", "xDS", "nobody follows it now"}},
+		{"servers", "#/servers", "Servers", []string{"DNS", "xDS", "no client is connected"}},
 		{"agent", "#/agent", "Agent", []string{"mesh directory", "remote-cluster.london", "keys"}},
 		{"nothing", "#/nope", "Not found", []string{"no such view"}},
 	}
@@ -69,6 +69,7 @@ func TestViews(t *testing.T) {
 			p.picture(v.name + "-dark")
 		}
 		must(t, chromedp.Do(p.ctx, chromedp.EmulateViewport(360, 740)))
+		p.until("the size of a phone", `innerWidth === 360`)
 		if wide := eval[int](p, `document.scrollingElement.scrollWidth`); wide > 360 {
 			t.Errorf("%s is %d wide on a phone of 360", v.name, wide)
 		}
@@ -109,7 +110,7 @@ func TestNobodyLooks(t *testing.T) {
 	w := newWorld(t, three()...)
 	p := w.open()
 	p.visit("#/", "Mesh")
-	p.untilText(".summary", "3 clusters are well")
+	p.untilText(".summary", "3 clusters are healthy")
 	eval[bool](p, `(() => { const real = window.setTimeout; window.setTimeout = (f, ms) => real(f, ms === 60000 ? 100 : ms); return true; })()`)
 	look := func(hidden string) {
 		eval[bool](p, `Object.defineProperty(document, "hidden", {value: `+hidden+`, configurable: true}), document.dispatchEvent(new Event("visibilitychange")), true`)

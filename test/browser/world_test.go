@@ -24,6 +24,7 @@ type world struct {
 	mesh  *sim.Mesh
 	agent *agenttest.Process
 	flags []string
+	xds   string // the socket on which the agent serves it
 
 	proxy *httptest.Server
 	mu    sync.Mutex
@@ -38,9 +39,9 @@ const below = "/some/mesh"
 func newWorld(t *testing.T, clusters ...contents.Cluster) *world {
 	t.Helper()
 	chromium(t) // or it is skipped
-	w := &world{t: t, mesh: meshtest.Run(t, clusters...)}
+	w := &world{t: t, mesh: meshtest.Run(t, clusters...), xds: t.TempDir() + "/x"}
 	api, dns := programtest.Reserve(t), programtest.Reserve(t)
-	w.flags = []string{"--cluster-name", "home", "--cluster-id", "254", "--listen", api, "--dns", dns, "--xds", "unix:" + t.TempDir() + "/x"}
+	w.flags = []string{"--cluster-name", "home", "--cluster-id", "254", "--listen", api, "--dns", dns, "--xds", "unix:" + w.xds}
 	agent, err := url.Parse("http://" + api)
 	must(t, err)
 	through := &httputil.ReverseProxy{

@@ -43,16 +43,14 @@ type Result struct {
 	Different int    // of these: not as written, missing, or not to be there
 	Rejected  int    // by the reader
 	Seed      uint64 // of the random objects; 0 is none
-	Note      string // a footnote; empty is none
 }
 
 // Trial is a result that is no cell of the matrix: something that both sides did
 // together, with what was counted.
 type Trial struct {
-	Name    string // in words, such as "four allocators of each on one etcd"
+	Name    string // in words, such as "Four allocators of each side on one etcd"
 	Release string
 	Figures []Figure
-	Note    string // a footnote; empty is none
 }
 
 // Figure is something that was counted or measured.

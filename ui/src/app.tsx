@@ -58,8 +58,8 @@ function View() {
 
 function Banner() {
   if (live.value) return null;
-  if (!heard.value) return lostWhy.value ? <section class="banner" aria-label="Not live"><Icon tone="bad" />Not live: {lostWhy.value}. It is tried again.</section> : null;
-  return <section class="banner" aria-label="Not live"><Icon tone="bad" /><b>Not live.</b> What is shown is as of <Ago at={heard.value} />: {lostWhy.value}. It goes on by itself.</section>;
+  if (!heard.value) return lostWhy.value ? <section class="banner" aria-label="Not live"><Icon tone="bad" />Not live: {lostWhy.value}. The page tries again.</section> : null;
+  return <section class="banner" aria-label="Not live"><Icon tone="bad" /><b>Not live.</b> The data is as of <Ago at={heard.value} />: {lostWhy.value}. The page reconnects by itself.</section>;
 }
 
 function App() {
@@ -78,7 +78,7 @@ function App() {
         <button type="button" class="search" aria-keyshortcuts={shortcuts.value ? "/ Control+K" : "Control+K"} onClick={() => { searches.value++; }}>Search{shortcuts.value && <kbd aria-hidden="true">/</kbd>}</button>
       </div>
       <nav aria-label="Views"><ul>{views.map(([path, name]) => <li key={path}><a href={link(path ? [path] : [])} aria-current={first === path ? "page" : undefined}>{name}
-        {path === "" && known.value && wrong > 0 && <span class="count"> {wrong}<span class="unseen"> need a look</span></span>}
+        {path === "" && known.value && wrong > 0 && <span class="count"> {wrong}<span class="unseen"> need attention</span></span>}
         {path === "conflicts" && conflicts.value.size > 0 && <span class="count"> {conflicts.value.size}</span>}</a></li>)}</ul></nav>
     </header>
     <Banner />

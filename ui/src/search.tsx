@@ -13,7 +13,7 @@ const each = 8; // of one kind
 function local(text: string): Hit[] {
   const t = text.toLowerCase();
   const hits: Hit[] = [];
-  if (/^[0-9a-f:]*[:.][0-9a-f:.]+$/i.test(text)) hits.push({ kind: "Address", text: `Whose address is ${text}`, to: link(["addresses", text]) });
+  if (/^[0-9a-f:]*[:.][0-9a-f:.]+$/i.test(text)) hits.push({ kind: "Address", text: `Owner of ${text}`, to: link(["addresses", text]) });
   if (/^\d{1,8}$/.test(text)) hits.push({ kind: "Identity", text: `Identity ${text}`, to: link(["identities", text]) });
   const some = <T,>(all: Iterable<T>, matches: (x: T) => boolean, hit: (x: T) => Hit) => {
     let n = 0;

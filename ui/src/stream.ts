@@ -54,7 +54,7 @@ export class Watch {
           why = await this.follow();
         } catch (e) {
           if (this.ended) return;
-          why = this.paused ? "this page was not looked at" : e instanceof Error ? e.message : String(e);
+          why = this.paused ? "this page was hidden" : e instanceof Error ? e.message : String(e);
           if (e instanceof Problem) wait = e.retryAfter * 1000;
         }
         this.to.contact(false, why);
@@ -95,7 +95,7 @@ export class Watch {
         this.to.contact(true, "");
       }
     } catch (e) {
-      if (stalled) return "nothing was heard for 22 seconds";
+      if (stalled) return "no data for 22 seconds";
       throw e;
     } finally {
       clearTimeout(alarm);

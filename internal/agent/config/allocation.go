@@ -16,8 +16,8 @@ const AllocationMode = "identity-allocation-mode"
 
 // AllocationConfig says where identities are allocated.
 type AllocationConfig struct {
-	Mode      string `mapstructure:"identity-allocation-mode" help:"run, operate: where identities are allocated: kvstore, crd (CiliumIdentities of the Kubernetes API), or both while they move: doublewrite-readkvstore, doublewrite-readcrd"`
-	Namespace string `mapstructure:"k8s-namespace" help:"namespace of the Leases in which nodes say which identities of the Kubernetes API they use"`
+	Mode      string `mapstructure:"identity-allocation-mode" modes:"run operate" help:"where identities are allocated: kvstore, crd (CiliumIdentity objects), or both during a migration: doublewrite-readkvstore, doublewrite-readcrd (docs/identity-migration.md)"`
+	Namespace string `mapstructure:"k8s-namespace" help:"namespace of the Lease objects in which nodes list the identities that they use (with crd and doublewrite)"`
 }
 
 // Place is valid once the configuration is.

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -36,34 +37,35 @@ const (
 )
 
 // Config is what `run`, `operate` and `mirror` take from flags, environment
-// variables and their file (see settings). The tag of a field names its flag, and has its help.
+// variables and their file (see settings). The tags of a field have the name of its flag, its help, the subject
+// that the help shows it under, and the modes that use it, when not all do.
 type Config struct {
-	ClusterName            string            `mapstructure:"cluster-name" help:"name of the own cluster"`
-	ClusterID              uint32            `mapstructure:"cluster-id" help:"ID of the own cluster: 1 to 255 (511 with --max-connected-clusters=511); 0 only observes"`
-	MaxConnectedClusters   uint32            `mapstructure:"max-connected-clusters" help:"how many clusters a mesh may have, 255 or 511: the same in all of them"`
-	ClusterSize            uint32            `mapstructure:"cluster-size" help:"number of nodes of the own cluster: the more there are, the less often each asks a kvstore whether it is well, and the longer it waits before it connects again (docs/performance.md); 0 counts them, in the own kvstore or in what describes the own cluster, and without both there is one"`
-	NodeName               string            `mapstructure:"node-name" help:"name of this node"`
-	ClustermeshConfig      string            `mapstructure:"clustermesh-config" help:"the mesh directory: one etcd client file per remote cluster"`
-	ClustermeshSyncTimeout time.Duration     `mapstructure:"clustermesh-sync-timeout" help:"how long readiness waits for clusters that do not answer"`
-	ClustermeshCacheTTL    time.Duration     `mapstructure:"clustermesh-cache-ttl" help:"after this long without contact a cluster's service backends are not used any more; 0 keeps them"`
-	DisconnectPolicy       map[string]string `mapstructure:"disconnect-policy"`
-	RemoteBudget           map[string]string `mapstructure:"remote-budget"`
-	RemoteMemory           string            `mapstructure:"remote-memory" help:"what the entries of all remote clusters may take in memory together, about, such as 600Mi; empty is 70 % of GOMEMLIMIT, which follows the memory limit of the container; 0 is no bound (docs/budgets.md)"`
-	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt" help:"options of the kvstore clients, such as etcd.qps=100 (operations a second once the first sync is complete; before that, and in commands such as 'kvstore get', etcd.bootstrapQps); etcd.config or etcd.address name the own cluster's kvstore; repeated, or one JSON map"`
-	KVStore                KVStoreConfig     `mapstructure:",squash"`
-	NodeIP                 string            `mapstructure:"node-ip" help:"address of this node, which ends the keys of its identity references; when it is not given, what the description of the own cluster says, else the first global one"`
-	Local                  LocalConfig       `mapstructure:",squash"`
-	Operate                OperateConfig     `mapstructure:",squash"`
-	Allocation             AllocationConfig  `mapstructure:",squash"`
-	Mirror                 MirrorConfig      `mapstructure:",squash"`
-	Claims                 ClaimsConfig      `mapstructure:",squash"`
-	Serving                ServingConfig     `mapstructure:",squash"`
-	Listen                 string            `mapstructure:"listen" help:"address of the HTTP API, health and metrics"`
-	Listening              ListenConfig      `mapstructure:",squash"`
-	Socket                 string            `mapstructure:"socket" help:"unix socket of the same"`
-	DebugPprof             bool              `mapstructure:"debug-pprof" help:"serve profiles of the agent at /debug/pprof/ on the unix socket"`
-	LogLevel               string            `mapstructure:"log-level" help:"error, warn, info or debug"`
-	LogFormat              string            `mapstructure:"log-format" help:"text or json"`
+	ClusterName            string            `mapstructure:"cluster-name" subject:"Own cluster" help:"name of the own cluster"`
+	ClusterID              uint32            `mapstructure:"cluster-id" subject:"Own cluster" help:"ID of the own cluster, 1 to 255 (1 to 511 with --max-connected-clusters=511); with 0 the agent only reads"`
+	MaxConnectedClusters   uint32            `mapstructure:"max-connected-clusters" subject:"Own cluster" help:"maximum number of clusters in the mesh, 255 or 511; all clusters must have the same value"`
+	ClusterSize            uint32            `mapstructure:"cluster-size" subject:"Own cluster" help:"number of nodes of the own cluster; agents of large clusters check an etcd less often and wait longer before they reconnect (docs/performance.md); 0 counts the nodes"`
+	NodeName               string            `mapstructure:"node-name" subject:"Own cluster" help:"name of this node"`
+	ClustermeshConfig      string            `mapstructure:"clustermesh-config" subject:"Remote clusters" help:"mesh directory, with one etcd client file for each remote cluster"`
+	ClustermeshSyncTimeout time.Duration     `mapstructure:"clustermesh-sync-timeout" subject:"Remote clusters" help:"time that readiness waits for clusters that do not answer"`
+	ClustermeshCacheTTL    time.Duration     `mapstructure:"clustermesh-cache-ttl" subject:"Remote clusters" help:"time without contact after which the service backends of a cluster are no longer used; 0 keeps them"`
+	DisconnectPolicy       map[string]string `mapstructure:"disconnect-policy" subject:"Remote clusters"`
+	RemoteBudget           map[string]string `mapstructure:"remote-budget" subject:"Remote clusters"`
+	RemoteMemory           string            `mapstructure:"remote-memory" subject:"Remote clusters" help:"memory limit for the entries of all remote clusters together, such as 600Mi (an estimate); empty is 70 % of GOMEMLIMIT, which follows the memory limit of the container; 0 is no limit (docs/budgets.md)"`
+	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt" subject:"Etcd clients" help:"option of the etcd clients; etcd.config (a client file) or etcd.address name the own cluster's etcd; etcd.qps is the limit of operations per second, etcd.bootstrapQps the limit before the first sync is complete and in commands such as 'kvstore get'; repeat the flag, or give one JSON map"`
+	KVStore                KVStoreConfig     `mapstructure:",squash" subject:"Etcd clients"`
+	NodeIP                 string            `mapstructure:"node-ip" subject:"Own cluster" help:"address of this node, which the agent writes into identity references; default: the node's address in the description of the own cluster, otherwise the first global address"`
+	Local                  LocalConfig       `mapstructure:",squash" subject:"Own cluster"`
+	Operate                OperateConfig     `mapstructure:",squash" subject:"Publishing"`
+	Allocation             AllocationConfig  `mapstructure:",squash" subject:"Identities"`
+	Mirror                 MirrorConfig      `mapstructure:",squash" subject:"Mirror"`
+	Claims                 ClaimsConfig      `mapstructure:",squash" subject:"Claims of remote clusters"`
+	Serving                ServingConfig     `mapstructure:",squash" subject:"Preferred backends"`
+	Listen                 string            `mapstructure:"listen" subject:"HTTP API" help:"address of the HTTP API, the health checks and the metrics"`
+	Listening              ListenConfig      `mapstructure:",squash" subject:"HTTP API"`
+	Socket                 string            `mapstructure:"socket" subject:"HTTP API" help:"unix socket of the HTTP API"`
+	DebugPprof             bool              `mapstructure:"debug-pprof" subject:"HTTP API" help:"serve Go profiles at /debug/pprof/ on the unix socket"`
+	LogLevel               string            `mapstructure:"log-level" subject:"Log" help:"log level: error, warn, info or debug"`
+	LogFormat              string            `mapstructure:"log-format" subject:"Log" help:"log format: text or json"`
 }
 
 // Default is the configuration without any setting.
@@ -102,14 +104,15 @@ func Default() Config {
 
 // Flags registers the flags. It implements hive's cell.Flagger.
 func (c Config) Flags(f *pflag.FlagSet) {
-	addFlags(f, reflect.ValueOf(c))
+	addFlags(f, reflect.ValueOf(c), "")
 	f.Lookup(DisconnectPolicy).Usage, f.Lookup(RemoteBudget).Usage = policyHelp(), budgetHelp()
 }
 
 // addFlags adds a flag for each field, with its value as the default.
-func addFlags(f *pflag.FlagSet, settings reflect.Value) {
+func addFlags(f *pflag.FlagSet, settings reflect.Value, subject string) {
 	for field, v := range settings.Fields() {
 		name, help := field.Tag.Get("mapstructure"), field.Tag.Get("help")
+		about := cmp.Or(field.Tag.Get("subject"), subject)
 		switch value := v.Interface().(type) {
 		case string:
 			f.String(name, value, help)
@@ -124,7 +127,11 @@ func addFlags(f *pflag.FlagSet, settings reflect.Value) {
 		case map[string]string:
 			f.Var(new(keyValues), name, help)
 		default: // the settings of a subject
-			addFlags(f, v)
+			addFlags(f, v, about)
+			continue
+		}
+		f.Lookup(name).Annotations = map[string][]string{
+			subjectOfFlag: {about}, modesOfFlag: strings.Fields(field.Tag.Get("modes")),
 		}
 	}
 }

@@ -13,10 +13,10 @@ import (
 
 // KVStoreConfig are the settings of whoever writes to the own kvstore.
 type KVStoreConfig struct {
-	ConnectivityTimeout        time.Duration `mapstructure:"kvstore-connectivity-timeout" help:"how long a writer waits for the own cluster's kvstore before it gives up"`
-	LeaseTTL                   time.Duration `mapstructure:"kvstore-lease-ttl" help:"how long what this node has written outlives it: 25s to 24h"`
-	PeriodicSync               time.Duration `mapstructure:"kvstore-periodic-sync" help:"how often what this node uses is written again if it is missing"`
-	MaxConsecutiveQuorumErrors uint32        `mapstructure:"kvstore-max-consecutive-quorum-errors" help:"how many reads of the watchdog may fail in a row before it connects again"`
+	ConnectivityTimeout        time.Duration `mapstructure:"kvstore-connectivity-timeout" help:"time that a writer waits for the own cluster's etcd before it gives up"`
+	LeaseTTL                   time.Duration `mapstructure:"kvstore-lease-ttl" help:"time that the keys of this process stay in etcd after the process ends, 25s to 24h"`
+	PeriodicSync               time.Duration `mapstructure:"kvstore-periodic-sync" help:"interval at which the agent checks its keys and writes the missing ones again"`
+	MaxConsecutiveQuorumErrors uint32        `mapstructure:"kvstore-max-consecutive-quorum-errors" help:"number of consecutive health reads that may fail before the client reconnects"`
 }
 
 func (c KVStoreConfig) validate(note func(flag string, err error)) {

@@ -27,18 +27,18 @@ const (
 
 // OperateConfig are the settings of `operate`.
 type OperateConfig struct {
-	GCInterval     time.Duration `mapstructure:"identity-gc-interval" help:"operate: time between two rounds that delete identities which nobody uses in both; 0 never does"`
-	GCPerMinute    int           `mapstructure:"identity-gc-rate-limit" help:"operate: how many identities are deleted in a minute at most; 0 is no limit"`
-	ServiceExports bool          `mapstructure:"clustermesh-enable-mcs-api" help:"operate: publish the ServiceExports of the own cluster"`
+	GCInterval     time.Duration `mapstructure:"identity-gc-interval" modes:"operate" help:"interval of identity garbage collection; an identity that is unused in two consecutive rounds is deleted; 0 disables it"`
+	GCPerMinute    int           `mapstructure:"identity-gc-rate-limit" modes:"operate" help:"maximum number of identities to delete per minute; 0 is no limit"`
+	ServiceExports bool          `mapstructure:"clustermesh-enable-mcs-api" modes:"operate" help:"publish the ServiceExports of the own cluster"`
 	// NodesAndAddresses is for a cluster whose agents do not write to its kvstore.
-	NodesAndAddresses bool `mapstructure:"publish-nodes-and-addresses" help:"operate: publish the nodes and addresses of the own cluster too, from its CiliumNodes and CiliumEndpoints, where Cilium does not write to its kvstore (CRD mode)"`
-	EndpointSlices    bool `mapstructure:"endpoint-slices" help:"operate: write EndpointSlices of remote backends for the global Services that ask for them, so that kube-proxy reaches them (docs/endpointslices.md); the remote clusters are those of the mesh directory"`
+	NodesAndAddresses bool `mapstructure:"publish-nodes-and-addresses" modes:"operate" help:"also publish the nodes and addresses of the own cluster, from CiliumNodes and CiliumEndpoints; for clusters where Cilium does not write to the kvstore (CRD mode)"`
+	EndpointSlices    bool `mapstructure:"endpoint-slices" modes:"operate" help:"write EndpointSlices of remote backends for global Services that request them, so that kube-proxy reaches these backends (docs/endpointslices.md); reads the clusters of the mesh directory"`
 	// MCSAPI is apart from ServiceExports, as Cilium names that: publishing needs no right to write, and
 	// where Cilium's operator writes the imports nobody else may.
-	MCSAPI      bool   `mapstructure:"mcs-api" help:"operate: publish the ServiceExports of the own cluster, and import what clusters export: write ServiceImports, their derived Services and conditions (docs/mcs.md); the remote clusters are those of the mesh directory"`
-	InstallCRDs bool   `mapstructure:"install-crds" help:"operate: with --mcs-api, define ServiceExport and ServiceImport in the Kubernetes API where they are not, or in an older release"`
-	EnsureUsers bool   `mapstructure:"kvstore-ensure-users" help:"operate: give the own etcd the users and roles of a mesh, and turn authentication on"`
-	UsersFile   string `mapstructure:"kvstore-users-file" help:"operate, users: YAML file with further users of the own etcd: users: [{name: remote-east, role: remote}]"`
+	MCSAPI      bool   `mapstructure:"mcs-api" modes:"operate" help:"publish the ServiceExports of the own cluster, and import those of all clusters: write ServiceImports, derived Services and conditions (docs/mcs.md); reads the clusters of the mesh directory"`
+	InstallCRDs bool   `mapstructure:"install-crds" modes:"operate" help:"with --mcs-api, install or update the CustomResourceDefinitions of ServiceExport and ServiceImport"`
+	EnsureUsers bool   `mapstructure:"kvstore-ensure-users" modes:"operate" help:"create the users and roles of a mesh in the own etcd, and enable its authentication"`
+	UsersFile   string `mapstructure:"kvstore-users-file" modes:"operate" help:"YAML file with more users of the own etcd, such as users: [{name: remote-east, role: remote}]"`
 }
 
 func (c OperateConfig) validate(note func(flag string, err error), cluster string, from LocalConfig) {
@@ -93,15 +93,15 @@ func (c Config) Users() ([]operate.User, error) {
 
 // MirrorConfig are the settings of `mirror`.
 type MirrorConfig struct {
-	ReadyTimeout time.Duration `mapstructure:"per-cluster-ready-timeout" help:"mirror: how long readiness waits for a cluster that cannot be connected"`
-	SyncTimeout  time.Duration `mapstructure:"global-ready-timeout" help:"mirror: how long readiness waits until all clusters are copied"`
-	DrainDelay   time.Duration `mapstructure:"drain-delay" help:"mirror: time between the withdrawal of a removed cluster's configuration and that of its entries; agents drain it meanwhile"`
-	KeepRemoved  bool          `mapstructure:"disable-drain-on-disconnection" help:"mirror: leave the copies of clusters whose client file is gone; they end with the mirror's leases"`
+	ReadyTimeout time.Duration `mapstructure:"per-cluster-ready-timeout" modes:"mirror" help:"time that readiness waits for a cluster without a connection"`
+	SyncTimeout  time.Duration `mapstructure:"global-ready-timeout" modes:"mirror" help:"time that readiness waits for the copies of all clusters"`
+	DrainDelay   time.Duration `mapstructure:"drain-delay" modes:"mirror" help:"time between the deletion of a removed cluster's configuration and the deletion of its entries, in which agents drain the cluster"`
+	KeepRemoved  bool          `mapstructure:"disable-drain-on-disconnection" modes:"mirror" help:"keep the copy of a cluster when its client file is removed; the copy ends with the leases of the mirror"`
 	// What the copies may take of the own etcd.
-	Writes int    `mapstructure:"remote-write-rate" help:"mirror: how many keys a second are written of one remote cluster in the long run; 500,000 at once are always; 0 is no bound"`
-	Bytes  string `mapstructure:"remote-byte-rate" help:"mirror: how many bytes a second are written of one remote cluster in the long run; 256Mi at once are always; 0 is no bound"`
-	Quota  string `mapstructure:"own-kvstore-quota" help:"mirror: the own etcd's --quota-backend-bytes, where it does not tell by itself (before 3.6)"`
-	StopAt int    `mapstructure:"own-kvstore-stop-at" help:"mirror: percentage of the own etcd's quota from which on only deletions are copied; 0 never stops"`
+	Writes int    `mapstructure:"remote-write-rate" modes:"mirror" help:"maximum average number of keys per second to write for one remote cluster, with bursts of 500,000; 0 is no limit"`
+	Bytes  string `mapstructure:"remote-byte-rate" modes:"mirror" help:"maximum average number of bytes per second to write for one remote cluster, with bursts of 256Mi; 0 is no limit"`
+	Quota  string `mapstructure:"own-kvstore-quota" modes:"mirror" help:"value of --quota-backend-bytes of the own etcd; only for an etcd before 3.6, which does not report it"`
+	StopAt int    `mapstructure:"own-kvstore-stop-at" modes:"mirror" help:"percentage of the own etcd's quota above which the mirror copies only deletions; 0 never stops"`
 }
 
 func (c MirrorConfig) validate(note func(flag string, err error)) {

@@ -15,13 +15,13 @@ import (
 
 // ListenConfig is who may ask over TCP, and how.
 type ListenConfig struct {
-	Insecure    bool   `mapstructure:"listen-insecure" help:"listen in plain text also where other machines reach the address: all of them can read everything"`
-	TLSCert     string `mapstructure:"tls-cert-file" help:"certificate of the HTTP API, and of xDS, which then speak TLS on TCP; read again when it changes"`
-	TLSKey      string `mapstructure:"tls-key-file" help:"key of that certificate"`
-	UI          bool   `mapstructure:"ui" help:"serve the page that shows in a browser what the agent knows, at /ui/ of the HTTP API"`
-	TLSClientCA string `mapstructure:"tls-client-ca-file" help:"authorities of those who may ask over TCP: they need a certificate of one of them"`
+	Insecure    bool   `mapstructure:"listen-insecure" help:"permit plain text on an address that other machines reach; all of them can then read everything"`
+	TLSCert     string `mapstructure:"tls-cert-file" help:"certificate of the HTTP API and of xDS, which then use TLS over TCP; the agent reads a changed file again"`
+	TLSKey      string `mapstructure:"tls-key-file" help:"key of --tls-cert-file"`
+	UI          bool   `mapstructure:"ui" help:"serve the web page at /ui/ of the HTTP API (docs/ui.md)"`
+	TLSClientCA string `mapstructure:"tls-client-ca-file" help:"certificate authorities of the clients; a client over TCP must then show a certificate of one of them"`
 
-	Limits ListenLimits `mapstructure:",squash"`
+	Limits ListenLimits `mapstructure:",squash" subject:"Limits of the HTTP API"`
 }
 
 // TLS are the files of the API; false when it is plain.
@@ -45,7 +45,7 @@ func (c ListenConfig) validate(note func(flag string, err error), listen string)
 	case err != nil:
 		note("listen", fmt.Errorf("%q is no address with a port, such as %s", listen, api.DefaultListen))
 	case !isLoopback(host) && c.TLSCert == "" && !c.Insecure:
-		note("listen", fmt.Errorf("%q may be reached by other machines, and nobody would be asked who they are: listen on a loopback address such as %s, "+
+		note("listen", fmt.Errorf("%q may be reached by other machines, and the agent would not authenticate them: listen on a loopback address such as %s, "+
 			"or give --tls-cert-file, --tls-key-file and --tls-client-ca-file, or --listen-insecure if everyone there may read everything", listen, api.DefaultListen))
 	}
 }
@@ -63,14 +63,14 @@ func isLoopback(host string) bool {
 // ListenLimits bound what those who come over TCP may have at once, in all and of one
 // address (docs/api-security.md). The unix socket has no such bounds.
 type ListenLimits struct {
-	Connections        uint32 `mapstructure:"listen-max-connections" help:"how many connections over TCP there may be at once"`
-	ConnectionsPerPeer uint32 `mapstructure:"listen-max-connections-per-peer" help:"how many of them one address may have (an IPv6 /64); loopback is not counted"`
-	Watches            uint32 `mapstructure:"listen-max-watches" help:"how many watches over TCP there may be at once"`
-	WatchesPerPeer     uint32 `mapstructure:"listen-max-watches-per-peer" help:"how many of them one address may have; loopback is not counted"`
-	Answers            uint32 `mapstructure:"listen-max-answers" help:"how many other requests over TCP, such as lists, are answered at once"`
-	AnswersPerPeer     uint32 `mapstructure:"listen-max-answers-per-peer" help:"how many of them one address may have; loopback is not counted"`
-	States             uint32 `mapstructure:"listen-max-states" help:"how many watches over TCP are sent their first state, or are far behind, at once"`
-	StatesPerPeer      uint32 `mapstructure:"listen-max-states-per-peer" help:"how many of them one address may have, loopback too"`
+	Connections        uint32 `mapstructure:"listen-max-connections" help:"maximum number of TCP connections at the same time"`
+	ConnectionsPerPeer uint32 `mapstructure:"listen-max-connections-per-peer" help:"maximum number of TCP connections from one address (an IPv6 /64); loopback has no limit"`
+	Watches            uint32 `mapstructure:"listen-max-watches" help:"maximum number of watches over TCP at the same time"`
+	WatchesPerPeer     uint32 `mapstructure:"listen-max-watches-per-peer" help:"maximum number of watches from one address; loopback has no limit"`
+	Answers            uint32 `mapstructure:"listen-max-answers" help:"maximum number of other requests over TCP at the same time, such as lists"`
+	AnswersPerPeer     uint32 `mapstructure:"listen-max-answers-per-peer" help:"maximum number of other requests from one address; loopback has no limit"`
+	States             uint32 `mapstructure:"listen-max-states" help:"maximum number of watches over TCP that receive their initial state, or many changes, at the same time"`
+	StatesPerPeer      uint32 `mapstructure:"listen-max-states-per-peer" help:"maximum number of these watches from one address, also from loopback"`
 }
 
 // DefaultListenLimits are the limits without any setting.
@@ -98,7 +98,7 @@ func (c ListenLimits) OfServer() transport.Limits {
 func (c ListenLimits) validate(note func(flag string, err error)) {
 	for field, v := range reflect.ValueOf(c).Fields() {
 		if v.Uint() == 0 {
-			note(field.Tag.Get("mapstructure"), errors.New("0 would refuse everybody: give at least 1"))
+			note(field.Tag.Get("mapstructure"), errors.New("0 would refuse all clients: give at least 1"))
 		}
 	}
 }

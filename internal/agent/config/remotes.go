@@ -21,9 +21,9 @@ const RemoteBudget = "remote-budget"
 
 func budgetHelp() string {
 	d := budget.Default()
-	return fmt.Sprintf("what a remote cluster may cost: keys and bytes of a resource (ips.keys=%d, nodes.bytes=%dMi), bytes of a value (value=%dKi), "+
-		"events a second (events=%d), how long a list may take (list=%s); 0 is no bound; CLUSTER.ips.keys and so on for one cluster; "+
-		"repeated, or one JSON map (docs/budgets.md)",
+	return fmt.Sprintf("limits of a remote cluster (docs/budgets.md): keys and bytes of a resource (ips.keys=%d, nodes.bytes=%dMi), bytes of a value (value=%dKi), "+
+		"events per second (events=%d), duration of a list (list=%s); 0 is no limit; CLUSTER.ips.keys and so on for one cluster; "+
+		"repeat the flag, or give one JSON map",
 		d.Share(wire.IPs).Keys, d.Share(wire.Nodes).Bytes>>20, d.Value>>10, d.Events, shortSpan(d.List.Round(time.Second)))
 }
 
@@ -32,9 +32,9 @@ const DisconnectPolicy = "disconnect-policy"
 
 func policyHelp() string {
 	d := disconnect.DefaultDelays()
-	return fmt.Sprintf("after how long without confirmation a cluster's service backends are used only where no other cluster has any (demote=%s) "+
-		"and not at all there (withdraw=%s); after how long without a heartbeat the first of these (silence=%s); how long all must be well "+
-		"again before that ends (restore=%s); 0 is never; CLUSTER.demote and so on for one cluster; repeated, or one JSON map (docs/policy.md)",
+	return fmt.Sprintf("disconnect policy (docs/policy.md): time without confirmation until the service backends of a cluster are used only if no other cluster has one "+
+		"(demote=%s); until they are removed if another cluster has one (withdraw=%s); time without a heartbeat until they are demoted (silence=%s); "+
+		"time that a cluster must be confirmed until it is restored (restore=%s); 0 is never; CLUSTER.demote and so on for one cluster; repeat the flag, or give one JSON map",
 		shortSpan(d.Demote), shortSpan(d.Withdraw), shortSpan(d.Silence), shortSpan(d.Restore))
 }
 
@@ -66,11 +66,11 @@ func (c Config) RemoteMemoryLimit() int64 {
 
 // ClaimsConfig says what remote clusters may claim (docs/claims.md).
 type ClaimsConfig struct {
-	PodCIDR         string `mapstructure:"pod-cidr" help:"pod networks of the own cluster, beside those that its nodes announce: no remote can have an address in them; separated by commas"`
-	ServiceCIDR     string `mapstructure:"service-cidr" help:"service networks of the own cluster: no remote can have an address in them; separated by commas"`
-	ClaimPolicy     string `mapstructure:"claim-policy" help:"what becomes of other claims of remotes that break a rule (docs/claims.md): report them, and let them count as with Cilium, or enforce the rules"`
-	ClaimPolicyFile string `mapstructure:"claim-policy-file" help:"a file that says what each remote cluster may claim, watched (docs/claims.md)"`
-	StateDir        string `mapstructure:"state-dir" help:"a directory in which the cluster IDs of the remotes are remembered over restarts; none when it is not given"`
+	PodCIDR         string `mapstructure:"pod-cidr" help:"pod networks of the own cluster, in addition to those of its nodes, separated by commas; an address of a remote cluster in them is refused"`
+	ServiceCIDR     string `mapstructure:"service-cidr" help:"service networks of the own cluster, separated by commas; an address of a remote cluster in them is refused"`
+	ClaimPolicy     string `mapstructure:"claim-policy" help:"policy for other claims of remote clusters that break a rule (docs/claims.md): report (use them, like Cilium) or enforce (do not use them)"`
+	ClaimPolicyFile string `mapstructure:"claim-policy-file" help:"file with the claims that each remote cluster may make (docs/claims.md); the agent watches it"`
+	StateDir        string `mapstructure:"state-dir" help:"directory in which the agent keeps the cluster IDs of remote clusters across restarts; default: none"`
 }
 
 func (c ClaimsConfig) validate(note func(flag string, err error)) {

@@ -15,29 +15,29 @@ import (
 
 // ServingConfig is about who connects to services by what the agent knows.
 type ServingConfig struct {
-	Zone          string    `mapstructure:"zone" help:"run: zone of this node; backends in it are chosen before others that are as good, none when it is not given"`
-	SameNodeFirst bool      `mapstructure:"same-node-first" help:"run: backends on this node are chosen before those in its zone"`
-	DNS           DNSConfig `mapstructure:",squash"`
-	XDS           XDSConfig `mapstructure:",squash"`
+	Zone          string    `mapstructure:"zone" modes:"run" help:"zone of this node; backends in this zone are preferred"`
+	SameNodeFirst bool      `mapstructure:"same-node-first" modes:"run" help:"prefer backends on this node to others in the zone"`
+	DNS           DNSConfig `mapstructure:",squash" subject:"DNS server"`
+	XDS           XDSConfig `mapstructure:",squash" subject:"xDS server"`
 }
 
 // DNSConfig is the DNS server (docs/dns.md).
 type DNSConfig struct {
-	Address  string        `mapstructure:"dns" help:"run: answer DNS questions about services on this address, such as 127.0.0.1:5353 (docs/dns.md); nothing without it"`
-	Zones    string        `mapstructure:"dns-zones" help:"run: the zones in which services have names, with commas"`
-	MeshZone string        `mapstructure:"dns-mesh-zone" help:"run: a zone for the clusters themselves: one cluster's backends, nodes, and names of addresses; none when it is not given"`
-	TTL      time.Duration `mapstructure:"dns-ttl" help:"run: how long an answer may be kept, in whole seconds up to an hour"`
-	Answers  uint32        `mapstructure:"dns-max-backends" help:"run: how many backends an answer has at the most"`
-	Clients  string        `mapstructure:"dns-clients" help:"run: networks of those who may ask, with commas; those that are not on the internet when it is not given"`
-	Queries  uint32        `mapstructure:"dns-max-queries" help:"run: how many questions are answered at once"`
+	Address  string        `mapstructure:"dns" modes:"run" help:"address of the DNS server for services, such as 127.0.0.1:5353 (docs/dns.md); default: no server"`
+	Zones    string        `mapstructure:"dns-zones" modes:"run" help:"DNS zones of services, separated by commas"`
+	MeshZone string        `mapstructure:"dns-mesh-zone" modes:"run" help:"DNS zone of clusters, with the backends of one cluster, the nodes, and the names of addresses; default: none"`
+	TTL      time.Duration `mapstructure:"dns-ttl" modes:"run" help:"TTL of answers, in whole seconds, at most 1h"`
+	Answers  uint32        `mapstructure:"dns-max-backends" modes:"run" help:"maximum number of backends in an answer"`
+	Clients  string        `mapstructure:"dns-clients" modes:"run" help:"networks of permitted clients, separated by commas; default: private networks"`
+	Queries  uint32        `mapstructure:"dns-max-queries" modes:"run" help:"maximum number of queries at the same time"`
 }
 
 // XDSConfig is the xDS server (docs/xds.md). Over TCP it has the certificate of the API.
 type XDSConfig struct {
-	Address        string `mapstructure:"xds" help:"run: tell gRPC programs and Envoys where services are on this address, such as 127.0.0.1:9980 or unix:/run/mesh-agent/xds.sock (docs/xds.md); nothing without it"`
-	Streams        uint32 `mapstructure:"xds-max-streams" help:"run: how many xDS streams there may be at once; each client has one"`
-	StreamsPerPeer uint32 `mapstructure:"xds-max-streams-per-peer" help:"run: how many of them one address may have (an IPv6 /64); loopback is not counted"`
-	Names          uint32 `mapstructure:"xds-max-names" help:"run: how many names of one type an xDS stream may follow"`
+	Address        string `mapstructure:"xds" modes:"run" help:"address of the xDS server for gRPC clients and Envoy, such as 127.0.0.1:9980 or unix:/run/mesh-agent/xds.sock (docs/xds.md); default: no server"`
+	Streams        uint32 `mapstructure:"xds-max-streams" modes:"run" help:"maximum number of xDS streams at the same time; each client has one"`
+	StreamsPerPeer uint32 `mapstructure:"xds-max-streams-per-peer" modes:"run" help:"maximum number of xDS streams from one address (an IPv6 /64); loopback has no limit"`
+	Names          uint32 `mapstructure:"xds-max-names" modes:"run" help:"maximum number of names of one type that one xDS stream may subscribe to"`
 }
 
 // defaultServing is the configuration without any setting.
@@ -98,7 +98,7 @@ func (c ServingConfig) validate(note func(flag string, err error), listening Lis
 		note("dns-max-backends", fmt.Errorf("%d is not within 1 and 1000", d.Answers))
 	}
 	if d.Queries == 0 {
-		note("dns-max-queries", errors.New("0 would refuse everybody: give at least 1"))
+		note("dns-max-queries", errors.New("0 would refuse all clients: give at least 1"))
 	}
 	_, err := d.ClientNetworks()
 	note("dns-clients", err)
@@ -113,12 +113,12 @@ func (c XDSConfig) validate(note func(flag string, err error), listening ListenC
 	case err != nil:
 		note("xds", checkAddress(tcp, "127.0.0.1:9980, or unix:/run/mesh-agent/xds.sock"))
 	case !isLoopback(host) && listening.TLSCert == "" && !listening.Insecure:
-		note("xds", fmt.Errorf("%q may be reached by other machines, and nobody would be asked who they are: listen on a loopback address such as 127.0.0.1:9980 or on a unix socket, "+
+		note("xds", fmt.Errorf("%q may be reached by other machines, and the agent would not authenticate them: listen on a loopback address such as 127.0.0.1:9980 or on a unix socket, "+
 			"or give --tls-cert-file, --tls-key-file and --tls-client-ca-file, or --listen-insecure if everyone there may read everything", tcp))
 	}
 	for flag, n := range map[string]uint32{"xds-max-streams": c.Streams, "xds-max-streams-per-peer": c.StreamsPerPeer, "xds-max-names": c.Names} {
 		if n == 0 {
-			note(flag, errors.New("0 would refuse everybody: give at least 1"))
+			note(flag, errors.New("0 would refuse all clients: give at least 1"))
 		}
 	}
 }

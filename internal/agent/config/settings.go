@@ -22,9 +22,9 @@ import (
 const EnvPrefix = "MESH_AGENT_"
 
 // SettingsHelp says where settings come from.
-const SettingsHelp = `Settings come from flags, environment variables and a file; a flag wins over its variable, a variable over the file.
+const SettingsHelp = `Settings come from flags, environment variables and a file. A flag has priority over its variable, and a variable over the file.
 The name of a variable follows from the flag: ` + EnvPrefix + `CLUSTER_NAME for --cluster-name. The file (--config, or ` + EnvPrefix + `CONFIG)
-is YAML, its keys are the names of the flags:
+is YAML. Its keys are the names of the flags:
 
   cluster-name: east
   cluster-id: 1
@@ -57,7 +57,7 @@ func (s *Settings) Register(to *pflag.FlagSet, names ...string) {
 			to.AddFlag(f)
 		}
 	})
-	to.StringVar(&s.file, "config", "", "YAML file with settings; flags and environment variables win over it")
+	to.StringVar(&s.file, "config", "", "YAML file with settings; flags and environment variables have priority")
 }
 
 // Load gives the flags that the command line did not set their values from the
@@ -96,19 +96,6 @@ func (s *Settings) decode() (c Config, err error) {
 // Give makes a hive take the values, whatever it would find by itself.
 func (s *Settings) Give(to *hive.Hive) {
 	s.flags.VisitAll(func(f *pflag.Flag) { to.Viper().Set(f.Name, f.Value.String()) })
-}
-
-// Unused names the settings that are given and are of other modes alone, as their help begins.
-func (s *Settings) Unused(m Mode) (names []string) {
-	modes := []string{string(ModeRun), string(ModeOperate), string(ModeMirror)}
-	s.flags.VisitAll(func(f *pflag.Flag) {
-		of, _, _ := strings.Cut(f.Usage, ": ")
-		users := strings.Split(of, ", ")
-		if s.from[f.Name] != "" && slices.Contains(modes, users[0]) && !slices.Contains(users, string(m)) {
-			names = append(names, f.Name)
-		}
-	})
-	return names
 }
 
 // Validate finds what is wrong with the values, and says where they came from.

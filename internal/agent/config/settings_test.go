@@ -177,7 +177,7 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 		"most of IPv6 as own network":       {"service-cidr: fc00::/7", nil, nil, []string{"FILE: service-cidr: fc00::/7 is larger"}},
 		"a list of a nanosecond":            {"", nil, []string{"--remote-budget=list=1ns"}, []string{`--remote-budget: list="1ns": want 1s to 24h0m0s, or 0 for no bound`}},
 		"a policy file that is missing":     {"", nil, []string{"--claim-policy-file=/nonexistent/x"}, []string{"--claim-policy-file: /nonexistent/x is missing: there is no such file"}},
-		"an empty policy file":              {"", nil, []string{"--claim-policy-file=" + samples.SettingsFile(t, "")}, []string{"--claim-policy-file: ", "yaml: it says nothing"}},
+		"an empty policy file":              {"", nil, []string{"--claim-policy-file=" + samples.SettingsFile(t, "")}, []string{"--claim-policy-file: ", "yaml: it is empty"}},
 		"a device as policy file":           {"", nil, []string{"--claim-policy-file=/dev/null"}, []string{"--claim-policy-file: /dev/null is no regular file"}},
 		"a flag and the rest":               {"log-level: loud", nil, []string{"--listen=x"}, []string{"--listen: ", "FILE: log-level: "}},
 	} {

@@ -36,18 +36,18 @@ func New(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bugreport",
 		Short: "Write the state of the agent into one archive, for a bug report",
-		Long: "Write the state of the agent into one .tar.gz: status, lists, health, conflicts, events, metrics,\n" +
-			"goroutines, settings, and the mesh directory's client files when they are on this machine.\n\n" +
-			"Private keys are never opened. Passwords, tokens, users in URLs and every value that is not known to be harmless\n" +
-			"are left out. The file errors.txt in the archive lists parts that could not be collected.",
+		Long: "Write the state of the agent into one .tar.gz: status, lists, health, conflicts, events, metrics, goroutines,\n" +
+			"settings, and the client files of the mesh directory if they are on this machine.\n\n" +
+			"The command never opens private keys. The archive contains no passwords, no tokens, no users of URLs, and only\n" +
+			"values that are known to be harmless. The file errors.txt in the archive lists missing parts.",
 		Example: "  mesh-agent bugreport\n  kubectl exec POD -- mesh-agent bugreport -f - > report.tar.gz",
 		Args:    command.NoArgs,
 		RunE:    c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error { return bugreport(c, cmd, cl, o) }),
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "file", "f", "", "the archive; - is stdout (default mesh-agent-bugreport-NODE-TIME.tar.gz)")
-	f.IntVar(&o.maxItems, "max-items", 100_000, "how many items of each list")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long each part may take")
+	f.IntVar(&o.maxItems, "max-items", 100_000, "maximum number of items of each list")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "time limit of each part")
 	return cmd
 }
 

@@ -34,7 +34,7 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 
 // WithOutput gives a command the flag that chooses the form of its output.
 func WithOutput(cmd *cobra.Command, format *printer.Format) *cobra.Command {
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	cmd.Flags().VarP(format, "output", "o", "output format")
 	return cmd
 }
 

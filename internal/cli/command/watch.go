@@ -26,8 +26,8 @@ func (c *Env) Watched(cmd *cobra.Command) *cobra.Command {
 	var watch bool
 	var interval time.Duration
 	once := cmd.RunE
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, until interrupted")
-	AddInterval(cmd, &interval, "with --watch: how often")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "refresh the output until you interrupt the command")
+	AddInterval(cmd, &interval, "with --watch: time between two refreshes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if watch {
 			return c.Watch(cmd, args, interval, once)
@@ -86,7 +86,7 @@ type watcher struct {
 	errs     io.Writer
 	answered bool   // at some time
 	answer   string // the last one
-	said     string // the error that was shown last; empty when there was an answer since
+	said     string // the error that was shown last; of a lost agent only that; empty when there was an answer since
 }
 
 func (w *watcher) show(err error) error {
@@ -102,8 +102,9 @@ func (w *watcher) show(err error) error {
 		return err
 	}
 	message := "Error: " + printer.CleanLines(err.Error())
-	if errors.Is(err, client.ErrUnreachable) {
-		message = LostAgent(err)
+	said := message
+	if errors.Is(err, client.ErrUnreachable) { // first a connection that is cut, then one that is refused: once
+		message, said = LostAgent(err), lostAgent
 	}
 	if w.screen.Redraw {
 		if w.screen.Next() == "" { // else it says more than the error
@@ -113,18 +114,18 @@ func (w *watcher) show(err error) error {
 		return w.screen.Show()
 	}
 	w.screen.Discard()
-	if message == w.said {
+	if said == w.said {
 		return nil
 	}
-	w.said = message
+	w.said = said
 	_, err = fmt.Fprintln(w.errs, message)
 	return err
 }
 
+const lostAgent = "Lost the agent, waiting until it answers: "
+
 // LostAgent is what a watch says whose agent does not answer.
-func LostAgent(err error) string {
-	return "Lost the agent, going on when it answers: " + printer.CleanLines(err.Error())
-}
+func LostAgent(err error) string { return lostAgent + printer.CleanLines(err.Error()) }
 
 // separator is what comes between two answers of a command that are below each other.
 func separator(cmd *cobra.Command) string {

@@ -57,10 +57,10 @@ func configCheckCommand(c *command.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return check(c, cmd, args, k) },
 	}
 	k.settings.Register(cmd.Flags(), "clustermesh-config", "cluster-name", "cluster-id", "max-connected-clusters", "claim-policy-file", config.RemoteBudget)
-	cmd.Flags().BoolVar(&k.strict, "strict", false, "exit with 1 when there are warnings")
-	cmd.Flags().BoolVar(&k.connect, "connect", false, "ask the servers too; each takes 15 seconds at the most")
+	cmd.Flags().BoolVar(&k.strict, "strict", false, "exit with code 1 if there are warnings")
+	cmd.Flags().BoolVar(&k.connect, "connect", false, "also connect to the servers, for at most 15 seconds each")
 	cmd.Flags().BoolVar(&k.diff, "diff", false, "compare with the running agent")
-	cmd.Flags().VarP(k.format, "output", "o", "form of the output")
+	cmd.Flags().VarP(k.format, "output", "o", "output format")
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
@@ -214,7 +214,7 @@ func pageDiff(p *printer.Page, d *checks.Diff) {
 		n[c.Change]++
 	}
 	p.Section("against the running agent of %s (%s)", d.Agent, cmp.Or(d.Directory, "no mesh directory"))
-	p.Item("", "%d added, %d changed, %d removed, %d unchanged; %s would vanish",
+	p.Item("", "%d added, %d changed, %d removed, %d unchanged; %s would be removed",
 		n[checks.Add], n[checks.Modify], n[checks.Remove], d.Unchanged, checks.Entries(&d.Vanish))
 	if len(d.Changes) > 0 {
 		p.Blank()

@@ -39,11 +39,11 @@ func New(c *command.Env) *cobra.Command {
 	var dns, listen string
 	cmd := &cobra.Command{
 		Use:   "demo [-- FLAGS of mesh-sim]",
-		Short: "Run an agent in a simulated mesh, for trying it out",
-		Long: "Run an agent in a simulated mesh, for trying it out: mesh-sim, which is beside this program or in the PATH, runs\n" +
-			"clusters whose contents change all the time, and an agent follows them. It prints what to try. Everything that it makes\n" +
-			"is gone when it ends, with Ctrl-C. With --socket the agent has that one.\n\n" +
-			"What is behind -- are flags of mesh-sim: 'mesh-sim --help' has them.",
+		Short: "Run an agent in a simulated mesh, to try mesh-agent",
+		Long: "Run an agent in a simulated mesh, to try mesh-agent. The program mesh-sim (in the same directory, or in the PATH)\n" +
+			"runs clusters whose contents change all the time, and the agent follows them. The command prints examples of\n" +
+			"commands. Ctrl-C ends it and removes all its files. With --socket the agent uses that unix socket.\n\n" +
+			"The flags after -- are flags of mesh-sim: see 'mesh-sim --help'.",
 		Example: "  mesh-agent demo\n  mesh-agent demo -- --clusters 5 --nodes 20 --churn 50",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if before := cmd.ArgsLenAtDash(); before != 0 && len(args) > 0 {
@@ -65,8 +65,8 @@ func New(c *command.Env) *cobra.Command {
 			return fmt.Errorf("%s: %w", sim, syscall.Exec(sim, line, c.Environ()))
 		},
 	}
-	cmd.Flags().StringVar(&dns, "dns", "127.0.0.1:5300", "where the agent answers DNS questions; empty: nowhere")
-	cmd.Flags().StringVar(&listen, "listen", "", "where the agent serves its API; default: "+api.DefaultListen)
+	cmd.Flags().StringVar(&dns, "dns", "127.0.0.1:5300", "address of the agent's DNS server; empty: no server")
+	cmd.Flags().StringVar(&listen, "listen", "", "address of the agent's HTTP API; default: "+api.DefaultListen)
 	return cmd
 }
 
@@ -85,7 +85,7 @@ func find(self string) (string, error) {
 	}
 	found, err := exec.LookPath(simulator)
 	if err != nil {
-		return "", fmt.Errorf("%s is neither beside %s nor in the PATH: it comes with the packages of mesh-agent, and 'make build' makes it", simulator, self)
+		return "", fmt.Errorf("%s is neither in the directory of %s nor in the PATH: it comes with the packages of mesh-agent, and 'make build' makes it", simulator, self)
 	}
 	return found, nil
 }

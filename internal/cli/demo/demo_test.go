@@ -45,7 +45,7 @@ func TestFind(t *testing.T) {
 	if err := os.Symlink(filepath.Join(programs, "mesh-agent"), self); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := find(self); err == nil || !strings.Contains(err.Error(), "mesh-sim is neither beside "+programs+"/mesh-agent nor in the PATH") {
+	if _, err := find(self); err == nil || !strings.Contains(err.Error(), "mesh-sim is neither in the directory of "+programs+"/mesh-agent nor in the PATH") {
 		t.Errorf("without one: %v", err)
 	}
 	for _, dir := range []string{path, programs} {

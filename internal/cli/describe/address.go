@@ -206,7 +206,7 @@ func (d *ipDescription) page(p *printer.Page, now time.Time) {
 			printer.F("Source", ip.Source),
 			printer.F("Claims", strconv.Itoa(ip.Claims)),
 		)
-		p.Section("Who claims %s, its first address", d.Lookup.IP)
+		p.Section("Claims of %s, its first address", d.Lookup.IP)
 		printer.Rows(p, lookup.Candidates(), d.Lookup.Candidates)
 		lookup.WriteUnconfirmed(p, d.Lookup)
 		explain.WriteWhy(p, &d.Lookup.Why, now)

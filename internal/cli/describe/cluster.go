@@ -121,7 +121,7 @@ func (d *conflictDescription) page(p *printer.Page, now time.Time) {
 		}
 	}
 	if d.Lookup != nil && len(d.Lookup.Candidates) > 0 {
-		p.Section("Who claims %s", d.Lookup.IP)
+		p.Section("Claims of %s", d.Lookup.IP)
 		printer.Rows(p, lookup.Candidates(), d.Lookup.Candidates)
 		lookup.WriteUnconfirmed(p, d.Lookup)
 	}

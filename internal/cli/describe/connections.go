@@ -68,7 +68,7 @@ func pageConnections(p *printer.Page, s *api.ServiceBackends) {
 		p.Line("New connections go to the first group that has a backend which is not draining.")
 	}
 	if len(s.Unconfirmed) > 0 {
-		p.Line("Other backends may be there by now in %s: what is known of them is not confirmed.", strings.Join(s.Unconfirmed, ", "))
+		p.Line("There may be other backends in %s by now: the data of these clusters is not confirmed.", strings.Join(s.Unconfirmed, ", "))
 	}
 }
 

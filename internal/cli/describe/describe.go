@@ -55,10 +55,10 @@ func New(c *command.Env) *cobra.Command {
 			return subject.describe(cmd.Context(), r, of)
 		},
 	}
-	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "the cluster of a node or an export that is given without it")
-	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "the namespace of a service or an export that is given without it")
-	cmd.Flags().StringVar(&of.zone, "from", "", "service: also where connections of a client in this zone go")
-	cmd.Flags().StringVar(&of.port, "port", "", "service: also where connections to this port go, by its name or number")
+	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "cluster of a node or an export, if NAME does not contain it")
+	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "namespace of a service or an export, if NAME does not contain it")
+	cmd.Flags().StringVar(&of.zone, "from", "", "service: also show the backends for a client in this zone")
+	cmd.Flags().StringVar(&of.port, "port", "", "service: also show the backends for this port (a name or a number)")
 	return c.Watched(command.WithOutput(cmd, format))
 }
 

@@ -70,7 +70,7 @@ func affinityText(affinity string) string {
 	case "remote":
 		return "remote: the other clusters' backends are preferred, the own ones are used when they have none that is healthy"
 	}
-	return "none: the backends of all clusters are used alike"
+	return "none: the backends of all clusters are used equally"
 }
 
 func backendsText(s *api.Service) string {
@@ -123,7 +123,7 @@ func (d *exportDescription) page(p *printer.Page, now time.Time) {
 		printer.F("Cluster", clusterLine(d.Cluster)...),
 		printer.F("Known as of", freshnessOf(d.Cluster, func(c *api.Cluster) *api.Freshness { return &c.Freshness.ServiceExports })),
 	)...)
-	p.Section("Who exports it (%d)", len(d.Exports))
+	p.Section("Clusters that export it (%d)", len(d.Exports))
 	printer.Rows(p, resource.ExportTable(now.Sub), d.Exports)
 	pageConflicts(p, d.Conflicts)
 }

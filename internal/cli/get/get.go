@@ -47,14 +47,14 @@ func New(c *command.Env) *cobra.Command {
 			return res.Get(ctx, r)
 		},
 	}
-	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "only those of this cluster")
-	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "only those in this namespace")
-	cmd.Flags().StringVarP(&query.Labels, "selector", "l", "", "only those with these labels, such as app=web,tier!=db,zone in (a,b)")
-	cmd.Flags().StringVar(&query.Identity, "identity", "", "only those of this identity")
-	cmd.Flags().StringVar(&query.Prefix, "prefix", "", "only those within this network")
+	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "only objects of this cluster")
+	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "only objects in this namespace")
+	cmd.Flags().StringVarP(&query.Labels, "selector", "l", "", "only objects with these labels, such as app=web,tier!=db,zone in (a,b)")
+	cmd.Flags().StringVar(&query.Identity, "identity", "", "only objects of this identity")
+	cmd.Flags().StringVar(&query.Prefix, "prefix", "", "only objects in this network")
 	cmd.Flags().StringVar(&query.Kind, "kind", "", "only conflicts or events of this kind")
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "then show each change, until interrupted")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "then show each change, until you interrupt the command")
+	cmd.Flags().VarP(format, "output", "o", "output format")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", resource.CompleteCluster(c)) // the flag is there
 	return cmd
 }

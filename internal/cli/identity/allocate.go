@@ -41,11 +41,11 @@ func identityAllocateCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(command.Plain, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
 		Use:   "allocate LABEL...",
-		Short: "Allocate the identity of some labels, and hold it",
-		Long: "Allocate the identity of some labels, written SOURCE:KEY=VALUE, and print its number. The label that names the\n" +
-			"cluster is added. The command holds the reference of this node (--node-ip) until it is interrupted, and then deletes\n" +
-			"it. With --once the command ends at once, and the reference ends with its lease (--kvstore-lease-ttl). If no other\n" +
-			"node has a reference by then, garbage collection deletes the identity.",
+		Short: "Allocate the identity of labels, and hold it",
+		Long: "Allocate the identity of labels, written SOURCE:KEY=VALUE, and print its number. The command adds the label with the\n" +
+			"name of the cluster. It holds the reference of this node (--node-ip) until you interrupt it, and then deletes the\n" +
+			"reference. With --once the command ends at once, and the reference ends with its lease (--kvstore-lease-ttl). If no\n" +
+			"other node has a reference by then, garbage collection deletes the identity.",
 		Example: "  mesh-agent identity allocate --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 \\\n" +
 			"    k8s:app=web k8s:io.kubernetes.pod.namespace=shop --once",
 		Args: command.Arguments(1, math.MaxInt, "one LABEL or more"),
@@ -76,17 +76,17 @@ func identityAllocateCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			return err
 		}),
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "end at once, and let the reference go with its lease")
+	cmd.Flags().BoolVar(&once, "once", false, "end at once; the reference ends with its lease")
 	return command.WithOutput(cmd, format)
 }
 
 func identityReleaseCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	return &cobra.Command{
 		Use:   "release LABEL...",
-		Short: "Delete a node's reference of an identity",
-		Long: "Delete the reference of this node (--node-ip) of the identity of some labels, written SOURCE:KEY=VALUE, such as one\n" +
-			"that 'allocate --once' has left. The identity stays until garbage collection finds it unused twice. An agent that\n" +
-			"runs on that node and uses the identity puts its reference back.",
+		Short: "Delete a node's reference to an identity",
+		Long: "Delete the reference of this node (--node-ip) to the identity of labels, written SOURCE:KEY=VALUE, such as a\n" +
+			"reference of 'allocate --once'. The identity stays until garbage collection finds it unused in two rounds. If an\n" +
+			"agent on that node uses the identity, the agent writes its reference again.",
 		Example: "  mesh-agent identity release --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 \\\n" +
 			"    k8s:app=web k8s:io.kubernetes.pod.namespace=shop --node-ip 10.0.0.1",
 		Args: command.Arguments(1, math.MaxInt, "one LABEL or more"),

@@ -20,11 +20,11 @@ func identityCheckCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check the identities of a cluster: range, mappings, references, equal labels, how long the range lasts",
-		Long: "Check the identities of a cluster: numbers that are used out of the cluster's range, references without a mapping,\n" +
-			"mappings without a reference, labels with several numbers, and when the range is full at the present rate. The rate\n" +
-			"is that of the time over which the kvstore still has its history, which is the time since its last compaction.\n\n" +
-			"Exit code 0: nothing is wrong. 1: there are errors. 2: wrong usage, or the kvstore does not answer.",
+		Short: "Check the identities of a cluster: range, mappings, references, duplicate labels",
+		Long: "Check the identities of a cluster: used numbers outside the range of the cluster, references without a mapping,\n" +
+			"mappings without a reference, and labels with several numbers. The command also shows when the range will be full at\n" +
+			"the current rate. It computes the rate from the history of the kvstore since its last compaction.\n\n" +
+			"Exit code 0: no errors. 1: errors. 2: wrong usage, or the kvstore does not answer.",
 		Args: command.NoArgs,
 		RunE: reading(c, k, func(cmd *cobra.Command, _ []string, i *identities) error {
 			if i.cached {
@@ -39,7 +39,7 @@ func identityCheckCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			return exit.Verdict(c.Answer(cmd, format, report, page), false, report.Count(codes.Error) > 0)
 		}),
 	}
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show also what is no fault, such as each mapping that nobody uses")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also show entries without a fault, such as each unused mapping")
 	return command.WithOutput(cmd, format)
 }
 
@@ -85,12 +85,13 @@ func identityHealCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
 		Use:   "heal",
-		Short: "Give labels one number again that nodes use under several (MESH-4211)",
-		Long: "Give labels one number again that nodes use under several, as they may after a node was cut off for longer than its\n" +
-			"leases. The number that most nodes use is kept, of several the newest one; the references to the others are withdrawn.\n" +
-			"An agent of ours whose reference is gone takes the number that is kept when it refreshes its keys, within its\n" +
-			"--kvstore-periodic-sync, and publishes its pods with it. An agent of Cilium puts its reference back: restart it.\n\n" +
-			"Nothing is written without --apply: it shows which number would be kept.",
+		Short: "Repair labels with several numbers (MESH-4211)",
+		Long: "Repair labels that nodes use under several numbers. This can happen after a node had no connection for longer than\n" +
+			"its leases. The command keeps the number that most nodes use, or the newest one of several. It deletes the\n" +
+			"references to the other numbers. A mesh-agent without its reference takes the kept number when it refreshes its\n" +
+			"keys, within its --kvstore-periodic-sync, and publishes its pods with this number. An agent of Cilium writes its\n" +
+			"reference again: restart it.\n\n" +
+			"Without --apply the command writes nothing, and shows the number that it would keep.",
 		Example: "  mesh-agent identity heal --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 --apply",
 		Args:    command.NoArgs,
 		RunE: writing(c, k, func(cmd *cobra.Command, _ []string, i *identities) error {
@@ -115,7 +116,7 @@ func identityHealCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			return c.Answer(cmd, format, done, done.page)
 		}),
 	}
-	cmd.Flags().BoolVar(&apply, "apply", false, "withdraw the references; else only show which")
+	cmd.Flags().BoolVar(&apply, "apply", false, "delete the references; without it the command only shows them")
 	return command.WithOutput(cmd, format)
 }
 

@@ -47,13 +47,14 @@ func identityCompareCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
 		Use:   "compare [PREFIX]",
-		Short: "Compare the identities with those of another place, during a migration",
-		Long: "Compare the identities of the own cluster's kvstore, the primary place, with those of another one, the secondary:\n" +
-			"the CiliumIdentities of the Kubernetes API (--kubernetes, --kubeconfig), or those below another PREFIX of the kvstore,\n" +
-			"while writers write to both. When nothing differs, it is safe to read from there. What differs is looked at twice,\n" +
-			"since writers work meanwhile. With --copy, what the secondary place has not is copied there first, under its number;\n" +
-			"with --copy-back, what the primary one has not.\n\n" +
-			"Exit code 0: nothing differs. 1: something does. 2: wrong usage, or one of the places does not answer.",
+		Short: "Compare the identities in two places, during a migration",
+		Long: "Compare the identities in the own cluster's kvstore (the primary place) with those in a secondary place, while\n" +
+			"writers write to both. The secondary place is the Kubernetes API (CiliumIdentities; --kubernetes, --kubeconfig), or\n" +
+			"another PREFIX of the kvstore. If there are no differences, agents can read from the secondary place. The command\n" +
+			"reads each difference twice, because writers work at the same time. With --copy it first copies the identities that\n" +
+			"the secondary place does not have, with their numbers. With --copy-back it copies those that the primary place does\n" +
+			"not have.\n\n" +
+			"Exit code 0: no differences. 1: differences. 2: wrong usage, or one of the places does not answer.",
 		Example: "  mesh-agent identity compare --kvstore-opt etcd.address=http://127.0.0.1:2379 --kubeconfig admin.conf --copy\n" +
 			"  mesh-agent identity compare --kvstore-opt etcd.address=http://127.0.0.1:2379 cilium/state/identities/v2",
 		Args: command.Arguments(0, 1, "one PREFIX, or none for the Kubernetes API"),
@@ -69,8 +70,8 @@ func identityCompareCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			return exit.Verdict(c.Answer(cmd, format, done, done.page), false, len(done.Differences) > 0)
 		}),
 	}
-	cmd.Flags().BoolVar(&fill, "copy", false, "copy to the secondary place what it has not")
-	cmd.Flags().BoolVar(&back, "copy-back", false, "copy to the primary place what it has not, to go back in a migration")
+	cmd.Flags().BoolVar(&fill, "copy", false, "copy the missing identities to the secondary place")
+	cmd.Flags().BoolVar(&back, "copy-back", false, "copy the missing identities to the primary place, to undo a migration")
 	return command.WithOutput(cmd, format)
 }
 
@@ -156,7 +157,7 @@ func (p *places) compare(ctx context.Context, fill, back bool) (*compared, error
 }
 
 func (done *compared) page(p *printer.Page) {
-	p.Line("primary %s, secondary %s: %d alike, %s", done.Primary, done.Secondary, done.Alike,
+	p.Line("primary %s, secondary %s: %d equal, %s", done.Primary, done.Secondary, done.Alike,
 		printer.Painted{Text: fmt.Sprintf("%d different", len(done.Differences)), Color: printer.WellColor(len(done.Differences) == 0)})
 	if done.Copied > 0 {
 		p.Line("%s copied.", printer.Counted(done.Copied, "identity was", "identities were"))

@@ -51,11 +51,13 @@ func identityGCCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Delete the identities that no node uses, and locks that were left behind",
-		Long: "Delete the identities of the cluster that no node uses, and locks that were left behind. It is done in two rounds:\n" +
-			"what the first one finds unused is deleted by the second one if it is still unused and was not touched in between.\n" +
-			"A lock is deleted when its holder is the same in both rounds; --between has to be longer than any lock is held.\n\n" +
-			"With --dry-run nothing is written: it shows what the first round finds, which is what the second one would delete.",
+		Short: "Delete unused identities and abandoned locks",
+		Long: "Delete the unused identities and the abandoned locks of the cluster, in two rounds. The first round finds the\n" +
+			"identities that no node uses. The second round deletes those of them that are still unused and that no client\n" +
+			"touched between the rounds. A lock is deleted if it has the same holder in both rounds: set --between to more than\n" +
+			"the longest time that a client holds a lock.\n\n" +
+			"With --dry-run the command writes nothing. It shows the result of the first round, which the second round would\n" +
+			"delete.",
 		Example: "  mesh-agent identity gc --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 --dry-run",
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -90,9 +92,9 @@ func identityGCCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "delete nothing, show what would be deleted and why")
+	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "show what the command would delete, and why, and delete nothing")
 	cmd.Flags().DurationVar(&s.between, "between", 10*time.Minute, "time between the two rounds, not below --kvstore-periodic-sync of the agents")
-	cmd.Flags().IntVar(&s.perMinute, "per-minute", 2500, "at most this many deletions a minute; 0: no limit")
+	cmd.Flags().IntVar(&s.perMinute, "per-minute", 2500, "maximum number of deletions per minute; 0 is no limit")
 	return command.WithOutput(cmd, format)
 }
 
@@ -192,9 +194,9 @@ func (done *collection) page(p *printer.Page) {
 func identityDeleteCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete ID...",
-		Short: "Delete identities that no node uses, at once",
-		Long: "Delete the identities with these numbers at once, without the two rounds of 'gc'. One that a node holds a reference\n" +
-			"of, or that addresses are published with, is not deleted. Mappings that cannot be read are deleted as well.",
+		Short: "Delete identities by their numbers, at once",
+		Long: "Delete the identities with these numbers at once, without the two rounds of 'gc'. The command does not delete an\n" +
+			"identity that a node references, or that published addresses have. It also deletes invalid mappings.",
 		Example: "  mesh-agent identity delete 65540 --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1",
 		Args:    command.Arguments(1, math.MaxInt, "one ID or more"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -32,7 +32,7 @@ func New(c *command.Env) *cobra.Command {
 	k.Settings.Register(f, "clustermesh-config", "kvstore-opt", "cluster-name", "cluster-id", "max-connected-clusters", "cluster-size",
 		"node-ip", "kvstore-connectivity-timeout", "kvstore-lease-ttl", "kvstore-periodic-sync", config.AllocationMode, "k8s-namespace", "kubernetes", "kubeconfig")
 	f.StringVar(&k.Cluster, "cluster", "", "read the kvstore of this remote cluster")
-	f.DurationVar(&k.Timeout, "timeout", 10*time.Second, "how long to wait for each endpoint, and for each answer")
+	f.DurationVar(&k.Timeout, "timeout", 10*time.Second, "time limit for each endpoint, and for each answer")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", target.CompleteClientFile(c, k.Settings)) // the flag is there
 	return cmd
 }

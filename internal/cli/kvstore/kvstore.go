@@ -30,8 +30,8 @@ func New(c *command.Env) *cobra.Command {
 		"2: wrong usage, or the kvstore does not answer."
 	f := cmd.PersistentFlags()
 	k.Settings.Register(f, "clustermesh-config", "kvstore-opt")
-	f.StringVar(&k.Cluster, "cluster", "", "ask the kvstore of this remote cluster")
-	f.DurationVar(&k.Timeout, "timeout", 10*time.Second, "how long to wait for each endpoint, and for each answer")
+	f.StringVar(&k.Cluster, "cluster", "", "read the kvstore of this remote cluster")
+	f.DurationVar(&k.Timeout, "timeout", 10*time.Second, "time limit for each endpoint, and for each answer")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", target.CompleteClientFile(c, k.Settings)) // the flag is there
 	return cmd
 }

@@ -24,8 +24,8 @@ func kvGetCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	return command.WithOutput(&cobra.Command{
 		Use:   "get KEY",
 		Short: "Show the value of one key",
-		Long: "Show the value of one key, by a linearizable read. A value that is no printable text is shown decoded when its\n" +
-			"kind is known (endpoint slices), or else quoted or in base64.",
+		Long: "Show the value of one key, from a linearizable read. If the value is not printable text, the command decodes it\n" +
+			"(endpoint slices), or shows it in quotes or in base64.",
 		Example: "  mesh-agent kvstore get --cluster c2 cilium/cluster-config/c2\n" +
 			"  mesh-agent kvstore get --kvstore-opt etcd.address=http://127.0.0.1:2379 cilium/.heartbeat -o json",
 		Args: command.Arguments(1, 1, "one KEY"),
@@ -70,8 +70,8 @@ func kvListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list PREFIX",
 		Short: "List keys and values, in the order of the keys",
-		Long: "List keys and values, in the order of the keys, all as of one revision. A PREFIX that ends in a slash is every key\n" +
-			"below it. Anything else is one whole key, or, without such a key, what is below it.\n\n" +
+		Long: "List keys and values in the order of the keys, all at one revision. A PREFIX that ends in a slash selects each key\n" +
+			"below it. Any other PREFIX is one key. If this key does not exist, the command lists the keys below it.\n\n" +
 			"plain: a line for each key, with a tab before the value. json: an object on a line for each key.",
 		Example: "  mesh-agent kvstore list --cluster c2 cilium/state/nodes/v1/\n  mesh-agent kvstore list --cluster c2 cilium/state/ --keys-only",
 		Args:    onePrefix,
@@ -97,8 +97,8 @@ func kvListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&l.keysOnly, "keys-only", false, "leave the values out")
-	cmd.Flags().IntVar(&l.limit, "limit", 0, "at most this many keys; 0: all")
+	cmd.Flags().BoolVar(&l.keysOnly, "keys-only", false, "print no values")
+	cmd.Flags().IntVar(&l.limit, "limit", 0, "maximum number of keys; 0 is no limit")
 	return command.WithOutput(cmd, format)
 }
 

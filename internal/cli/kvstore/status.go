@@ -55,7 +55,7 @@ func kvStatusCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	return command.WithOutput(&cobra.Command{
 		Use:   "status",
-		Short: "Show each endpoint of a kvstore, its heartbeat, and what is wrong",
+		Short: "Show each endpoint of a kvstore, its heartbeat, and its problems",
 		Args:  command.NoArgs,
 		RunE: target.Asking(c, k, func(cmd *cobra.Command, _ []string, t *target.Target) error {
 			st, reached := status(t, cmd.Context(), c.Now)

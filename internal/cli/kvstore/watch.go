@@ -41,10 +41,10 @@ func kvWatchCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "watch PREFIX",
-		Short: "Print what is there, and then every change, until interrupted",
-		Long: "Print what is there (have), and then every change (put, delete), until interrupted. PREFIX is as for list.\n" +
-			"After a lost connection it goes on where it was: what changed meanwhile is printed then. A write of an equal\n" +
-			"value is no change.",
+		Short: "Print the existing keys, and then each change",
+		Long: "Print the existing keys (have), and then each change (put, delete), until you interrupt the command. PREFIX has the\n" +
+			"same form as in 'list'. After a lost connection the command continues where it was, and prints the changes that it\n" +
+			"missed. A write of an equal value is not a change.",
 		Example: "  mesh-agent kvstore watch --cluster c2 cilium/.heartbeat\n  mesh-agent kvstore watch --cluster c2 cilium/state/ --from-now -o json",
 		Args:    onePrefix,
 		RunE: target.Asking(c, k, func(cmd *cobra.Command, args []string, t *target.Target) error {
@@ -54,7 +54,7 @@ func kvWatchCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			return w.run(ctx, t, args[0])
 		}),
 	}
-	cmd.Flags().BoolVar(&w.fromNow, "from-now", false, "leave out what is there already")
+	cmd.Flags().BoolVar(&w.fromNow, "from-now", false, "do not print the existing keys")
 	return command.WithOutput(cmd, format)
 }
 

@@ -43,7 +43,7 @@ func New(c *command.Env) *cobra.Command {
 	}, format))
 }
 
-// Write shows whose address it is, or that nobody claims it.
+// Write shows whose address it is, or that no cluster claims it.
 func Write(p *printer.Page, l *api.Lookup, now time.Time) {
 	defer func() { explain.WriteWhy(p, &l.Why, now) }()
 	if l.Match == nil {
@@ -51,7 +51,7 @@ func Write(p *printer.Page, l *api.Lookup, now time.Time) {
 		if l.Why.Verdict.Code == codes.AddressUnknown {
 			claims = "is known to claim"
 		}
-		p.Line("Nobody %s %s.", claims, l.IP)
+		p.Line("No cluster %s %s.", claims, l.IP)
 		for _, s := range l.Services {
 			p.Line("It is a backend of the service %s/%s.", s.Namespace, s.Name)
 		}

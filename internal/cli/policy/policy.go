@@ -34,9 +34,10 @@ func policySuggestCommand(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suggest",
 		Short: "Write a claim policy file from the current claims of the clusters",
-		Long: "Write a file for --claim-policy-file from the current claims of the clusters, as the running agent knows them: the ID of\n" +
-			"each cluster, the networks of its pods and nodes, and its namespaces. Claims that break a rule (docs/claims.md) are not\n" +
-			"granted, and named with the code. Review the file: it also grants other claims that a cluster should not have.",
+		Long: "Write a file for --claim-policy-file from the current claims of the clusters in the running agent: the ID of each\n" +
+			"cluster, the networks of its pods and nodes, and its namespaces. The file does not grant claims that break a rule\n" +
+			"(docs/claims.md). The command names these claims with their code. Review the file: it can still grant claims that a\n" +
+			"cluster should not have.",
 		Example: "  mesh-agent policy suggest > claims.yaml\n  mesh-agent config check --connect --claim-policy-file claims.yaml",
 		Args:    command.NoArgs,
 		RunE: c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error {
@@ -50,7 +51,7 @@ func policySuggestCommand(c *command.Env) *cobra.Command {
 			return writeNew(file, claims.Suggest(seen.clusters(), seen.own), cmd.OutOrStdout())
 		}),
 	}
-	cmd.Flags().StringVar(&file, "output-file", "", "write to this file, which must not be there yet, and not to the standard output")
+	cmd.Flags().StringVar(&file, "output-file", "", "write to this new file, not to the standard output")
 	return cmd
 }
 

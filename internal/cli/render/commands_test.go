@@ -107,7 +107,7 @@ func TestALaterMistakeIsReported(t *testing.T) {
 	await(t, said, "wrote")
 	a.file("t", "{{ nope }}")
 	a.Play(t, "service own shop/cart 10.0.0.2")
-	await(t, said, `function "nope" not defined; tried again`)
+	await(t, said, `function "nope" not defined; trying again`)
 	if text := a.has("out"); text != "server 10.0.0.1:8080;\n" {
 		t.Errorf("the file has %q", text)
 	}

@@ -77,7 +77,7 @@ func (d *data) backends(service string, port ...string) (Backends, error) {
 	d.used["services"] = true
 	namespace, name, ok := strings.Cut(service, "/")
 	if !ok || len(port) > 1 {
-		return Backends{}, usagef("backends %q: want NAMESPACE/NAME and at the most one port", service)
+		return Backends{}, usagef("backends %q: want NAMESPACE/NAME and at most one port", service)
 	}
 	chosen, err := d.client.Backends(d.ctx, namespace, name, strings.Join(port, ""), d.zone)
 	if resource.IsNotFound(err) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
@@ -37,6 +38,7 @@ func (r *renderer) follow(ctx context.Context) error {
 			return err
 		}
 		written = written || err == nil
+		command.Progress(ctx).End() // changes can take for ever
 		for _, plural := range slices.Sorted(maps.Keys(r.used)) {
 			if !watched[plural] {
 				watched[plural] = true
@@ -49,7 +51,7 @@ func (r *renderer) follow(ctx context.Context) error {
 		} else if ctx.Err() == nil {
 			if text := err.Error(); text != said { // not each time
 				said = text
-				r.say("%v; tried again", err)
+				r.say("%v; trying again", err)
 			}
 			again = time.After(pause)
 			pause = min(2*pause, lastPause)

@@ -43,8 +43,8 @@ func New(c *command.Env) *cobra.Command {
 			"Templates are Go templates (docs/render.md) with the functions of sprig and\n\n" +
 			"  backends \"NAMESPACE/NAME\" \"PORT\"   where connections go: .Now, .Groups, .Known, .Unconfirmed\n" +
 			"  services, nodes, clusters           lists, with filters such as \"namespace=shop\"\n\n" +
-			"A file is replaced atomically, only if it differs, and only after the agent has read every cluster. While the agent\n" +
-			"does not answer, files stay unchanged.",
+			"The command replaces a file atomically, only if it differs, and only after the agent has read every cluster. While\n" +
+			"the agent does not answer, files stay unchanged.",
 		Example: "  mesh-agent render -t nginx.tmpl=/etc/nginx/upstreams.conf --check \"nginx -t\" --exec \"nginx -s reload\"\n" +
 			"  mesh-agent render -t hosts.tmpl=/dev/stdout --once --dry-run",
 		Args: command.Arguments(0, 0, "no arguments"),
@@ -65,15 +65,15 @@ func New(c *command.Env) *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&o.templates, "template", "t", nil, "a template, and the file that it is written to, as TEMPLATE=FILE; repeated")
-	f.StringVar(&o.exec, "exec", "", "command for the shell to run when a file has changed; tried again until it succeeds")
-	f.StringVar(&o.check, "check", "", "command for the shell that judges a file before it is replaced; $FILE is the new one")
-	f.StringVar(&o.zone, "from", "", "choose backends for clients in this zone; default: that of the agent")
-	f.DurationVar(&o.wait, "wait", 250*time.Millisecond, "after a change wait so long for others, and at the most four times as long")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long a command may take")
+	f.StringArrayVarP(&o.templates, "template", "t", nil, "template and file, as TEMPLATE=FILE; repeat the flag for more")
+	f.StringVar(&o.exec, "exec", "", "shell command to run after a file has changed, until it succeeds")
+	f.StringVar(&o.check, "check", "", "shell command that checks the new file ($FILE) before it replaces the old one")
+	f.StringVar(&o.zone, "from", "", "zone of the clients, for the choice of backends; default: the zone of the agent")
+	f.DurationVar(&o.wait, "wait", 250*time.Millisecond, "time to wait for more changes after a change; at most four times this time")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "time limit of a command")
 	f.BoolVar(&o.once, "once", false, "write the files once, and end")
-	f.BoolVar(&o.dryRun, "dry-run", false, "write to the standard output instead, once, and run no command")
-	f.BoolVar(&o.refuseEmpty, "refuse-empty", false, "keep a file rather than make it empty")
+	f.BoolVar(&o.dryRun, "dry-run", false, "write to the standard output, once, and run no command")
+	f.BoolVar(&o.refuseEmpty, "refuse-empty", false, "do not replace a file by an empty one")
 	return cmd
 }
 

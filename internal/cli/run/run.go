@@ -41,7 +41,12 @@ func newModeCommand(v version.Info, m config.Mode, short, more string) *cobra.Co
 		Long:  short + ".\n" + more + "\n\n" + config.SettingsHelp,
 		Args:  command.NoArgs,
 	}
-	s.Register(cmd.Flags())
+	s.RegisterMode(cmd.Flags(), m)
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := fmt.Fprintf(cmd.OutOrStderr(), "Usage:\n  %s\n\nFlags:\n%s\nGlobal Flags:\n%s",
+			cmd.UseLine(), s.Help(cmd.LocalFlags()), cmd.InheritedFlags().FlagUsages())
+		return err
+	})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := s.Load(os.Getenv)
 		if err != nil {
@@ -58,10 +63,14 @@ func newModeCommand(v version.Info, m config.Mode, short, more string) *cobra.Co
 			return exit.UsageError{Err: err}
 		}
 		for _, name := range config.UnknownVariables(os.Environ(), cmd.Root()) {
-			log.Warn("An environment variable that nothing reads; the names of variables follow the flags", "variable", name)
+			log.Warn("No setting has the name of this environment variable", "variable", name)
 		}
 		for _, name := range s.Unused(m) {
-			log.Debug("A setting that this mode does not use", "setting", name, "mode", string(m))
+			level := slog.LevelDebug // a file and the environment can be those of several modes
+			if s.OnCommandLine(name) {
+				level = slog.LevelWarn
+			}
+			log.Log(cmd.Context(), level, "This mode does not use the setting", "setting", name, "mode", string(m))
 		}
 		log.Info("Starting", "mode", string(m), "version", v.Version, "pid", os.Getpid())
 		agent.LimitMemory(log)

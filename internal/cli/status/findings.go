@@ -73,7 +73,7 @@ func (v *View) writePolicy(p *printer.Page) {
 		v.writeStories(p, concerned, func(c *api.Cluster) string {
 			return strings.TrimSuffix(clustertext.PolicyState(c.Policy, v.Now)+"; "+clustertext.PolicyNext(c.Policy), "; ")
 		})
-		p.Advice("Nodes, identities and addresses are kept, and so are the last usable backends of a service. 'mesh-agent describe cluster NAME' has the evidence.")
+		p.Advice("Nodes, identities and addresses are kept, and also the last usable backends of a service. 'mesh-agent describe cluster NAME' has the evidence.")
 	}
 }
 

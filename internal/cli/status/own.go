@@ -27,7 +27,7 @@ func leads(yes bool) string {
 	if yes {
 		return "leading"
 	}
-	return "standing by; another process leads, which its own status tells, or nobody can"
+	return "standby: another process leads (its own status shows it), or no process can lead"
 }
 
 // writeKVStore says how the local kvstore is, and when it is not well, why and
@@ -81,7 +81,7 @@ func (v *View) writeWritten(p *printer.Page) {
 		refused = refused || w.Refused > 0
 	}
 	if refused {
-		p.Advice("What the kvstore refuses is tried again, and holds up nothing else. Most often the user of the client file has no right to write there.")
+		p.Advice("Refused writes are tried again, and delay no other writes. In most cases the user of the client file has no permission to write there.")
 	}
 }
 
@@ -117,7 +117,7 @@ func (v *View) writeDoubts(p *printer.Page) {
 	if d.Error != "" {
 		p.Section("The description of the own cluster cannot be followed")
 		p.Line("%s", d.Error)
-		p.Advice("What is known of it is kept, as of %s. It is tried again all the time.", cmp.Or(printer.Moment(d.AsOf, v.Now), "no time yet"))
+		p.Advice("The agent keeps its data, as of %s, and tries again.", cmp.Or(printer.Moment(d.AsOf, v.Now), "no time yet"))
 	}
 	if len(d.Refused) == 0 {
 		return
@@ -133,5 +133,5 @@ func (v *View) writeDoubts(p *printer.Page) {
 	if rest > 0 {
 		p.Line("… and %d more (--all lists them)", rest)
 	}
-	p.Advice("Correct them: what is refused is not published as it is written there. It counts as soon as the file is right.")
+	p.Advice("Correct them: the agent does not publish refused objects. It publishes them as soon as the file is correct.")
 }

@@ -26,7 +26,7 @@ type statusOptions struct {
 	goal    *printer.Format
 	timeout time.Duration
 	format  *printer.Format
-	all     bool // a line for each cluster, also on a terminal
+	all     bool // show a line for each cluster, also on a terminal
 	failOn  failures
 }
 
@@ -64,12 +64,12 @@ func New(c *command.Env) *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.wait, "wait", false, "wait until every cluster, and the local kvstore, is as --for says")
-	f.Var(o.goal, "for", "what to wait for")
-	f.Var(&o.failOn, "fail-on", "what makes the exit code 1, without --wait: some of conflicts, refusals and degraded, or none")
-	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait")
-	f.BoolVar(&o.all, "all", false, "a line for each cluster, also on a terminal")
-	f.VarP(o.format, "output", "o", "form of the output")
+	f.BoolVar(&o.wait, "wait", false, "wait until every cluster, and the local kvstore, is in the state of --for")
+	f.Var(o.goal, "for", "state to wait for")
+	f.Var(&o.failOn, "fail-on", "reasons for exit code 1, without --wait: conflicts, refusals, degraded, or none")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "maximum time to wait")
+	f.BoolVar(&o.all, "all", false, "show a line for each cluster, also on a terminal")
+	f.VarP(o.format, "output", "o", "output format")
 	return c.Watched(cmd)
 }
 
@@ -186,12 +186,12 @@ func wait(c *command.Env, ctx context.Context, cmd *cobra.Command, cl *client.Cl
 			continue
 		}
 		if unreachable != nil {
-			return nil, fmt.Errorf("gave up after %s: %w", o.timeout, unreachable)
+			return nil, fmt.Errorf("stopped after %s: %w", o.timeout, unreachable)
 		}
 		if last == nil {
-			return nil, fmt.Errorf("gave up after %s: %w: it has not answered once", o.timeout, client.ErrUnreachable)
+			return nil, fmt.Errorf("stopped after %s: %w: it has not answered once", o.timeout, client.ErrUnreachable)
 		}
-		return last, fmt.Errorf("gave up after %s waiting for %s", o.timeout, missing)
+		return last, fmt.Errorf("stopped after %s waiting for %s", o.timeout, missing)
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 type View struct {
 	*api.Status
 	Now  time.Time
-	all  bool // a line for each cluster, also on a terminal
+	all  bool // show a line for each cluster, also on a terminal
 	wide bool // everything about each
 
 	worstFirst []api.Cluster
@@ -112,7 +112,7 @@ func (v *View) writeCounts(p *printer.Page) {
 		for _, c := range v.Clusters {
 			entries += clustertext.Sum(c.Counts)
 		}
-		p.Text("%s of remote clusters; what is still to be copied stands below", printer.Counted(entries, "entry", "entries"))
+		p.Text("%s of remote clusters; the remaining copies are below", printer.Counted(entries, "entry", "entries"))
 		return
 	}
 	p.Text("%s, %s (%d global), %s, %s, %s",
@@ -174,7 +174,7 @@ func writeIgnored(p *printer.Page, directory string, ignored []clustermesh.Ignor
 	if i := slices.IndexFunc(ignored, func(i clustermesh.Ignored) bool { return filepath.Clean(i.File) == filepath.Clean(directory) }); i >= 0 {
 		p.Section("The mesh directory cannot be read")
 		p.Line("%s  %s", directory, ignored[i].Reason)
-		p.Advice("What is known of the clusters is kept. Make the directory again, or choose it with --clustermesh-config.")
+		p.Advice("The agent keeps the data of the clusters. Create the directory again, or choose another one with --clustermesh-config.")
 		if ignored = slices.Delete(slices.Clone(ignored), i, i+1); len(ignored) == 0 {
 			return
 		}
@@ -242,7 +242,7 @@ func (v *View) writeTroubles(p *printer.Page) {
 // first ones of many. Copies may not get on for want of our own kvstore.
 func (v *View) remedies(clusters []api.Cluster) []string {
 	if clusters[0].Trouble.Kind == "degraded" && v.Agent.Leads != nil && v.KVStore != nil && !v.KVStore.Connected {
-		return []string{"The local kvstore, where the copies go, cannot be reached: see above. They go on by themselves when it is back."}
+		return []string{"The local kvstore, where the copies go, cannot be reached: see above. They continue by themselves when it answers again."}
 	}
 	var all []string
 	for _, c := range clusters {

@@ -216,7 +216,7 @@ func TestStatusTextOfTheModes(t *testing.T) {
 	}
 	full := ofMode(config.ModeMirror, true, behind)
 	full.State, full.KVStore.State, full.KVStore.Code = "degraded", "degraded", "MESH-7020"
-	full.KVStore.Message = "only deletions are copied into our own etcd, which is nearly full: 1640 MiB of 2048 MiB are in use; the rest goes on below 75% of its quota (--own-kvstore-stop-at)"
+	full.KVStore.Message = "only deletions are copied into our own etcd, which is nearly full: 1640 MiB of 2048 MiB are in use; other writes continue below 75% of its quota (--own-kvstore-stop-at)"
 	doubts := samples.StatusOf([]api.Cluster{samples.GoodCluster("accra", 2)})
 	doubts.Description = &api.Description{
 		Source: "/etc/mesh/manifests", Listed: true, AsOf: samples.Before(time.Minute), Error: "the directory of manifests does not exist: /etc/mesh/manifests",

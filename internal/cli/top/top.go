@@ -44,12 +44,11 @@ func New(c *command.Env) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "top [CLUSTER]",
-		Short: "Show what changes most: rates, lag and sizes by cluster and resource",
-		Long: "Show for each cluster and resource how many entries there are, how many events a second come from its kvstore, how\n" +
-			"old what is known of it is, and how long events took lately from their receipt until they were visible. It is shown\n" +
-			"again and again, on a terminal at the same place, until it is interrupted. With --once it is shown once, when one\n" +
-			"interval has passed.\n\n" +
-			"EVENTS/S is of the time since the last look. A list is no event.",
+		Short: "Show rates, lag and sizes by cluster and resource",
+		Long: "Show the entries, the events per second, the age of the data and the lag, for each cluster and resource. The lag is\n" +
+			"the time from the receipt of an event until its data is visible. The command refreshes the table, in place on a\n" +
+			"terminal, until you interrupt it. With --once it shows one table, after one interval.\n\n" +
+			"EVENTS/S is the rate since the previous refresh. A list is not an event.",
 		Example: "  mesh-agent top\n  mesh-agent top c2 --interval 5s\n  mesh-agent top --once --sort entries",
 		Args:    command.Arguments(0, 1, "at most one CLUSTER"),
 
@@ -72,9 +71,9 @@ func New(c *command.Env) *cobra.Command {
 			return c.Watch(cmd, args, o.interval, show)
 		})(cmd, args)
 	}
-	cmd.Flags().BoolVar(&o.once, "once", false, "show it once, of one interval")
-	command.AddInterval(cmd, &o.interval, "how often it is looked at")
-	cmd.Flags().Var(o.order, "sort", "what comes first: the most of it, or by cluster")
+	cmd.Flags().BoolVar(&o.once, "once", false, "show one table, after one interval")
+	command.AddInterval(cmd, &o.interval, "time between two refreshes")
+	cmd.Flags().Var(o.order, "sort", "order of the rows: the highest value first, or by cluster")
 	return command.WithOutput(cmd, o.format)
 }
 

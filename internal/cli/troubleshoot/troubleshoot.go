@@ -69,8 +69,8 @@ func New(c *command.Env) *cobra.Command {
 		},
 	}
 	s.Register(cmd.Flags(), "clustermesh-config", "cluster-name", "cluster-id", "max-connected-clusters", "kvstore-opt")
-	cmd.Flags().BoolVar(&local, "include-local", false, "check the own cluster's kvstore too, that of --kvstore-opt")
-	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	cmd.Flags().BoolVar(&local, "include-local", false, "also check the own cluster's kvstore (--kvstore-opt)")
+	cmd.Flags().VarP(format, "output", "o", "output format")
 	names := target.CompleteClientFile(c, s)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		offered, directive := names(cmd, args, begun)
@@ -142,7 +142,7 @@ func newTroubles(dir string, reports []troubleshoot.Report) *troubles {
 // page shows a block for each configuration, and last what became of all.
 func (t *troubles) page(p *printer.Page) {
 	if len(t.Clusters) == 0 {
-		p.Line("No client file in %s: there is nothing to check. 'mesh-agent config check' says what is ignored.", t.Directory)
+		p.Line("No client file in %s: there is nothing to check. 'mesh-agent config check' shows ignored files.", t.Directory)
 		return
 	}
 	p.Line("%s of %s", printer.Count(len(t.Clusters), "configuration"), t.Directory)

@@ -69,7 +69,7 @@ func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Example: "  mesh-agent users ensure --cluster-name east --kvstore-opt etcd.config=/etc/mesh/root.yaml",
 		Args:    command.NoArgs,
 	}
-	cmd.Flags().DurationVar(&k.Timeout, "timeout", 10*time.Second, "how long to wait for each endpoint, and for each answer")
+	cmd.Flags().DurationVar(&k.Timeout, "timeout", 10*time.Second, "time limit for each endpoint, and for each answer")
 	cmd.RunE = target.Asking(c, k, func(cmd *cobra.Command, _ []string, t *target.Target) error {
 		users, err := t.Settings.Users()
 		if err != nil {

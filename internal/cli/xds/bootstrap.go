@@ -40,8 +40,8 @@ func bootstrapCommand(c *command.Env) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&who, "for", forGRPC, "who reads it: "+forGRPC+" or "+forEnvoy)
-	f.StringVar(&b.Zone, "client-zone", "", "the zone that the client says it is in; the agent chooses by its own")
+	f.StringVar(&who, "for", forGRPC, "kind of client: "+forGRPC+" or "+forEnvoy)
+	f.StringVar(&b.Zone, "client-zone", "", "zone of the client, for information; the agent uses its own zone")
 	serverFlags(cmd, &b)
 	_ = cmd.RegisterFlagCompletionFunc("for", command.Complete(func(*cobra.Command, []string) []string { return []string{forEnvoy, forGRPC} })) // the flag is there
 	return cmd
@@ -51,12 +51,12 @@ func bootstrapCommand(c *command.Env) *cobra.Command {
 func serverFlags(cmd *cobra.Command, b *xdsserver.Bootstrap) {
 	name, _ := os.Hostname() // empty is an ID, too
 	f := cmd.Flags()
-	f.StringVar(&b.Address, "address", "", "where the agent serves xDS: HOST:PORT or unix:PATH; default: as the running agent says")
-	f.StringVar(&b.Node, "node-id", name, "the ID that the client gives itself, for xds clients")
-	f.BoolVar(&b.TLS, "tls", false, "the agent has a certificate (--tls-cert-file)")
-	f.StringVar(&b.CA, "ca-file", "", "authorities of that certificate; default: those of the system")
-	f.StringVar(&b.Cert, "cert-file", "", "certificate to show to the agent")
-	f.StringVar(&b.Key, "key-file", "", "key of that certificate")
+	f.StringVar(&b.Address, "address", "", "xDS address of the agent: HOST:PORT or unix:PATH; default: the running agent reports it")
+	f.StringVar(&b.Node, "node-id", name, "ID of the client, which 'mesh-agent xds clients' shows")
+	f.BoolVar(&b.TLS, "tls", false, "use TLS; for an agent with a certificate (--tls-cert-file)")
+	f.StringVar(&b.CA, "ca-file", "", "certificate authorities for the agent's certificate; default: those of the system")
+	f.StringVar(&b.Cert, "cert-file", "", "client certificate for the agent")
+	f.StringVar(&b.Key, "key-file", "", "key of the client certificate")
 }
 
 // check completes what was given, which may contradict itself.

@@ -85,7 +85,7 @@ func (b *Backend) collect(ctx context.Context, o *unstructured.Unstructured, id 
 		return false, nil
 	}
 	if deleted {
-		b.Log.Info("Deleted a CiliumIdentity that nobody uses", "id", id, "key", key.String())
+		b.Log.Info("Deleted an unused CiliumIdentity", "id", id, "key", key.String())
 	}
 	return deleted, err
 }
@@ -144,7 +144,7 @@ func (b *Backend) DeleteID(ctx context.Context, id uint64) (bool, error) {
 		return false, err
 	}
 	if o.GetLabels()[ManagedBy] != Manager {
-		return false, fmt.Errorf("deleting the CiliumIdentity %d: it was made by somebody else, who knows whether it is used: delete it there", id)
+		return false, fmt.Errorf("deleting the CiliumIdentity %d: another program created it and knows whether it is in use: delete it there", id)
 	}
 	_, key, err := b.read(o)
 	if err != nil {
@@ -199,7 +199,7 @@ func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (a
 			errs = append(errs, fmt.Errorf("deleting the stale lock %s: %w", o.GetName(), err))
 			continue
 		}
-		b.Log.Warn("Deleted a lock that was held too long", "lease", o.GetName())
+		b.Log.Warn("Deleted a lock that a client held too long", "lease", o.GetName())
 	}
 	return held, errors.Join(errs...)
 }

@@ -125,7 +125,7 @@ func (b *Backend) expire(ctx context.Context, name string, held sighting) (sight
 	case time.Since(held.at) < lockLasts:
 		return held, nil
 	}
-	b.Log.Warn("Deleted a lock that was held too long", "lease", name)
+	b.Log.Warn("Deleted a lock that a client held too long", "lease", name)
 	return sighting{}, b.deleteLease(ctx, name, o.GetUID())
 }
 
@@ -153,6 +153,6 @@ func (b *Backend) unlock(name string, uid types.UID) {
 	ctx, cancel := context.WithTimeout(context.Background(), unlockTimeout)
 	defer cancel()
 	if err := b.deleteLease(ctx, name, uid); err != nil {
-		b.Log.Debug("A lock could not be given up, it runs out", "lease", name, "error", err)
+		b.Log.Debug("Cannot release a lock; it ends with its lease", "lease", name, "error", err)
 	}
 }

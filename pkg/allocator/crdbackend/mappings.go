@@ -130,7 +130,7 @@ func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, _
 	if err == nil && o == nil {
 		var created bool
 		if created, err = b.create(ctx, id, key); created {
-			b.Log.Info("Made a CiliumIdentity that was missing for a number in use here", "id", id, "key", key.String())
+			b.Log.Info("Created the missing CiliumIdentity of a number in use", "id", id, "key", key.String())
 		} else if err == nil {
 			o, err = b.object(ctx, id)
 		}

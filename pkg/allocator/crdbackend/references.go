@@ -46,7 +46,7 @@ func (b *Backend) Run(ctx context.Context) error {
 		err := b.flush(try, want)
 		cancel()
 		if err != nil && ctx.Err() == nil && !failing {
-			b.Log.Warn("The references of identities cannot be renewed in the Kubernetes API, trying again", "lease", b.name, "error", err)
+			b.Log.Warn("Cannot renew the references of identities in the Kubernetes API, trying again", "lease", b.name, "error", err)
 		}
 		failing = err != nil
 	}

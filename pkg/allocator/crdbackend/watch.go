@@ -46,7 +46,7 @@ func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 			return ctx.Err()
 		}
 		if err != nil && !failing {
-			b.Log.Warn("The CiliumIdentities of the Kubernetes API cannot be followed, trying again", "error", err)
+			b.Log.Warn("Cannot watch the CiliumIdentities of the Kubernetes API, trying again", "error", err)
 		}
 		failing = err != nil
 		if err := waiting.Sleep(ctx, againAfter); err != nil {
@@ -85,7 +85,7 @@ func (s *mappingStore) Update(o any) error {
 	}
 	id, key, err := s.read(one)
 	if err != nil {
-		s.Log.Warn("A CiliumIdentity cannot be read, it is skipped", "error", err)
+		s.Log.Warn("Skipped a CiliumIdentity that cannot be decoded", "error", err)
 		if id != allocator.NoID {
 			s.gone(id)
 		}

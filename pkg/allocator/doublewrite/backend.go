@@ -99,7 +99,7 @@ func (b *Backend) spare(ctx context.Context, operation string, id uint64, key al
 	}
 	side := (1 - b.read).String()
 	b.failures.WithLabelValues(side, operation).Inc()
-	b.log.Warn("An operation failed on the side that is not read; refreshing or garbage collection makes it good",
+	b.log.Warn("An operation failed on the side that is not read; a refresh or garbage collection repairs it",
 		"side", side, "operation", operation, "id", id, "key", fmt.Sprint(key), "error", err)
 }
 

@@ -175,7 +175,7 @@ func (b *Backend) deleteUnused(ctx context.Context, id uint64, kv *kvstore.KeyVa
 		return false, fmt.Errorf("deleting the unused mapping of %d: %w", id, err)
 	}
 	if r.Done {
-		b.Log.Info("Deleted a mapping that nobody uses", "id", id, "key", key)
+		b.Log.Info("Deleted an unused mapping", "id", id, "key", key)
 	}
 	return r.Done, nil
 }
@@ -204,7 +204,7 @@ func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (a
 			continue
 		}
 		if delete(held, path); r.Done {
-			b.Log.Warn("Deleted a lock that was held too long", "key", h.Key, "lease", fmt.Sprintf("%x", h.Lease))
+			b.Log.Warn("Deleted a lock that a client held too long", "key", h.Key, "lease", fmt.Sprintf("%x", h.Lease))
 		}
 	}
 	return held, errors.Join(errs...)

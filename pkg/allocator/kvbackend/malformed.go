@@ -40,9 +40,9 @@ func (m *malformed) found(kind, key string, value []byte, err error) {
 	isNew, more := m.add(kind, key, value)
 	switch {
 	case isNew:
-		m.log.Warn("Skipped an entry of the allocator that cannot be read", "kind", kind, "key", key, "error", err)
+		m.log.Warn("Skipped an invalid entry of the allocator", "kind", kind, "key", key, "error", err)
 	case more:
-		m.log.Warn("There are more entries of the allocator that cannot be read, which are not named", "named", maxMalformed)
+		m.log.Warn("The allocator has more invalid entries, which the log does not name", "named", maxMalformed)
 	}
 }
 

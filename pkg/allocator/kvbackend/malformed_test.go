@@ -99,7 +99,7 @@ func TestWhatCannotBeReadIsBounded(t *testing.T) {
 		for range 2 {
 			s.round(b, nil, 0, 0)
 		}
-		if named, more := len(log.Lines("kind=mapping")), len(log.Lines("There are more")); named != 1000 || more != 1 {
+		if named, more := len(log.Lines("kind=mapping")), len(log.Lines("has more invalid entries")); named != 1000 || more != 1 {
 			s.Errorf("%d are named, and %d lines say that there are more", named, more)
 		}
 	})

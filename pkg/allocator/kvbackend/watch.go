@@ -90,7 +90,7 @@ const behind = 10 * time.Second
 func (b *Backend) CatchUp(ctx context.Context, lock allocator.Lock) error {
 	ctx, cancel := context.WithTimeout(ctx, behind)
 	defer cancel()
-	l, err := lockOf(lock), errors.New("nobody follows the mappings")
+	l, err := lockOf(lock), errors.New("no watch of the mappings runs")
 	if watch := b.watcher.running.Load(); watch != nil {
 		err = watch.Reach(ctx, l.At)
 	}

@@ -45,7 +45,7 @@ func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, r
 		return fmt.Errorf("refreshing the mapping from %d to %s: %w", id, key, err)
 	}
 	if r.Done {
-		b.Log.Info("Put back a mapping that was missing although it is in use here", "id", id, "key", key.String())
+		b.Log.Info("Wrote a missing mapping in use again", "id", id, "key", key.String())
 	}
 	need := kvstore.IfChanged()
 	if reliablyMissing {

@@ -72,7 +72,7 @@ func Listen(o Options) (*Listeners, error) {
 		case err == nil:
 			l.All, l.Socket = append(l.All, unix), o.Socket
 		case o.SocketOptional && !errors.Is(err, ErrSocketInUse):
-			o.Log.Warn("No unix socket", "socket", o.Socket, "error", err)
+			o.Log.Warn("Cannot listen on the unix socket", "socket", o.Socket, "error", err)
 		default:
 			l.Close()
 			return nil, &ListenError{o.Socket, err}
@@ -115,7 +115,7 @@ func (o Options) listenTCP() (net.Listener, error) {
 	}
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && (o.TLS == nil || o.TLS.files.ClientCA == "") {
 		o.Log.Warn("Listening on an address that is not a loopback one: "+
-			"everyone who reaches it can read everything, nobody is authenticated", "address", tcp.String())
+			"all machines that reach it can read everything, without authentication", "address", tcp.String())
 	}
 	return l, nil
 }

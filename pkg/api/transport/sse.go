@@ -193,7 +193,7 @@ func (st *Streams) feed(conn net.Conn, header http.Header, feed func(context.Con
 
 func (st *Streams) recover() {
 	if cause := recover(); cause != nil {
-		st.log.Error("A watch panicked", "error", cause, "stack", string(debug.Stack()))
+		st.log.Error("Internal error in a watch", "error", cause, "stack", string(debug.Stack()))
 	}
 }
 

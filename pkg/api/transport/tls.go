@@ -58,7 +58,7 @@ func (t *TLS) current(*tls.ClientHelloInfo) (*tls.Config, error) {
 	failed := ""
 	if err := t.load(); err != nil {
 		if failed = err.Error(); failed != t.failed {
-			t.log.Warn("The certificate of the API cannot be read again: the one from before stays in use", "error", err)
+			t.log.Warn("Cannot read the certificate of the API again; the previous one stays in use", "error", err)
 		}
 	}
 	t.failed = failed

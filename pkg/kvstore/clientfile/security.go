@@ -16,9 +16,9 @@ import (
 // What a configuration may risk.
 const (
 	// PlainRisk is that of an endpoint without TLS on another machine.
-	PlainRisk = "everybody on the way can read and change what it says"
+	PlainRisk = "all machines on the path can read and change the data"
 	// SkipVerifyRisk is that of insecure-skip-tls-verify.
-	SkipVerifyRisk = "whoever answers at the endpoint is believed"
+	SkipVerifyRisk = "the agent trusts any server that answers at the endpoint"
 )
 
 // Security is how a configuration protects its sessions, without secrets.

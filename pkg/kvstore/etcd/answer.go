@@ -84,7 +84,7 @@ func (e *Session) checkRevision(h *pb.ResponseHeader) error {
 // The answer's header has been checked.
 func checkRange(req *pb.RangeRequest, resp *pb.RangeResponse, head int64) error {
 	if resp == nil {
-		return violated("a read was not answered with what was read")
+		return violated("the answer to a read does not match the request")
 	}
 	n := int64(len(resp.Kvs))
 	switch {

@@ -93,9 +93,9 @@ func all() []known {
 		{is(kvstore.ErrUserNotFound), advice{"", "create the user first"}},
 		{is(kvstore.ErrRoleNotFound), advice{"", "create the role first"}},
 		{is(kvstore.ErrNoSpace), advice{codes.EtcdAlarm, "that etcd is at its quota: compact and defragment it, or raise --quota-backend-bytes, and then 'etcdctl alarm disarm'"}},
-		{is(kvstore.ErrLockLeaseExpired), advice{"", "lock again, and begin anew with what the lock protects"}},
+		{is(kvstore.ErrLockLeaseExpired), advice{"", "lock again, and start the protected work again"}},
 		{as[*kvstore.LockTimeoutError], advice{"", "its holder has to unlock it; that of a dead one is free when its lease ends"}},
-		{is(kvstore.ErrProtocol), advice{codes.ProtocolBroken, "whatever answers there is no etcd, or a damaged or hostile one: find out what it is"}},
+		{is(kvstore.ErrProtocol), advice{codes.ProtocolBroken, "the server there is not an etcd, or a corrupt or hostile one: find out which program answers"}},
 		{is(kvstore.ErrServerChanged), advice{"", "a new session with a new list follows; it is normal when an endpoint has several replicas"}},
 
 		{as[x509.UnknownAuthorityError], advice{codes.ServerAuthorityUnknown, hintAuthority}},
@@ -129,7 +129,7 @@ func all() []known {
 		{says(OpeningPlain), advice{codes.ServerNeedsTLS, "the server may speak TLS; the endpoint may need https:// instead of http://"}},
 		{says("signed by unknown authority"), advice{codes.ServerAuthorityUnknown, hintAuthority}},
 		{says(message(rpctypes.ErrGRPCNoLeader)), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
-		{says(message(rpctypes.ErrGRPCTimeoutDueToLeaderFail)), advice{codes.EtcdNoQuorum, "that etcd is electing a leader"}},
+		{says(message(rpctypes.ErrGRPCTimeoutDueToLeaderFail)), advice{codes.EtcdNoQuorum, "that etcd elects a leader"}},
 		{says(message(rpctypes.ErrGRPCTimeoutDueToConnectionLost)), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
 		// Its text is a part of those before it.
 		{says(message(rpctypes.ErrGRPCTimeout)), advice{codes.EtcdNoQuorum, "that etcd is overloaded or has lost its quorum"}},

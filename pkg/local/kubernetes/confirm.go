@@ -38,7 +38,7 @@ func (f *follower) confirm(ctx context.Context) {
 		}
 		// Without a resource version the answer is what etcd has, and not older.
 		if _, err := f.requests.list(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-			f.log.Debug("A quiet kind of objects could not be confirmed", "error", err)
+			f.log.Debug("Cannot confirm that a kind of objects has no changes", "error", err)
 			continue
 		}
 		if waiting.Sleep(ctx, delivery) == nil && f.open.Load() == open {

@@ -82,7 +82,7 @@ func (f *follower) run(ctx context.Context) {
 // withdraw is for a kind that does not exist: its list is complete and empty.
 func (f *follower) withdraw() {
 	if n := f.store.count(); n > 0 {
-		f.log.Info("A kind of objects has no definition any more, its objects are gone", "objects", n)
+		f.log.Info("The definition of a kind of objects was deleted, and all its objects", "objects", n)
 	}
 	_ = f.store.Replace(nil, "") // never fails
 	f.health.succeeded(f.kind)
@@ -118,7 +118,7 @@ func (f *follower) follow(ctx context.Context) {
 		began := time.Now()
 		err := r.ListAndWatchWithContext(ctx)
 		f.open.Store(nil)
-		f.log.Debug("A watch has ended, the kind is listed again", "error", err)
+		f.log.Debug("A watch has ended, listing the kind again", "error", err)
 		if time.Since(began) > time.Minute {
 			pause.Reset()
 		}

@@ -49,7 +49,7 @@ func (h *health) reached(noAnswer error) {
 	if noAnswer == nil {
 		h.log.Info("The Kubernetes API answers")
 	} else {
-		h.log.Warn("The Kubernetes API does not answer; what is known of our own cluster is kept", "error", noAnswer)
+		h.log.Warn("The Kubernetes API does not answer; the agent keeps the data of the own cluster", "error", noAnswer)
 	}
 	h.tell()
 }
@@ -70,7 +70,7 @@ func (h *health) failed(k *kindHealth, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if isRefusal(err) && (k.err == nil || k.err.Error() != err.Error()) {
-		h.log.Warn("A kind of objects is refused by the Kubernetes API; what is known of it is kept",
+		h.log.Warn("The Kubernetes API refuses to list a kind of objects; the agent keeps the known ones",
 			"resource", k.resource, "error", err)
 	}
 	k.err = err

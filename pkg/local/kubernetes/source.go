@@ -59,7 +59,7 @@ type Source struct {
 // each other or the configuration cannot be read; the API server is not asked yet.
 func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 	if o.OwnPodsOnly && o.NodeName == "" {
-		return nil, errors.New("the pods of our own node cannot be told without its name: set the node's name")
+		return nil, errors.New("the pods of this node are unknown without its name: set the node's name")
 	}
 	if o.LookAgain == 0 {
 		o.LookAgain = time.Minute

@@ -102,7 +102,7 @@ func (b *batches[T, P]) refuse(o any, err error) {
 	if one, ok := o.(metav1.Object); ok {
 		name = local.Name(one)
 	}
-	b.log.Warn("An object of the Kubernetes API cannot be read", "name", name, "error", err)
+	b.log.Warn("Cannot decode an object of the Kubernetes API", "name", name, "error", err)
 }
 
 // note changes what is pending, and applies it when that is too much.

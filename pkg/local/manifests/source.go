@@ -128,7 +128,7 @@ func (s *Source) judge(files map[string]*file) (counts map[string]*file, problem
 		if counts[name] = s.good[name]; counts[name] == nil {
 			counts[name], rest = f, "the rest of the file counts"
 			if !s.whole {
-				rest += ", and nothing of our own cluster is withdrawn before it is mended"
+				rest += ", and nothing of the own cluster is withdrawn before it is corrected"
 			}
 		}
 		for _, p := range f.bad {
@@ -172,12 +172,12 @@ func (s *Source) report(problems []problem) {
 	})
 	for _, p := range problems {
 		if !slices.Contains(s.problems, p) {
-			s.log.Warn("Not everything in the manifests counts", "file", p.file, "document", p.document, "reason", p.reason)
+			s.log.Warn("Ignored invalid objects in the manifests", "file", p.file, "document", p.document, "reason", p.reason)
 		}
 	}
 	now := mistakes(problems)
 	if len(now) == 0 && len(mistakes(s.problems)) > 0 {
-		s.log.Info("Everything in the manifests counts again", "directory", s.dir.Path)
+		s.log.Info("All objects in the manifests are valid again", "directory", s.dir.Path)
 	}
 	s.problems = problems
 	s.into.Refuse(now)

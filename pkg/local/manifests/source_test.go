@@ -69,7 +69,7 @@ func TestABadDocumentLeavesItsFileAsItWas(t *testing.T) {
 	r.replace("new.yaml", service("m", "2"))
 	r.untilServices("a=3 m=2 z=2")
 	r.untilProblems()
-	if n := r.log.Count("Everything in the manifests counts again"); n != 1 {
+	if n := r.log.Count("All objects in the manifests are valid again"); n != 1 {
 		t.Errorf("%d times it was logged that all is well again", n)
 	}
 	if n := r.log.Count("document=2"); n != 2 {
@@ -207,7 +207,7 @@ func TestMistakesAtTheStart(t *testing.T) {
 	r := run(t, dir)
 	must(t, r.cluster.CiliumIdentities.WaitListed(t.Context()))
 	r.untilServices("a=1 b=1")
-	const until = "the rest of the file counts, and nothing of our own cluster is withdrawn before it is mended"
+	const until = "the rest of the file counts, and nothing of the own cluster is withdrawn before it is corrected"
 	r.untilProblems(until, until)
 	if refused := r.cluster.State().Refused; len(refused) != 2 || !strings.Contains(refused[0], until) {
 		t.Errorf("refused is %q", refused)

@@ -162,7 +162,7 @@ func (o *Outbox) write(ctx context.Context, b batch) error {
 			if o.warnings.Allow() {
 				level = slog.LevelWarn
 			}
-			o.log.Log(ctx, level, "The kvstore refuses a write; it is tried again after a while", "error", err)
+			o.log.Log(ctx, level, "The kvstore refuses a write, trying again later", "error", err)
 			b.finish(refused, 0, err)
 		default:
 			first, second := b.halves()

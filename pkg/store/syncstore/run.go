@@ -53,7 +53,7 @@ func (s *Sync) reassert(ctx context.Context) error {
 				return ctx.Err()
 			}
 			if err != nil {
-				s.log.Debug("Cannot look at a key again", "key", key, "error", err)
+				s.log.Debug("Cannot read a key again", "key", key, "error", err)
 				break
 			}
 			seen := kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{ModRevision: at.Revision}}

@@ -198,7 +198,7 @@ func TestTheGuaranteesHold(t *testing.T) {
 		t.Errorf("hardly anything was tried: %d allocations, %d mappings", c.calls.Load(), h.made)
 	}
 	trial := interop.Trial{
-		Name: "four allocators of each on one etcd", Release: interop.Newest,
+		Name: "Four allocators of each side on one etcd", Release: interop.Newest,
 		Figures: append([]interop.Figure{
 			figure("keys", keys), figure("allocations", int(c.calls.Load())), figure("faults", faults),
 		}, h.figures()...),

@@ -83,10 +83,10 @@ func meet(t *testing.T, collects, uses string) {
 		t.Errorf("only %d mappings were deleted: the two have hardly met", h.deleted)
 	}
 	interop.KeepTrial(t, interop.Trial{
-		Name:    fmt.Sprintf("garbage collection of %s meets allocations of %s", people[collects], people[uses]),
+		Name:    fmt.Sprintf("Garbage collection of %s at the same time as allocations of %s", people[collects], people[uses]),
 		Release: interop.Newest,
 		Figures: append([]interop.Figure{
-			figure("meetings", meetings),
+			figure("collections at the same time as an allocation", meetings),
 			figure("mappings deleted by Cilium while in use", h.by("theirs")[deletedUsed]),
 		}, h.figures()...),
 	})

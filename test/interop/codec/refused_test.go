@@ -26,7 +26,7 @@ func TestWhatOneSideRefusesTheOtherRefuses(t *testing.T) {
 			c := random.Cluster{Name: "c2", ID: 2, MaxConnectedClusters: 255}
 			s := subject{p: interop.Start(t, release, "codec"), cluster: c, expect: expect(t, c)}
 			about := interop.Ask[model.About](t, s.p, "Codec.About", struct{}{})
-			trial := interop.Trial{Name: "Values that are not as they should be", Release: release}
+			trial := interop.Trial{Name: "Malformed values", Release: release}
 			for _, kind := range about.Kinds {
 				trial.Figures = append(trial.Figures, s.refuse(t, kind, seed))
 			}
@@ -68,7 +68,7 @@ func (s subject) refuse(t *testing.T, kind model.Kind, seed uint64) interop.Figu
 	}
 	return interop.Figure{
 		Name:  string(kind),
-		Value: fmt.Sprintf("of %d both refused %d and both read %d alike; %d differ", spoilt, refused, read, found),
+		Value: fmt.Sprintf("%d refused by both, %d read equally by both, %d different", refused, read, found),
 	}
 }
 

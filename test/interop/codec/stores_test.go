@@ -46,11 +46,12 @@ func TestStoresOfOlderReleasesFollowWhatWePublish(t *testing.T) {
 			w.await(t, second)
 
 			trial := interop.Trial{
-				Name: "Its stores read what we publish, directly and as `mesh-agent mirror` copies it", Release: release,
+				Name: "Cilium reads what mesh-agent publishes, directly and through `mesh-agent mirror`", Release: release,
 			}
 			for _, kind := range w.kinds {
 				trial.Figures = append(trial.Figures, interop.Figure{Name: string(kind), Value: fmt.Sprintf(
-					"%d created, %d of them updated and the others deleted", interop.Count(first, kind), interop.Count(second, kind))})
+					"%d created, %d updated, %d deleted", interop.Count(first, kind), interop.Count(second, kind),
+					interop.Count(first, kind)-interop.Count(second, kind))})
 			}
 			interop.KeepTrial(t, trial)
 		})

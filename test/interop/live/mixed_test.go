@@ -86,7 +86,7 @@ func TestMixedMeshUnderChurn(t *testing.T) {
 		return
 	}
 	interop.KeepTrial(t, interop.Trial{
-		Name: "a mesh of two clusters, one published by each side, under churn with faults", Release: interop.Newest,
+		Name: "A mesh of two clusters, one published by each side, with changes and faults", Release: interop.Newest,
 		Figures: []interop.Figure{
 			{Name: "duration", Value: over.String()},
 			{Name: "cycles, each with a fault", Value: strconv.Itoa(m.cycles)},

@@ -90,10 +90,10 @@ func takeOver(t *testing.T, leads, waits string) {
 		t.Errorf("%d entries were deleted meanwhile, want %d", deleted, want)
 	}
 	interop.KeepTrial(t, interop.Trial{
-		Name: fmt.Sprintf("a mirror of %s takes over from one of %s", sides[waits], sides[leads]), Release: interop.Newest,
+		Name: fmt.Sprintf("A mirror of %s takes over from a mirror of %s", sides[waits], sides[leads]), Release: interop.Newest,
 		Figures: []interop.Figure{
 			{Name: "entries", Value: fmt.Sprint(now.Len())},
-			{Name: "seconds until the copy was right", Value: fmt.Sprint(took.Seconds())},
+			{Name: "seconds until the copy was correct", Value: fmt.Sprint(took.Seconds())},
 			{Name: "seed", Value: fmt.Sprint(w.seed)},
 		},
 	})

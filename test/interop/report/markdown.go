@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -29,18 +30,19 @@ var contradictions string
 
 const introduction = `# Interoperability with Cilium
 
-Written by ` + "`make interop`" + ` on %s. mesh-agent: %s. Cilium: %s.
+` + "`make interop`" + ` wrote this page on %s. mesh-agent: %s. Cilium: %s.
 
-On one side of each test runs code of a release of Cilium, unchanged, as a program of its own; on the other side
-mesh-agent or its packages. Objects are random, boundary values included, and are compared field by field with what was
-written. A cell says how many objects went that way; a cell is green (✓) when none of them differs, is missing, is
-refused or should not be there.
+One side of each test is code of a Cilium release, unchanged, as a separate program. The other side is mesh-agent or its
+packages. Objects are random and include boundary values. The test compares each object that arrives, field by field, with
+the object that was written. A cell shows the number of objects. It has a check mark (✓) when all of them arrived and were
+equal, and the reader accepted them and found no others.
 
-- *values*: encoded by the one, decoded and checked by the other.
-- *direct*: one publishes a cluster into its etcd, the other reads it from there as a remote cluster.
-- *KVStoreMesh*, *our mirror*: in between, Cilium's mirror, or ` + "`mesh-agent mirror`" + `, copies the cluster into another etcd.
+- *values*: one side encodes the objects, the other side decodes and checks them.
+- *direct*: one side publishes a cluster to its etcd, the other side reads it from there as a remote cluster.
+- *KVStoreMesh*, *our mirror*: Cilium's mirror, or ` + "`mesh-agent mirror`" + `, copies the cluster to another etcd, from which
+  the other side reads it.
 
-An etcd carries every release's bytes alike, so the ways through an etcd are tested with the newest release.
+etcd transports the bytes of all releases in the same way. For this reason, only the newest release is tested through etcd.
 `
 
 func (r *report) markdown() string {
@@ -87,9 +89,9 @@ func (r *report) cell(c cell) string {
 	case result.Different > 0 || result.Rejected > 0:
 		r.bad = append(r.bad, fmt.Sprintf("%s, %s, %s, %s: of %d objects %d differ and %d were rejected",
 			c.release, c.path, c.direction, c.kind, result.Objects, result.Different, result.Rejected))
-		return fmt.Sprintf("✗ %s of %s%s", number(result.Different+result.Rejected), number(result.Objects), r.footnote(result.Note))
+		return fmt.Sprintf("✗ %s of %s", number(result.Different+result.Rejected), number(result.Objects))
 	}
-	return "✓ " + number(result.Objects) + r.footnote(result.Note)
+	return "✓ " + number(result.Objects)
 }
 
 // footnote returns the mark of a footnote, which is the same for the same text.
@@ -105,19 +107,43 @@ func (r *report) footnote(text string) string {
 	return superscript(i + 1)
 }
 
+// trials writes a table for each name, with a column for each release.
 func (r *report) trials(b *strings.Builder) {
 	if len(r.results.trials) == 0 {
 		return
 	}
-	b.WriteString("\n## Together\n")
+	b.WriteString("\n## Both sides at work on the same data\n")
+	var written []string
 	for _, t := range r.results.trials {
-		fmt.Fprintf(b, "\n**%s** (%s)\n\n", t.Name, t.Release)
+		if !slices.Contains(written, t.Name) {
+			written = append(written, t.Name)
+			r.trial(b, t.Name)
+		}
+	}
+}
+
+func (r *report) trial(b *strings.Builder, name string) {
+	var releases, figures []string
+	values := map[string]string{} // by release and figure
+	for _, t := range r.results.trials {
+		if t.Name != name {
+			continue
+		}
+		releases = append(releases, t.Release)
 		for _, f := range t.Figures {
-			fmt.Fprintf(b, "- %s: %s\n", f.Name, f.Value)
+			if !slices.Contains(figures, f.Name) {
+				figures = append(figures, f.Name)
+			}
+			values[releases[len(releases)-1]+"\x00"+f.Name] = f.Value
 		}
-		if t.Note != "" {
-			fmt.Fprintf(b, "\n%s.\n", t.Note)
+	}
+	fmt.Fprintf(b, "\n### %s\n\n| | %s |\n|---%s|\n", name, strings.Join(releases, " | "), strings.Repeat("|---:", len(releases)))
+	for _, f := range figures {
+		fmt.Fprintf(b, "| %s |", f)
+		for _, release := range releases {
+			fmt.Fprintf(b, " %s |", cmp.Or(values[release+"\x00"+f], "–"))
 		}
+		b.WriteString("\n")
 	}
 }
 

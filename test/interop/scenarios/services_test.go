@@ -128,7 +128,7 @@ func TestUnknownAffinityIsNone(t *testing.T) {
 	w.describes(global, `service.cilium.io/affinity: "nearby"`)
 	w.selects("when what is preferred does not exist", home, east)
 	for _, l := range w.agent.Complaints(t) {
-		if strings.Contains(l.Message, "an affinity that does not exist") && strings.Contains(l.Text, "nearby") {
+		if strings.Contains(l.Message, "Ignored an unknown affinity") && strings.Contains(l.Text, "nearby") {
 			return
 		}
 	}

@@ -29,10 +29,10 @@ export function Address({ address }: { address: string }) {
   const found = useRead<Lookup>(`v1/lookup/${pathOf(address)}`, prefix ? new URLSearchParams({ resource: "ips", prefix }).toString() : "");
   const l = found.value, m = l?.match;
   return <>
-    <Title text={`Whose address is ${address}`} />
+    <Title text={`Owner of ${address}`} />
     {found.problem ? <Failed problem={found.problem} again={found.again} /> : !l ? <Waiting /> : <>
       {m ? <p class="verdict">{m.pod ? <>Pod <b>{m.namespace}/{m.pod}</b></> : <>A <b>{m.kind}</b> address</>} of <ClusterLink name={m.cluster} /> {l.freshness && <Known f={l.freshness} />}</p>
-        : <p class="note warn">Nobody claims it.</p>}
+        : <p class="note warn">No cluster claims this address.</p>}
       {l.unconfirmed.length > 0 && <p class="note warn">These clusters may claim it, or have given it up, by now: {l.unconfirmed.join(", ")}.</p>}
       {m && <Facts of={[
         ["Prefix", m.prefix], ["Kind", m.kind],

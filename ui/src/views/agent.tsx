@@ -13,12 +13,12 @@ export function Agent() {
     <Title text="Agent">{s && <Badge tone={s.state === "ready" ? "good" : s.state === "starting" ? "busy" : "warn"}>{s.state}</Badge>}</Title>
     {!s ? <Waiting /> : <>
       <Facts of={[
-        ["Version", s.agent.version], ["Mode", s.agent.mode], ["Cluster", `${s.agent.cluster}${s.agent.clusterID ? `, ID ${s.agent.clusterID}` : ", only observes"}`], ["Node", s.agent.node],
-        ["Started", <Ago at={s.agent.started} />], ["Mesh directory", s.agent.meshDirectory], ["Leads", s.agent.leads === undefined ? "" : s.agent.leads ? "yes" : "no: another process does, or nobody"],
-        ["This page", live.value ? <Badge tone="good">live, heard <Ago at={heard.value} /></Badge> : <Badge tone="bad">not live</Badge>], ["Events kept", events.value.size],
+        ["Version", s.agent.version], ["Mode", s.agent.mode], ["Cluster", `${s.agent.cluster}${s.agent.clusterID ? `, ID ${s.agent.clusterID}` : ", read only"}`], ["Node", s.agent.node],
+        ["Started", <Ago at={s.agent.started} />], ["Mesh directory", s.agent.meshDirectory], ["Leads", s.agent.leads === undefined ? "" : s.agent.leads ? "yes" : "no: another process can lead"],
+        ["This page", live.value ? <Badge tone="good">live, last data <Ago at={heard.value} /></Badge> : <Badge tone="bad">not live</Badge>], ["Events kept", events.value.size],
         ["More", <><a href="../metrics">metrics</a>, <a href="../openapi.json">OpenAPI</a>, <a href="../">all paths</a></>],
       ]} />
-      {s.ignored?.length ? <section><h2>Files that are no cluster's</h2><ul class="plain">{s.ignored.map((i) => <li key={i.file}><code>{i.file}</code>: {i.reason}</li>)}</ul></section> : null}
+      {s.ignored?.length ? <section><h2>Ignored files</h2><ul class="plain">{s.ignored.map((i) => <li key={i.file}><code>{i.file}</code>: {i.reason}</li>)}</ul></section> : null}
       {s.kvstore && <section><h2>Own kvstore</h2>
         <Facts of={[["State", <Badge tone={s.kvstore.state === "ready" ? "good" : "warn"}>{s.kvstore.state}</Badge>], ["Message", s.kvstore.message && <>{s.kvstore.message} <CodeLink code={s.kvstore.code} /></>],
           ["Endpoints", s.kvstore.endpoints.join(", ")], ["Leases", s.kvstore.lease], ["Last error", s.kvstore.lastError],
@@ -34,8 +34,8 @@ export function Agent() {
       </table></Scroll>{more}
     </section>
     <section><h2>Keys</h2>
-      <p><kbd>/</kbd> or <kbd>Ctrl</kbd>+<kbd>K</kbd> searches, <kbd>↑</kbd> <kbd>↓</kbd> move among what was found, <kbd>Esc</kbd> closes it.</p>
-      <p><label><input type="checkbox" checked={shortcuts.value} onChange={(e) => setShortcuts(e.currentTarget.checked)} /> <kbd>/</kbd> alone searches, wherever one is</label></p>
+      <p><kbd>/</kbd> or <kbd>Ctrl</kbd>+<kbd>K</kbd> searches, <kbd>↑</kbd> <kbd>↓</kbd> move in the results, <kbd>Esc</kbd> closes the search.</p>
+      <p><label><input type="checkbox" checked={shortcuts.value} onChange={(e) => setShortcuts(e.currentTarget.checked)} /> <kbd>/</kbd> alone opens the search</label></p>
     </section>
   </>;
 }

@@ -21,7 +21,7 @@ export function Cluster({ name }: { name: string }) {
     <Facts of={[
       ["ID", c.id || "not known yet"],
       ["Service backends", <>{c.policy ? { keep: "used", demote: "demoted: used only where no other cluster has a usable one", withdraw: "withdrawn: not used where another cluster has a usable one" }[c.policy.state] : "used"}{c.policy?.reason && `; ${c.policy.reason}`}</>],
-      ["What comes next", <Next of={c} />],
+      ["Next step", <Next of={c} />],
       ["Connected", c.connectedSince ? <>since <Ago at={c.connectedSince} /></> : "no"],
       ["Failures", c.failures ? <>{c.failures}, the last <Ago at={c.lastFailure} />: {c.lastError}</> : ""],
       ["Endpoints", c.endpoints.join(", ")],

@@ -14,7 +14,7 @@ export function Codes() {
       <span class="muted" role="status">{shown.length} of {codes.value.size} codes</span></div>
     {codes.value.size === 0 ? <Waiting /> : <Scroll label="Codes"><table>
       <caption class="unseen">Codes</caption>
-      <thead><tr><th scope="col">Code</th><th scope="col">Severity</th><th scope="col">What is so</th><th scope="col">What to do</th></tr></thead>
+      <thead><tr><th scope="col">Code</th><th scope="col">Severity</th><th scope="col">Title</th><th scope="col">What to do</th></tr></thead>
       <tbody>{shown.map((c) => <tr key={c.code}><th scope="row"><CodeLink code={c.code} /></th><td><Badge tone={toneOfSeverity(c.severity)}>{c.severity}</Badge></td><td class="wide">{c.title}</td><td class="wide">{c.remedy}</td></tr>)}</tbody>
     </table></Scroll>}
   </>;
@@ -26,8 +26,8 @@ export function Code({ code }: { code: string }) {
   return <>
     <Title text={`Code ${code}`} />
     {!c ? (codes.value.size ? <p class="note">This agent has no such code.</p> : <Waiting />) : <>
-      <Facts of={[["What is so", c.title], ["Severity", <Badge tone={toneOfSeverity(c.severity)}>{c.severity}</Badge>], ["Cause", c.cause], ["What to do", c.remedy]]} />
-      {of.length > 0 && <section><h2>Clusters that have it now</h2><ul class="plain">{of.map((x) => <li key={x.name}><ClusterLink name={x.name} />: {x.message}</li>)}</ul></section>}
+      <Facts of={[["Title", c.title], ["Severity", <Badge tone={toneOfSeverity(c.severity)}>{c.severity}</Badge>], ["Cause", c.cause], ["What to do", c.remedy]]} />
+      {of.length > 0 && <section><h2>Affected clusters</h2><ul class="plain">{of.map((x) => <li key={x.name}><ClusterLink name={x.name} />: {x.message}</li>)}</ul></section>}
       <section><h2>Conflicts</h2><ConflictTable of={(x) => x.code === code} /></section>
       <section><h2>Events</h2><EventTable of={(e) => e.code === code} most={50} /></section>
     </>}

@@ -11,7 +11,7 @@ export function Conflicts() {
   const kinds = [...new Set([...conflicts.value.values()].map((c) => c.kind))].sort();
   return <>
     <Title text="Conflicts" />
-    <p class="muted">What more than one cluster claims, or on which they disagree. The first cluster is the one that counts.</p>
+    <p class="muted">Objects that several clusters claim or describe differently. The agent uses the claim of the first cluster.</p>
     <div class="filters" role="search" aria-label="Filter conflicts">
       <Filter name="contains" label="Contains" /><Filter name="kind" label="Kind" options={kinds} /><Filter name="cluster" label="Cluster" />
     </div>

@@ -50,7 +50,7 @@ export function EventTable({ of, most, pausable = false }: { of: (e: MeshEvent) 
       <span class="muted">{held.value ? `held; ${events.value.size - held.value.size} more since` : `${all.length} events, the newest first`}</span></p>}
     {all.length === 0 ? <p>None.</p> : <Scroll label="Events"><table>
       <caption class="unseen">Events, the newest first</caption>
-      <thead><tr><th scope="col">When</th><th scope="col">Cluster</th><th scope="col">Kind</th><th scope="col">What happened</th><th scope="col">About</th></tr></thead>
+      <thead><tr><th scope="col">When</th><th scope="col">Cluster</th><th scope="col">Kind</th><th scope="col">Event</th><th scope="col">About</th></tr></thead>
       <tbody>{some.map((e) => {
         const to = e.name ? linkTo(e.resource, e.name) : undefined;
         return <tr key={e.id}><td><Ago at={e.time} /></td><td><ClusterLink name={e.cluster} /></td><td><Badge tone={toneOfSeverity(codes.value.get(e.code)?.severity)}>{e.kind}</Badge></td>

@@ -10,13 +10,13 @@ export function Next({ of: c }: { of: Cluster }) {
   const p = c.policy;
   if (p?.nextAt) {
     const s = (Date.parse(p.nextAt) - clock.value) / 1000;
-    const what = p.next === "keep" ? "used as before" : p.next === "demote" && p.state === "withdraw" ? "used again after others" : p.next === "demote" ? "demoted" : "withdrawn";
+    const what = p.next === "keep" ? "restored" : p.next === "demote" && p.state === "withdraw" ? "demoted again" : p.next === "demote" ? "demoted" : "withdrawn";
     return <>{what} {s > 0 ? `in ${duration(s)}` : "now"}</>;
   }
   if (p && p.state !== "keep") return <>{p.state === "demote" ? "demoted" : "withdrawn"} since <Ago at={p.since} /></>;
-  if (c.state === "syncing") return <>ready once it is copied</>;
-  if (!c.connected) return <>tried again</>;
-  return <span class="muted">stays so</span>;
+  if (c.state === "syncing") return <>ready after the copy</>;
+  if (!c.connected) return <>reconnect</>;
+  return <span class="muted">none</span>;
 }
 
 /** The longest lag of a cluster's resources, as its status said last. */
@@ -39,7 +39,7 @@ const columns: { id: string; title: string; right?: boolean; of: (c: Cluster) =>
   { id: "known", title: "Data", of: (c) => { const f = worstOf(c); return f.state === "synced" ? Number.MAX_VALUE : f.asOf ? Date.parse(f.asOf) : 0; } },
   ...(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => ({ id: r, title: r === "ips" ? "Addresses" : r[0]!.toUpperCase() + r.slice(1), right: true, of: (c: Cluster) => c.counts[r] })),
   { id: "lag", title: "Lag", right: true, of: (c) => lagOf(c.name) ?? -1 },
-  { id: "next", title: "What comes next", of: (c) => c.policy?.nextAt ?? "" },
+  { id: "next", title: "Next step", of: (c) => c.policy?.nextAt ?? "" },
 ];
 
 export function Mesh() {
@@ -70,7 +70,7 @@ export function Mesh() {
         <caption class="unseen">Clusters</caption>
         <thead><tr>{columns.map((c) => <th key={c.id} scope="col" class={c.right ? "right" : undefined} aria-sort={column === c ? (sort.startsWith("-") ? "descending" : "ascending") : undefined}>
           <button type="button" class="sort" onClick={() => setQuery({ sort: sort === c.id ? `-${c.id}` : sort === `-${c.id}` ? "" : c.id })}>{c.title}<span aria-hidden="true">{column === c ? (sort.startsWith("-") ? " ↓" : " ↑") : ""}</span></button></th>)}
-          <th scope="col">What is wrong</th></tr></thead>
+          <th scope="col">Problem</th></tr></thead>
         <Rows of={shown} by={`${text}\n${state}\n${sort}`} />
       </table>
     </Scroll>
@@ -82,7 +82,7 @@ const sorted = computed(() => [...clusters.value.values()].sort(byTrouble));
 
 function Tiles() {
   const all = sorted.value, small = all.length > 40;
-  return <ul class={small ? "tiles small" : "tiles"} aria-label="Clusters at a glance, what is wrong first">
+  return <ul class={small ? "tiles small" : "tiles"} aria-label="Clusters, those with problems first">
     {useGradually(all, "", 60).map((c) => <Tile key={c.name} of={c} small={small} />)}
   </ul>;
 }
@@ -113,7 +113,7 @@ function Summary({ wrong, all }: { wrong: number; all: number }) {
   const s = status.value;
   const held = [...clusters.value.values()].find((c) => c.policy?.held)?.policy;
   return <div class="summary">
-    <Badge tone={wrong ? "bad" : "good"}>{wrong ? `${wrong} of ${all} clusters ${wrong === 1 ? "needs" : "need"} a look` : `${all} ${all === 1 ? "cluster is" : "clusters are"} well`}</Badge>
+    <Badge tone={wrong ? "bad" : "good"}>{wrong ? `${wrong} of ${all} clusters ${wrong === 1 ? "needs" : "need"} attention` : `${all} ${all === 1 ? "cluster is" : "clusters are"} healthy`}</Badge>
     {held && <Badge tone="warn">the disconnect policy is held: {held.inDoubt} of {held.judged} clusters are in doubt at once <CodeLink code="MESH-1021" /></Badge>}
     {s && <ul class="numbers">
       <li><a href={link(["nodes"])}><b>{s.summary.nodes}</b> nodes</a></li>

@@ -12,7 +12,7 @@ export function Servers() {
   const all = status.value?.serving ?? [];
   return <>
     <Title text="Servers" />
-    <p class="muted">Other programs use the mesh through these. Read <Ago at={statusRead.value} /> <button type="button" onClick={() => { void readStatus(); clients.again(); }}>Read again</button></p>
+    <p class="muted">Other programs read the mesh from these servers. Read <Ago at={statusRead.value} /> <button type="button" onClick={() => { void readStatus(); clients.again(); }}>Read again</button></p>
     {!status.value ? <Waiting /> : all.length === 0 ? <p class="note">Neither DNS nor xDS is on: --dns and --xds turn them on.</p> : <Scroll label="Servers"><table>
       <caption class="unseen">Servers of other protocols</caption>
       <thead><tr><th scope="col">Protocol</th><th scope="col">Address</th><th scope="col" class="right">Answered</th><th scope="col" class="right">Refused, too many at once</th></tr></thead>
@@ -21,7 +21,7 @@ export function Servers() {
     <section><h2>Clients of xDS</h2>
       {clients.problem instanceof Problem && clients.problem.status === 404 ? <p class="muted">{clients.problem.message}</p>
         : clients.problem ? <Failed problem={clients.problem} again={clients.again} /> : !clients.value ? <Waiting />
-        : clients.value.items.length === 0 ? <p>Nobody follows it now.</p> : <Clients of={clients.value.items} />}
+        : clients.value.items.length === 0 ? <p>No client is connected.</p> : <Clients of={clients.value.items} />}
     </section>
     <section><h2>Prometheus</h2>
       <p>Targets over HTTP: <a href="../v1/discovery/prometheus/services">services</a>, <a href="../v1/discovery/prometheus/endpoints">endpoints</a>, nodes (with <code>?port=</code>). Metrics of the agent itself: <a href="../metrics">/metrics</a>.</p>
@@ -32,7 +32,7 @@ export function Servers() {
 function Clients({ of }: { of: XDSClient[] }) {
   return <Scroll label="Clients of xDS"><table>
     <caption class="unseen">Clients of xDS</caption>
-    <thead><tr><th scope="col">Client</th><th scope="col">Program</th><th scope="col">Since</th><th scope="col">Follows</th></tr></thead>
+    <thead><tr><th scope="col">Client</th><th scope="col">Program</th><th scope="col">Since</th><th scope="col">Subscriptions</th></tr></thead>
     <tbody>{of.map((c) => <tr key={c.number}><th scope="row">{c.node || c.peer} <span class="muted">{c.node && c.peer}</span></th><td>{c.program}</td><td><Ago at={c.since} /></td>
       <td><ul class="plain">{(c.follows ?? []).map((f) => <li key={f.type}>{f.type}: {f.all ? "all" : <Names of={f.names ?? []} />}{" "}
         <Badge tone={f.rejected && f.sent !== f.confirmed ? "bad" : f.sent === f.confirmed ? "good" : "busy"}>{f.sent === f.confirmed ? "confirmed" : "sent, not confirmed"}</Badge>

@@ -27,9 +27,9 @@ function reasonOf(b: Backend, choice: Choice | null, clusterReason: string): [to
   const is = (c: { ip: string; cluster: string }) => c.ip === b.ip && c.cluster === b.cluster;
   const state = b.terminating ? (b.serving ? "terminating, still answers" : "terminating") : b.ready ? "" : "not ready";
   const g = choice?.groups.findIndex((x) => x.backends.some(is)) ?? -1;
-  if (g === 0) return ["good", "takes connections"];
-  if (g > 0) return ["warn", `takes connections when ${g === 1 ? "the first group has" : `the ${g} groups before have`} none`];
-  if (choice?.groups.some((x) => x.draining.some(is))) return ["warn", `drains: ${state || "keeps the connections that it has"}`];
+  if (g === 0) return ["good", "receives connections"];
+  if (g > 0) return ["warn", `receives connections when ${g === 1 ? "the first group has" : `the first ${g} groups have`} no backend`];
+  if (choice?.groups.some((x) => x.draining.some(is))) return ["warn", `drains: ${state || "only existing connections"}`];
   return ["none", `not used: ${state || clusterReason}`];
 }
 

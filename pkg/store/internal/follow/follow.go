@@ -94,7 +94,7 @@ func (f *Follower) Run(ctx context.Context, k Keeper, s Session) error {
 		case errors.Is(err, kvstore.ErrServerChanged), errors.Is(err, kvstore.ErrProtocol), errors.Is(err, kvstore.ErrClosed):
 			return fmt.Errorf("following %s: %w", s.Prefix, err)
 		case errors.Is(err, kvstore.ErrCompacted):
-			f.Log.Debug("Compacted beyond what is known, listing again", "prefix", s.Prefix)
+			f.Log.Debug("The known revision was compacted, listing again", "prefix", s.Prefix)
 			f.ListAgain()
 		case errors.Is(err, kvstore.ErrPermissionDenied):
 			f.Log.Debug("Refused", "prefix", s.Prefix, "error", err)
@@ -214,7 +214,7 @@ func (f *Follower) Sessions(ctx context.Context, k Keeper, s Session) error {
 		case errors.Is(err, kvstore.ErrClosed):
 			return err
 		}
-		f.Log.Debug("The session is over", "prefix", s.Prefix, "error", err)
+		f.Log.Debug("The session ended", "prefix", s.Prefix, "error", err)
 		f.set(func(st *Status) { st.Err = err })
 		if time.Since(started) > RetryMax {
 			pause.Reset()

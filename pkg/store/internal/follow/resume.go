@@ -48,7 +48,7 @@ func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, er
 		past.Items[i].Key = NameOf(past.Items[i].Key, s.Prefix)
 	}
 	if !k.Agrees(proof, past) {
-		f.Log.Warn("The server's history is not the one that was followed: it was emptied or restored; listing again",
+		f.Log.Warn("The server has another history: it was emptied or restored; listing again",
 			"prefix", s.Prefix, "revision", f.pos.Revision)
 		return false, nil
 	}

@@ -80,7 +80,7 @@ const AnyLists = -1
 
 // errListed is why a position may never be applied: what is followed after a list
 // may be another history.
-var errListed = errors.New("a list has begun meanwhile")
+var errListed = errors.New("another list has started")
 
 // Reach waits until everything up to a position has been applied to what. Its error is
 // that of ctx, or another one when another number of lists than this has begun.

@@ -1,0 +1,98 @@
+package readability
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli"
+)
+
+// codeLine is an indented line, which has no prose.
+var codeLine = regexp.MustCompile(`(?m)^  .*$`)
+
+// helps are the texts of the help of a command and those below it, by command.
+func helps(cmd *cobra.Command, all map[string]string) {
+	text := cmd.Short + "\n\n" + codeLine.ReplaceAllString(cmd.Long, "")
+	cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+		text += "\n\n" + strings.NewReplacer("; ", ".\n\n", ": ", ":\n\n").Replace(f.Usage)
+	})
+	all[cmd.CommandPath()] = text
+	for _, sub := range cmd.Commands() {
+		helps(sub, all)
+	}
+}
+
+// TestHelpReadsWell: the help of each command has the words of the documents.
+func TestHelpReadsWell(t *testing.T) {
+	t.Parallel()
+	v, phrases := readVocabulary(t), readPhrases(t)
+	all := make(map[string]string)
+	helps(cli.New("test"), all)
+	for command, text := range all {
+		check(t, "the help of "+command, measure(text, v, phrases))
+	}
+}
+
+// logged are the messages that a file logs.
+func logged(t *testing.T, path string) (all []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return true
+		}
+		method, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok || !slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Log", "report"}, method.Sel.Name) {
+			return true
+		}
+		for _, arg := range call.Args[:min(3, len(call.Args))] {
+			if text, ok := arg.(*ast.BasicLit); ok && text.Kind == token.STRING {
+				message, err := strconv.Unquote(text.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, message)
+				break
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// TestLogReadsWell: the messages of the log have the words of the documents.
+func TestLogReadsWell(t *testing.T) {
+	t.Parallel()
+	var all []string
+	for _, dir := range []string{"internal", "pkg", "cmd"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				all = append(all, logged(t, path)...)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(all) < 50 {
+		t.Fatalf("only %d messages were found", len(all))
+	}
+	slices.Sort(all)
+	check(t, "the log", measure(strings.Join(all, ".\n\n"), readVocabulary(t), readPhrases(t)))
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+)
+
+// packages are those of a package-lock.json that are not for development alone, sorted by name; none without a file.
+func packages(lock string) ([]cdx.Component, error) {
+	if lock == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(lock)
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Packages map[string]struct {
+			Version, Integrity string
+			Dev                bool
+		}
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w", lock, err)
+	}
+	var all []cdx.Component
+	for _, path := range slices.Sorted(maps.Keys(file.Packages)) {
+		p := file.Packages[path]
+		_, name, isPackage := strings.Cut(path, "node_modules/")
+		if !isPackage || p.Dev {
+			continue
+		}
+		algorithm, digest, _ := strings.Cut(p.Integrity, "-")
+		sum, err := base64.StdEncoding.DecodeString(digest)
+		if err != nil || algorithm != "sha512" {
+			return nil, fmt.Errorf("%s: %s has the integrity %q, want sha512-BASE64", lock, name, p.Integrity)
+		}
+		url := "pkg:npm/" + strings.ReplaceAll(name, "@", "%40") + "@" + p.Version
+		all = append(all, cdx.Component{
+			BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: name, Version: p.Version, PackageURL: url,
+			Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA512, Value: hex.EncodeToString(sum)}},
+		})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no packages: is it a package-lock.json of version 2 or 3?", lock)
+	}
+	return all, nil
+}
