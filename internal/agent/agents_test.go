@@ -76,7 +76,7 @@ func TestADirectoryThatComesAndGoes(t *testing.T) {
 	agenttest.Must(t, os.RemoveAll(dir))
 	a.Until("the missing directory to be reported", func() bool {
 		out, _, _ := a.Call("status")
-		return strings.Contains(out, "the directory itself cannot be read; the agent keeps its data")
+		return strings.Contains(out, "the directory itself does not exist; the agent keeps the data of the clusters")
 	})
 	if got := a.ReadyClusters(); !slices.Equal(got, []string{"cluster1"}) {
 		t.Errorf("without the directory: %v", got)

@@ -52,7 +52,7 @@ func newSource(c config.Config, m config.Mode, into *local.Cluster, h cell.Healt
 		case err != nil:
 			h.Degraded("the agent keeps the data of the own cluster", err)
 		case len(refused) > 0:
-			h.Degraded("not everything counts that the source says", errors.New(printer.Some(refused, 3)))
+			h.Degraded("not all of the description of the own cluster is used", errors.New(printer.Some(refused, 3)))
 		default:
 			h.OK("following " + c.Local.DescribedBy())
 		}

@@ -97,7 +97,7 @@ func newClusterSize(p clusterSizeParams) clusterSize {
 }
 
 func showClusterSize(size clusterSize, reg prometheus.Registerer) error {
-	return reg.Register(gauge("mesh_agent_cluster_size", "Nodes of the own cluster, given or counted, with which the intervals and pauses of connections grow; 0 when it is unknown.", nil,
+	return reg.Register(gauge("mesh_agent_cluster_size", "Nodes of the own cluster, given or counted, with which the intervals and pauses of connections grow; 0 when the number is unknown.", nil,
 		func() float64 { return float64(size()) }))
 }
 

@@ -103,7 +103,7 @@ func New[F comparable](path, what string, scan func() (Listing[F], error), log *
 func (d *Directory[F]) Run(ctx context.Context, found func(files map[string]F, err error)) error {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
-		d.Log.Warn("No file system events, the "+d.What+" is only looked at from time to time",
+		d.Log.Warn("No file system events, reading the "+d.What+" at intervals",
 			"every", d.Rescan, "error", err)
 		events = &fsnotify.Watcher{} // nil channels: never ready
 	} else {
@@ -160,7 +160,7 @@ func (d *Directory[F]) warn(err error) {
 		d.Log.Warn("The "+d.What+" does not exist; waiting for it", "directory", d.Path)
 		return
 	}
-	d.Log.Warn("The "+d.What+" cannot be read; what is known is kept", "directory", d.Path, "error", err)
+	d.Log.Warn("The "+d.What+" cannot be read; the agent keeps its data", "directory", d.Path, "error", err)
 }
 
 // merge takes what a scan found into known, and returns after how long to look

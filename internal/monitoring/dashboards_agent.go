@@ -60,7 +60,7 @@ func agentDashboard() Dashboard {
 			graph("Refused mappings", "That cannot be read, or are outside a range, since the start.", "short",
 				query{sumBy("", of("mesh_agent_allocator_refused_own_total")), "own"}, query{sumBy("", of("mesh_agent_allocator_refused_remote_total")), "remote"},
 				query{sumBy("kind", of("mesh_agent_allocator_malformed_total")), "malformed {{kind}}"}),
-			graph("Nodes of the own cluster", "With which the intervals of connections grow; 0 when it is unknown.", "short",
+			graph("Nodes of the own cluster", "With which the intervals of connections grow; 0 when the number is unknown.", "short",
 				query{maxBy("cluster", of("mesh_agent_cluster_size")), "{{cluster}}"}),
 		},
 	)

@@ -44,7 +44,24 @@ func TestHelpReadsWell(t *testing.T) {
 	}
 }
 
-// logged are the messages that a file logs.
+// literals are the literal parts of a text, one after the other; empty for what is no text.
+func literals(t *testing.T, expr ast.Expr) string {
+	switch e := expr.(type) {
+	case *ast.BasicLit:
+		if e.Kind == token.STRING {
+			text, err := strconv.Unquote(e.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+	case *ast.BinaryExpr:
+		return literals(t, e.X) + literals(t, e.Y)
+	}
+	return ""
+}
+
+// logged are the messages that a file logs, or reports of its health.
 func logged(t *testing.T, path string) (all []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -57,16 +74,12 @@ func logged(t *testing.T, path string) (all []string) {
 			return true
 		}
 		method, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok || !slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Log", "report"}, method.Sel.Name) {
+		if !ok || !slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Log", "report", "Degraded"}, method.Sel.Name) {
 			return true
 		}
 		for _, arg := range call.Args[:min(3, len(call.Args))] {
-			if text, ok := arg.(*ast.BasicLit); ok && text.Kind == token.STRING {
-				message, err := strconv.Unquote(text.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				all = append(all, message)
+			if text := literals(t, arg); text != "" {
+				all = append(all, text)
 				break
 			}
 		}

@@ -1,4 +1,4 @@
-// Package readability measures how well the README and the documents read, and
+// Package readability measures how well the README, the documents, the help of the commands and the log read, and
 // fails for a page below the bar.
 //
 // The rules are simple. A text is a paragraph, a list item or a cell of a table;

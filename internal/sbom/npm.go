@@ -13,7 +13,11 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// packages are those of a package-lock.json that are not for development alone, sorted by name; none without a file.
+// inModules comes before the name of a package in its path.
+const inModules = "node_modules/"
+
+// packages are those of a package-lock.json that are not for development alone, each version once, in the order of their
+// paths; none without a file.
 func packages(lock string) ([]cdx.Component, error) {
 	if lock == "" {
 		return nil, nil
@@ -25,25 +29,31 @@ func packages(lock string) ([]cdx.Component, error) {
 	var file struct {
 		Packages map[string]struct {
 			Version, Integrity string
-			Dev                bool
+			Dev, Link          bool
 		}
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w", lock, err)
 	}
 	var all []cdx.Component
+	seen := make(map[string]bool)
 	for _, path := range slices.Sorted(maps.Keys(file.Packages)) {
 		p := file.Packages[path]
-		_, name, isPackage := strings.Cut(path, "node_modules/")
-		if !isPackage || p.Dev {
+		at := strings.LastIndex(path, inModules)
+		if at < 0 || p.Dev || p.Link { // the project itself, and its workspaces
 			continue
 		}
+		name := path[at+len(inModules):]
 		algorithm, digest, _ := strings.Cut(p.Integrity, "-")
 		sum, err := base64.StdEncoding.DecodeString(digest)
 		if err != nil || algorithm != "sha512" {
 			return nil, fmt.Errorf("%s: %s has the integrity %q, want sha512-BASE64", lock, name, p.Integrity)
 		}
 		url := "pkg:npm/" + strings.ReplaceAll(name, "@", "%40") + "@" + p.Version
+		if seen[url] {
+			continue
+		}
+		seen[url] = true
 		all = append(all, cdx.Component{
 			BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: name, Version: p.Version, PackageURL: url,
 			Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA512, Value: hex.EncodeToString(sum)}},

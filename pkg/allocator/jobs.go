@@ -101,7 +101,7 @@ func (a *Allocator) perform(ctx context.Context, j job) {
 	case err != nil && ctx.Err() == nil:
 		a.report(slog.LevelWarn, "Work on a key failed, trying again", "job", j.kind, "key", j.key, "id", j.id, "error", err)
 	case err == nil && (j.kind == jobPutBack || j.kind == jobRestore):
-		a.report(slog.LevelInfo, "Restored a mapping in use that was missing or changed", "key", j.key, "id", j.id)
+		a.report(slog.LevelInfo, "A mapping in use seemed to be missing or changed; it is correct now", "key", j.key, "id", j.id)
 	}
 }
 

@@ -161,7 +161,7 @@ func readyCluster(name string, id uint32) remotecluster.Status {
 		Failures:     1, LastFailure: epoch.Add(-time.Minute), LastError: "connection refused",
 		ConnectedSince: epoch.Add(-30 * time.Second), LastEvent: epoch.Add(-2 * time.Second), LastSuccess: epoch.Add(-time.Second),
 		Outlook: &disconnect.Outlook{
-			Since: epoch.Add(-time.Hour), Doubtful: true, Why: "its etcd answers, but its heartbeat is missing since 2026-11-21T00:56:03Z",
+			Since: epoch.Add(-time.Hour), Doubtful: true, Why: "its etcd answers, but its heartbeat has been missing since 2026-11-21T00:56:03Z",
 			Next: disconnect.Demote, NextAt: epoch.Add(4 * time.Minute), Failing: 1, Judged: 1,
 			Evidence: disconnect.Evidence{AsOf: epoch.Add(-400 * time.Millisecond), Heartbeat: epoch.Add(-6 * time.Minute), Connected: epoch.Add(-30 * time.Second)},
 		},

@@ -50,7 +50,7 @@ func (d *directory) run(ctx context.Context, found func(files map[string]File, i
 // unreadable says why the directory cannot be read.
 func unreadable(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
-		return "the directory itself cannot be read; the agent keeps its data: it does not exist"
+		return "the directory itself does not exist; the agent keeps the data of the clusters"
 	}
-	return "the directory itself cannot be read; the agent keeps its data: " + err.Error()
+	return "the directory itself cannot be read (" + err.Error() + "); the agent keeps the data of the clusters"
 }

@@ -281,7 +281,7 @@ func TestReadinessWaitsForTheDirectory(t *testing.T) {
 			t.Fatal("the directory was read")
 		}
 	}
-	if ok, reasons := w.mesh.Ready(); ok || len(reasons) != 1 || !strings.Contains(reasons[Directory], "it does not exist") {
+	if ok, reasons := w.mesh.Ready(); ok || len(reasons) != 1 || !strings.Contains(reasons[Directory], "does not exist") {
 		t.Errorf("before the directory was read: %t, %v", ok, reasons)
 	}
 	must(t, os.Mkdir(p.Directory, 0o700))

@@ -17,7 +17,7 @@ const localRescan = 2 * time.Second
 // newLocal returns the controller of the own cluster, which reads its kvstore.
 func (m *Mesh) newLocal() *remotecluster.Cluster {
 	p := m.params(m.Params.Local.Name)
-	p.Origin = remotecluster.OriginLocal
+	p.Origin, p.File = remotecluster.OriginLocal, m.KVStore.ConfigPath
 	p.Load = func(string) (*clientfile.Config, error) {
 		m.loaded.note(m.KVStore.ConfigPath)
 		return m.KVStore.Config()

@@ -25,7 +25,7 @@ func (m *Mesh) Clusters() []remotecluster.Status {
 	for c, mb := range clusters {
 		st := c.Status()
 		if st.LastLoss == "" && mb.regrant {
-			st.LastLoss = "the claim policy file has changed: the agent checks all its data again"
+			st.LastLoss = "the claim policy file has changed: the agent checks all entries of the cluster again"
 		}
 		if mb.wanted && st.State == remotecluster.Removing {
 			st.Message = "its file was gone and is back; it is taken up again when the entries of before are withdrawn"

@@ -76,7 +76,7 @@ const (
 // Services.
 const (
 	ServiceGlobal           Code = "MESH-2000" // the service is global
-	ServiceUnknown          Code = "MESH-2100" // no cluster is known to have the service
+	ServiceUnknown          Code = "MESH-2100" // no other cluster is known to share the service
 	ServiceNowhere          Code = "MESH-2101" // no cluster exports the service
 	OwnNotGlobal            Code = "MESH-2102" // not global: the own cluster's service is not
 	NotShared               Code = "MESH-2103" // not global: it is not shared
@@ -123,7 +123,7 @@ const (
 	ClaimShorter            Code = "MESH-3202" // the claim is of a shorter prefix
 	ClaimLost               Code = "MESH-3203" // the claim lost against one to the same prefix
 	ClaimsUnknown           Code = "MESH-3204" // the cluster's claims are not known as of now
-	ClaimInOwnNetwork       Code = "MESH-3205" // the claim is inside a network of the own cluster
+	ClaimInOwnNetwork       Code = "MESH-3205" // the claim is inside a network of the own cluster, or contains one
 	ClaimSpecialUse         Code = "MESH-3206" // the claim is on addresses for special use
 	ClaimInForeignNetwork   Code = "MESH-3207" // the claim is inside a pod network of another cluster
 	ClaimReservedIdentity   Code = "MESH-3208" // the claim has a privileged identity

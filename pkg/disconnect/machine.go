@@ -217,7 +217,7 @@ func (c *cluster) why() string {
 	case !c.good.IsZero() && c.state != Keep:
 		return fmt.Sprintf("confirmed again without a break since %s", at(c.good))
 	case c.ev.Fresh && !c.doubted.IsZero():
-		return fmt.Sprintf("its etcd answers, but its heartbeat is missing since %s", at(c.heard))
+		return fmt.Sprintf("its etcd answers, but its heartbeat has been missing since %s", at(c.heard))
 	case !c.ev.Fresh:
 		why := fmt.Sprintf("its services could not be confirmed since %s", at(c.ev.AsOf))
 		if c.ev.Error != "" {

@@ -25,7 +25,7 @@ func agentEvents(before, now surroundings) []Event {
 		events = append(events, agentEvent("description-well", codes.DescriptionWell, "the description of the own cluster is whole again", "health", "local.source"))
 	default:
 		events = append(events, agentEvent("description-broken", codes.DescriptionBroken,
-			"the description of the own cluster has invalid objects, their previous data stays: "+is, "health", "local.source", "problem", is))
+			"not all of the description of the own cluster can be used, the agent keeps the previous data: "+is, "health", "local.source", "problem", is))
 	}
 	if before.level != "" && now.level != before.level {
 		events = append(events, agentEvent("log-level", codes.LogLevelChanged,

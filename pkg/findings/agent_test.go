@@ -37,7 +37,7 @@ func TestTheSurroundingsHaveAHistory(t *testing.T) {
 	step("it is back", func() { w.ignore() }, " directory-readable: the mesh directory /mesh can be read again")
 	step("a bad file again", func() { w.ignore(bad) }, " file-ignored: ")
 	step("it is good", func() { w.ignore() }, " file-taken: /mesh/Bad in the mesh directory is no longer ignored")
-	step("mistakes", func() { w.own.Refuse([]string{"a", "b", "c", "d"}) }, " description-broken: the description of the own cluster has invalid objects, their previous data stays: a; b; c; and 1 more")
+	step("mistakes", func() { w.own.Refuse([]string{"a", "b", "c", "d"}) }, " description-broken: not all of the description of the own cluster can be used, the agent keeps the previous data: a; b; c; and 1 more")
 	step("the same", func() {})
 	step("not even that", func() { w.own.Report(errors.New("dial 10.0.0.1:1234: refused")) }, " description-broken: ")
 	step("from another port", func() { w.own.Report(errors.New("dial 10.0.0.1:4321: refused")) })

@@ -26,7 +26,11 @@ func clusterEvents(before, now []remotecluster.Status) []Event {
 		old, known := was[c.Name]
 		delete(was, c.Name)
 		if !known {
-			events = append(events, event(c, "cluster-added", codes.ClusterAdded, "client file "+c.ConfigFile, "file", c.ConfigFile))
+			text := "client file " + c.ConfigFile
+			if c.ConfigFile == "" {
+				text = "a copy without a client file, which the mirror withdraws"
+			}
+			events = append(events, event(c, "cluster-added", codes.ClusterAdded, text, "file", c.ConfigFile))
 			old = &remotecluster.Status{Name: c.Name, State: remotecluster.Connecting} // as it began
 			if c.Connected {
 				old.LastError = c.LastError // got over
@@ -40,7 +44,7 @@ func clusterEvents(before, now []remotecluster.Status) []Event {
 	for i := range before {
 		if c := was[before[i].Name]; c != nil {
 			events = append(events, event(c, "cluster-removed", codes.ClusterRemoved,
-				"its client file is gone, and so is everything that it had brought", "file", c.ConfigFile))
+				"its client file is gone, and the agent withdrew all its entries", "file", c.ConfigFile))
 		}
 	}
 	return append(events, holdEvents(before, now)...)

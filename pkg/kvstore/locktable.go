@@ -214,7 +214,7 @@ func (w *EngineWriter) cleanUp(ctx context.Context, path, key string) bool {
 func (w *EngineWriter) reportStale(now time.Time) {
 	for l, how := range w.held.stale(now, w.o.StaleLock) {
 		if log := w.o.Log; log != nil {
-			log.Warn("Held a kvstore lock for a long time",
+			log.Warn("A kvstore lock is still held after a long time",
 				"path", l.Path, "held", now.Sub(how.since).Round(time.Millisecond), "by", how.caller)
 		}
 	}

@@ -38,7 +38,7 @@ func TestADirectoryThatCannotBeReadIsNoEmptyOne(t *testing.T) {
 	waittest.Until(t, "it to lead", m.Leads)
 	waittest.Until(t, "several looks", func() bool { return looks.Load() > 2 })
 	_, reasons := m.Ready()
-	if !strings.Contains(reasons["mesh directory"], "it does not exist") {
+	if !strings.Contains(reasons["mesh directory"], "does not exist") {
 		t.Errorf("not ready because of %v", reasons)
 	}
 	if ready, _ := m.Ready(); ready {

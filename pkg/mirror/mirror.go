@@ -253,7 +253,7 @@ func NewCollector(m *Mirror) prometheus.Collector {
 		mirror:  m,
 		stopped: desc("stopped", "1 while nothing but deletions is copied, because the own etcd is nearly full."),
 		size:    desc("own_etcd_size_bytes", "Size of the own etcd's file, which it compares with its quota."),
-		inUse:   desc("own_etcd_in_use_bytes", "Space in use, with old revisions."),
+		inUse:   desc("own_etcd_in_use_bytes", "Space in use in the own etcd's file, with old revisions."),
 		quota:   desc("own_etcd_quota_bytes", "The quota of the own etcd: as it says, or else as --own-kvstore-quota does."),
 	}
 }

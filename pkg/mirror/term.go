@@ -106,7 +106,7 @@ func (t *term) awaitCopied(ctx context.Context) error {
 		}
 	}
 	if len(without) > 0 {
-		t.Log.Warn("Copied all clusters that can be reached", "clusters", len(clusters)-len(without), "without", strings.Join(without, ", "), "took", took.Round(time.Millisecond))
+		t.Log.Warn("Not waiting longer: the copies of some clusters are missing or incomplete", "clusters", len(clusters)-len(without), "without", strings.Join(without, ", "), "took", took.Round(time.Millisecond))
 		return nil
 	}
 	t.Log.Info("Copied", "clusters", len(clusters), "took", took.Round(time.Millisecond))

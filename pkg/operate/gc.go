@@ -79,7 +79,7 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 			// alone it is not known whether an object for it is about to be heard of, and an
 			// unused one does no harm but to a CiliumIdentity of its number (mappings).
 			if stale = nil; !said {
-				o.Log.Info("Skipped the collection of unused identities: there are CiliumIdentities. Identities that agents allocated before stay in the kvstore")
+				o.Log.Info("No collection of unused identities as long as there are CiliumIdentities. Identities that agents allocated before stay in the kvstore")
 			}
 			said = true
 		default:

@@ -115,7 +115,7 @@ func (c *clientStream) setNames(k kind, names map[string]struct{}, everything bo
 func (c *clientStream) leave() {
 	for k := range kinds {
 		if err := c.setNames(k, nil, false); err != nil {
-			c.s.log.Error("Kept the resources that an xDS client followed", "error", err)
+			c.s.log.Error("Cannot release the resources of an xDS client that left", "error", err)
 		}
 	}
 }

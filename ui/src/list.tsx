@@ -75,8 +75,8 @@ export function ListView<T>({ of }: { of: ListOf<T> }) {
     <Title text={of.title} />
     <div class="filters" role="search" aria-label={`Filter ${of.noun}`}>{of.filters.map((f) => <Filter key={f.name} {...f} wait={250} />)}</div>
     {problem.value ? <Failed problem={problem.value} again={again} /> : r === null ? <Waiting /> : <>
-      {r.doubt.length > 0 && <p class="note warn">What {r.doubt.slice(0, 5).map(([c, asOf], i) => <span key={c}>{i > 0 && ", "}<ClusterLink name={c} /> ({asOf ? <>as of <Ago at={asOf} /></> : "never known"})</span>)}
-        {r.doubt.length > 5 && ` and ${r.doubt.length - 5} more clusters`} {r.doubt.length === 1 ? "has" : "have"} may have changed since then.</p>}
+      {r.doubt.length > 0 && <p class="note warn">The data of {r.doubt.slice(0, 5).map(([c, asOf], i) => <span key={c}>{i > 0 && ", "}<ClusterLink name={c} /> ({asOf ? <>as of <Ago at={asOf} /></> : "never known"})</span>)}
+        {r.doubt.length > 5 && ` and ${r.doubt.length - 5} more clusters`} may differ from this list.</p>}
       <Scroll label={of.title}>
         <table>
           <caption class="unseen">{of.title}</caption>

@@ -43,7 +43,7 @@ type Config struct {
 	ClusterName            string            `mapstructure:"cluster-name" subject:"Own cluster" help:"name of the own cluster"`
 	ClusterID              uint32            `mapstructure:"cluster-id" subject:"Own cluster" help:"ID of the own cluster, 1 to 255 (1 to 511 with --max-connected-clusters=511); with 0 the agent only reads"`
 	MaxConnectedClusters   uint32            `mapstructure:"max-connected-clusters" subject:"Own cluster" help:"maximum number of clusters in the mesh, 255 or 511; all clusters must have the same value"`
-	ClusterSize            uint32            `mapstructure:"cluster-size" subject:"Own cluster" help:"number of nodes of the own cluster; agents of large clusters check an etcd less often and wait longer before they reconnect (docs/performance.md); 0 counts the nodes"`
+	ClusterSize            uint32            `mapstructure:"cluster-size" subject:"Own cluster" help:"number of nodes of the own cluster; agents of large clusters check an etcd less often and wait longer before they reconnect (docs/performance.md); 0 counts the nodes, or is 1 without a kvstore and a description of the own cluster"`
 	NodeName               string            `mapstructure:"node-name" subject:"Own cluster" help:"name of this node"`
 	ClustermeshConfig      string            `mapstructure:"clustermesh-config" subject:"Remote clusters" help:"mesh directory, with one etcd client file for each remote cluster"`
 	ClustermeshSyncTimeout time.Duration     `mapstructure:"clustermesh-sync-timeout" subject:"Remote clusters" help:"time that readiness waits for clusters that do not answer"`

@@ -15,7 +15,7 @@ import (
 type KVStoreConfig struct {
 	ConnectivityTimeout        time.Duration `mapstructure:"kvstore-connectivity-timeout" help:"time that a writer waits for the own cluster's etcd before it gives up"`
 	LeaseTTL                   time.Duration `mapstructure:"kvstore-lease-ttl" help:"time that the keys of this process stay in etcd after the process ends, 25s to 24h"`
-	PeriodicSync               time.Duration `mapstructure:"kvstore-periodic-sync" help:"interval at which the agent checks its keys and writes the missing ones again"`
+	PeriodicSync               time.Duration `mapstructure:"kvstore-periodic-sync" help:"interval at which the agent checks the identities that it uses, and writes their missing keys again"`
 	MaxConsecutiveQuorumErrors uint32        `mapstructure:"kvstore-max-consecutive-quorum-errors" help:"number of consecutive health reads that may fail before the client reconnects"`
 }
 

@@ -68,7 +68,7 @@ func (c Config) RemoteMemoryLimit() int64 {
 type ClaimsConfig struct {
 	PodCIDR         string `mapstructure:"pod-cidr" help:"pod networks of the own cluster, in addition to those of its nodes, separated by commas; an address of a remote cluster in them is refused"`
 	ServiceCIDR     string `mapstructure:"service-cidr" help:"service networks of the own cluster, separated by commas; an address of a remote cluster in them is refused"`
-	ClaimPolicy     string `mapstructure:"claim-policy" help:"policy for other claims of remote clusters that break a rule (docs/claims.md): report (use them, like Cilium) or enforce (do not use them)"`
+	ClaimPolicy     string `mapstructure:"claim-policy" help:"policy for claims of remote clusters that break a rule (docs/claims.md), except claims in own networks, which are always refused: report (use them, like Cilium) or enforce (do not use them)"`
 	ClaimPolicyFile string `mapstructure:"claim-policy-file" help:"file with the claims that each remote cluster may make (docs/claims.md); the agent watches it"`
 	StateDir        string `mapstructure:"state-dir" help:"directory in which the agent keeps the cluster IDs of remote clusters across restarts; default: none"`
 }

@@ -28,7 +28,7 @@ type DNSConfig struct {
 	MeshZone string        `mapstructure:"dns-mesh-zone" modes:"run" help:"DNS zone of clusters, with the backends of one cluster, the nodes, and the names of addresses; default: none"`
 	TTL      time.Duration `mapstructure:"dns-ttl" modes:"run" help:"TTL of answers, in whole seconds, at most 1h"`
 	Answers  uint32        `mapstructure:"dns-max-backends" modes:"run" help:"maximum number of backends in an answer"`
-	Clients  string        `mapstructure:"dns-clients" modes:"run" help:"networks of permitted clients, separated by commas; default: private networks"`
+	Clients  string        `mapstructure:"dns-clients" modes:"run" help:"networks of permitted clients, separated by commas; default: loopback, private, link-local and shared networks"`
 	Queries  uint32        `mapstructure:"dns-max-queries" modes:"run" help:"maximum number of queries at the same time"`
 }
 
@@ -36,7 +36,7 @@ type DNSConfig struct {
 type XDSConfig struct {
 	Address        string `mapstructure:"xds" modes:"run" help:"address of the xDS server for gRPC clients and Envoy, such as 127.0.0.1:9980 or unix:/run/mesh-agent/xds.sock (docs/xds.md); default: no server"`
 	Streams        uint32 `mapstructure:"xds-max-streams" modes:"run" help:"maximum number of xDS streams at the same time; each client has one"`
-	StreamsPerPeer uint32 `mapstructure:"xds-max-streams-per-peer" modes:"run" help:"maximum number of xDS streams from one address (an IPv6 /64); loopback has no limit"`
+	StreamsPerPeer uint32 `mapstructure:"xds-max-streams-per-peer" modes:"run" help:"maximum number of xDS streams from one address (an IPv6 /64); this limit does not apply to loopback"`
 	Names          uint32 `mapstructure:"xds-max-names" modes:"run" help:"maximum number of names of one type that one xDS stream may subscribe to"`
 }
 

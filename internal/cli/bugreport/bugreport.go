@@ -38,7 +38,7 @@ func New(c *command.Env) *cobra.Command {
 		Short: "Write the state of the agent into one archive, for a bug report",
 		Long: "Write the state of the agent into one .tar.gz: status, lists, health, conflicts, events, metrics, goroutines,\n" +
 			"settings, and the client files of the mesh directory if they are on this machine.\n\n" +
-			"The command never opens private keys. The archive contains no passwords, no tokens, no users of URLs, and only\n" +
+			"The command never opens private keys. The archive contains no passwords, no tokens, no user names from URLs, and only\n" +
 			"values that are known to be harmless. The file errors.txt in the archive lists missing parts.",
 		Example: "  mesh-agent bugreport\n  kubectl exec POD -- mesh-agent bugreport -f - > report.tar.gz",
 		Args:    command.NoArgs,

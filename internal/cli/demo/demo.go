@@ -40,9 +40,9 @@ func New(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo [-- FLAGS of mesh-sim]",
 		Short: "Run an agent in a simulated mesh, to try mesh-agent",
-		Long: "Run an agent in a simulated mesh, to try mesh-agent. The program mesh-sim (in the same directory, or in the PATH)\n" +
-			"runs clusters whose contents change all the time, and the agent follows them. The command prints examples of\n" +
-			"commands. Ctrl-C ends it and removes all its files. With --socket the agent uses that unix socket.\n\n" +
+		Long: "Run an agent in a simulated mesh, to try mesh-agent. The program mesh-sim (in the directory of this program, or in\n" +
+			"the PATH) runs clusters whose contents change all the time, and the agent follows them. The command prints examples\n" +
+			"of commands. Ctrl-C ends it and removes all its files. With --socket the agent uses that unix socket.\n\n" +
 			"The flags after -- are flags of mesh-sim: see 'mesh-sim --help'.",
 		Example: "  mesh-agent demo\n  mesh-agent demo -- --clusters 5 --nodes 20 --churn 50",
 		Args: func(cmd *cobra.Command, args []string) error {

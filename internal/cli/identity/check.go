@@ -87,10 +87,10 @@ func identityHealCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Use:   "heal",
 		Short: "Repair labels with several numbers (MESH-4211)",
 		Long: "Repair labels that nodes use under several numbers. This can happen after a node had no connection for longer than\n" +
-			"its leases. The command keeps the number that most nodes use, or the newest one of several. It deletes the\n" +
-			"references to the other numbers. A mesh-agent without its reference takes the kept number when it refreshes its\n" +
-			"keys, within its --kvstore-periodic-sync, and publishes its pods with this number. An agent of Cilium writes its\n" +
-			"reference again: restart it.\n\n" +
+			"its leases. The command keeps the number that most nodes use; if several have equally many, the newest one. It\n" +
+			"deletes the references to the other numbers. A mesh-agent without its reference takes the kept number when it\n" +
+			"refreshes its keys, within its --kvstore-periodic-sync, and publishes its pods with this number. An agent of Cilium\n" +
+			"writes its reference again: restart it.\n\n" +
 			"Without --apply the command writes nothing, and shows the number that it would keep.",
 		Example: "  mesh-agent identity heal --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 --apply",
 		Args:    command.NoArgs,

@@ -196,7 +196,7 @@ func identityDeleteCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Use:   "delete ID...",
 		Short: "Delete identities by their numbers, at once",
 		Long: "Delete the identities with these numbers at once, without the two rounds of 'gc'. The command does not delete an\n" +
-			"identity that a node references, or that published addresses have. It also deletes invalid mappings.",
+			"identity that a node references, or that published addresses have. If the mapping of one of these numbers is invalid, it deletes the mapping too.",
 		Example: "  mesh-agent identity delete 65540 --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1",
 		Args:    command.Arguments(1, math.MaxInt, "one ID or more"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -66,14 +66,14 @@ func New(c *command.Env) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.templates, "template", "t", nil, "template and file, as TEMPLATE=FILE; repeat the flag for more")
-	f.StringVar(&o.exec, "exec", "", "shell command to run after a file has changed, until it succeeds")
+	f.StringVar(&o.exec, "exec", "", "shell command to run after a file has changed; repeated until it succeeds")
 	f.StringVar(&o.check, "check", "", "shell command that checks the new file ($FILE) before it replaces the old one")
 	f.StringVar(&o.zone, "from", "", "zone of the clients, for the choice of backends; default: the zone of the agent")
-	f.DurationVar(&o.wait, "wait", 250*time.Millisecond, "time to wait for more changes after a change; at most four times this time")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "time limit of a command")
+	f.DurationVar(&o.wait, "wait", 250*time.Millisecond, "time to wait for more changes after a change; in total at most four times as long")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "time limit of the commands of --check and --exec")
 	f.BoolVar(&o.once, "once", false, "write the files once, and end")
 	f.BoolVar(&o.dryRun, "dry-run", false, "write to the standard output, once, and run no command")
-	f.BoolVar(&o.refuseEmpty, "refuse-empty", false, "do not replace a file by an empty one")
+	f.BoolVar(&o.refuseEmpty, "refuse-empty", false, "do not replace a file with an empty one")
 	return cmd
 }
 

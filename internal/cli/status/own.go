@@ -133,5 +133,5 @@ func (v *View) writeDoubts(p *printer.Page) {
 	if rest > 0 {
 		p.Line("… and %d more (--all lists them)", rest)
 	}
-	p.Advice("Correct them: the agent does not publish refused objects. It publishes them as soon as the file is correct.")
+	p.Advice("Correct them: the agent does not use refused content. A previous valid version stays published. The agent uses the new content as soon as the file is correct.")
 }

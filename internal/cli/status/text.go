@@ -112,7 +112,7 @@ func (v *View) writeCounts(p *printer.Page) {
 		for _, c := range v.Clusters {
 			entries += clustertext.Sum(c.Counts)
 		}
-		p.Text("%s of remote clusters; the remaining copies are below", printer.Counted(entries, "entry", "entries"))
+		p.Text("%s of remote clusters; entries that are not copied yet are below", printer.Counted(entries, "entry", "entries"))
 		return
 	}
 	p.Text("%s, %s (%d global), %s, %s, %s",

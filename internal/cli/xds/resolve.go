@@ -58,7 +58,7 @@ func resolveCommand(c *command.Env) *cobra.Command {
 		Use:   "resolve NAME",
 		Short: "Resolve a name like a gRPC program, and show the backends",
 		Long: "Request a name from an agent by xDS, like a gRPC program that dials xds:///NAME (docs/xds.md). Show the backends\n" +
-			"that receive its calls now: the healthy backends of the lowest priority, with an equal share each.",
+			"that receive its calls now: the healthy backends of the first priority that has any, with an equal share each.",
 		Example: "  mesh-agent xds resolve shop/cart:80\n  mesh-agent xds resolve cart.shop.svc.clusterset.local:http --address unix:/run/mesh-agent/xds.sock",
 		Args:    command.Arguments(1, 1, "NAME, such as shop/cart:80"),
 		RunE: func(cmd *cobra.Command, args []string) error {

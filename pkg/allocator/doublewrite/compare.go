@@ -69,7 +69,7 @@ const copiesAtOnce = 16
 func Copy(ctx context.Context, from, to allocator.Backend) (copied int, err error) {
 	all, err := list(ctx, from)
 	if err != nil {
-		return 0, fmt.Errorf("listing the missing identities: %w", err)
+		return 0, fmt.Errorf("listing the identities to copy: %w", err)
 	}
 	var done atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)

@@ -59,7 +59,7 @@ func TestHint(t *testing.T) {
 		{"no such name, by text", errors.New("lookup a: no such host"), "does not resolve"},
 		{"no leader", fromRPC(rpctypes.ErrGRPCNoLeader), "lost its quorum"},
 		{"server timeout", fromRPC(rpctypes.ErrGRPCTimeout), "overloaded"},
-		{"election", fromRPC(rpctypes.ErrGRPCTimeoutDueToLeaderFail), "elects a leader"},
+		{"election", fromRPC(rpctypes.ErrGRPCTimeoutDueToLeaderFail), "election of a leader"},
 		{"deadline", (&noAnswerError{what: "get", after: time.Second}).with(nil), "unreachable, overloaded"},
 		{"deadline with a reason", (&noAnswerError{what: "get"}).with(syscall.ECONNREFUSED), "nothing listens"},
 	} {

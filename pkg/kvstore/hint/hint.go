@@ -129,7 +129,7 @@ func all() []known {
 		{says(OpeningPlain), advice{codes.ServerNeedsTLS, "the server may speak TLS; the endpoint may need https:// instead of http://"}},
 		{says("signed by unknown authority"), advice{codes.ServerAuthorityUnknown, hintAuthority}},
 		{says(message(rpctypes.ErrGRPCNoLeader)), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
-		{says(message(rpctypes.ErrGRPCTimeoutDueToLeaderFail)), advice{codes.EtcdNoQuorum, "that etcd elects a leader"}},
+		{says(message(rpctypes.ErrGRPCTimeoutDueToLeaderFail)), advice{codes.EtcdNoQuorum, "that etcd is in the election of a leader"}},
 		{says(message(rpctypes.ErrGRPCTimeoutDueToConnectionLost)), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
 		// Its text is a part of those before it.
 		{says(message(rpctypes.ErrGRPCTimeout)), advice{codes.EtcdNoQuorum, "that etcd is overloaded or has lost its quorum"}},

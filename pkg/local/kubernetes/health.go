@@ -70,7 +70,7 @@ func (h *health) failed(k *kindHealth, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if isRefusal(err) && (k.err == nil || k.err.Error() != err.Error()) {
-		h.log.Warn("The Kubernetes API refuses to list a kind of objects; the agent keeps the known ones",
+		h.log.Warn("The Kubernetes API refuses requests for a kind of objects; the agent keeps the known ones",
 			"resource", k.resource, "error", err)
 	}
 	k.err = err

@@ -172,12 +172,12 @@ func (s *Source) report(problems []problem) {
 	})
 	for _, p := range problems {
 		if !slices.Contains(s.problems, p) {
-			s.log.Warn("Ignored invalid objects in the manifests", "file", p.file, "document", p.document, "reason", p.reason)
+			s.log.Warn("A part of the manifests is not used", "file", p.file, "document", p.document, "reason", p.reason)
 		}
 	}
 	now := mistakes(problems)
 	if len(now) == 0 && len(mistakes(s.problems)) > 0 {
-		s.log.Info("All objects in the manifests are valid again", "directory", s.dir.Path)
+		s.log.Info("All of the manifests is used again", "directory", s.dir.Path)
 	}
 	s.problems = problems
 	s.into.Refuse(now)

@@ -69,7 +69,7 @@ func TestABadDocumentLeavesItsFileAsItWas(t *testing.T) {
 	r.replace("new.yaml", service("m", "2"))
 	r.untilServices("a=3 m=2 z=2")
 	r.untilProblems()
-	if n := r.log.Count("All objects in the manifests are valid again"); n != 1 {
+	if n := r.log.Count("All of the manifests is used again"); n != 1 {
 		t.Errorf("%d times it was logged that all is well again", n)
 	}
 	if n := r.log.Count("document=2"); n != 2 {

@@ -25,7 +25,7 @@ func NewMetrics() *Metrics {
 		return prometheus.NewDesc("mesh_agent_kvstore_"+name, help, append([]string{"scope", "source_cluster"}, labels...), nil)
 	}
 	return &Metrics{
-		queue:  desc("sync_queue_size", "Keys whose value in the kvstore is missing or different."),
+		queue:  desc("sync_queue_size", "Keys that still have to be written to the kvstore or deleted from it."),
 		errors: desc("sync_errors_total", "Writes of keys that the kvstore has refused."),
 		synced: desc("initial_sync_completed", "Whether all keys were in the kvstore as they should be once.", "action"),
 		syncs:  make(map[*Sync]struct{}),

@@ -13,8 +13,8 @@ export function Agent() {
     <Title text="Agent">{s && <Badge tone={s.state === "ready" ? "good" : s.state === "starting" ? "busy" : "warn"}>{s.state}</Badge>}</Title>
     {!s ? <Waiting /> : <>
       <Facts of={[
-        ["Version", s.agent.version], ["Mode", s.agent.mode], ["Cluster", `${s.agent.cluster}${s.agent.clusterID ? `, ID ${s.agent.clusterID}` : ", read only"}`], ["Node", s.agent.node],
-        ["Started", <Ago at={s.agent.started} />], ["Mesh directory", s.agent.meshDirectory], ["Leads", s.agent.leads === undefined ? "" : s.agent.leads ? "yes" : "no: another process can lead"],
+        ["Version", s.agent.version], ["Mode", s.agent.mode], ["Cluster", `${s.agent.cluster}${s.agent.clusterID ? `, ID ${s.agent.clusterID}` : ", read-only"}`], ["Node", s.agent.node],
+        ["Started", <Ago at={s.agent.started} />], ["Mesh directory", s.agent.meshDirectory], ["Leads", s.agent.leads === undefined ? "" : s.agent.leads ? "yes" : "no: another process leads, or none can"],
         ["This page", live.value ? <Badge tone="good">live, last data <Ago at={heard.value} /></Badge> : <Badge tone="bad">not live</Badge>], ["Events kept", events.value.size],
         ["More", <><a href="../metrics">metrics</a>, <a href="../openapi.json">OpenAPI</a>, <a href="../">all paths</a></>],
       ]} />

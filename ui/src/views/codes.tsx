@@ -27,7 +27,7 @@ export function Code({ code }: { code: string }) {
     <Title text={`Code ${code}`} />
     {!c ? (codes.value.size ? <p class="note">This agent has no such code.</p> : <Waiting />) : <>
       <Facts of={[["Title", c.title], ["Severity", <Badge tone={toneOfSeverity(c.severity)}>{c.severity}</Badge>], ["Cause", c.cause], ["What to do", c.remedy]]} />
-      {of.length > 0 && <section><h2>Affected clusters</h2><ul class="plain">{of.map((x) => <li key={x.name}><ClusterLink name={x.name} />: {x.message}</li>)}</ul></section>}
+      {of.length > 0 && <section><h2>Clusters with this code now</h2><ul class="plain">{of.map((x) => <li key={x.name}><ClusterLink name={x.name} />: {x.message}</li>)}</ul></section>}
       <section><h2>Conflicts</h2><ConflictTable of={(x) => x.code === code} /></section>
       <section><h2>Events</h2><EventTable of={(e) => e.code === code} most={50} /></section>
     </>}

@@ -10,7 +10,7 @@ export function Next({ of: c }: { of: Cluster }) {
   const p = c.policy;
   if (p?.nextAt) {
     const s = (Date.parse(p.nextAt) - clock.value) / 1000;
-    const what = p.next === "keep" ? "restored" : p.next === "demote" && p.state === "withdraw" ? "demoted again" : p.next === "demote" ? "demoted" : "withdrawn";
+    const what = p.next === "keep" ? "restored" : p.next === "demote" && p.state === "withdraw" ? "demoted, no longer withdrawn" : p.next === "demote" ? "demoted" : "withdrawn";
     return <>{what} {s > 0 ? `in ${duration(s)}` : "now"}</>;
   }
   if (p && p.state !== "keep") return <>{p.state === "demote" ? "demoted" : "withdrawn"} since <Ago at={p.since} /></>;
