@@ -80,6 +80,27 @@ func TestPrecedenceIsDocumented(t *testing.T) {
 	}
 }
 
+// TestFlagsOfAMode: each mode shows the flags that it uses, by subject, and warns of others on the command line alone.
+func TestFlagsOfAMode(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]struct{ subject, shown, hidden string }{
+		"run": {"DNS server", "dns", "drain-delay"}, "operate": {"Publishing", "mcs-api", "dns"}, "mirror": {"Mirror", "drain-delay", "mcs-api"},
+	} {
+		out, _, code := agenttest.Call(t, mode, "--help")
+		_, of, found := strings.Cut(out, "\n  "+want.subject+":\n")
+		of, _, _ = strings.Cut(of, "\n\n")
+		if code != exit.OK || !found || !strings.Contains(of, "--"+want.shown+" ") || strings.Contains(out, "--"+want.hidden+" ") || !strings.Contains(out, "--config ") {
+			t.Errorf("%s: exit %d: %s", mode, code, out)
+		}
+	}
+	const unused = "This mode does not use the setting"
+	given := agenttest.StartAgent(t, t.TempDir(), "--drain-delay", "1m")
+	elsewhere := agenttest.StartMode(t, config.ModeRun, []string{"MESH_AGENT_DRAIN_DELAY=1m"}, "--clustermesh-config", t.TempDir())
+	if lines := given.Log.Lines(unused, "level=warning", "setting=drain-delay"); len(lines) != 1 || elsewhere.Log.Count(unused) != 0 {
+		t.Errorf("it warned %q, and %s", lines, elsewhere.Log)
+	}
+}
+
 // TestTheWholeProgramWithAFile runs the agent with settings from everywhere and
 // a JSON log, and changes its level.
 func TestTheWholeProgramWithAFile(t *testing.T) {
