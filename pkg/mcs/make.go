@@ -37,6 +37,9 @@ type Facts struct {
 	// Import and Derived are as they are; nil for none.
 	Import  *local.ServiceImport
 	Derived *corev1.Service
+	// Hold: the import stays what it is a merger of, since not every cluster that is a part of it was read.
+	// Only what the own cluster has of it is followed: the derived Service, its addresses, the status.
+	Hold bool
 	// Foreign says why the derived Service cannot be written, because another one of that name is
 	// there; empty when it can.
 	Foreign string
@@ -74,7 +77,9 @@ func Make(namespace, name string, exports []*services.Export, f Facts) Wanted {
 		return e.Cluster == f.Cluster && !w.Local || len(validation.IsDNS1123Label(e.Name)) > 0 // no Service has such a name
 	})
 	m := Merge(exports)
-	if f.Export != nil {
+	if f.Hold {
+		m = mergedOf(f.Import)
+	} else if f.Export != nil { // whether the exporters agree is not known while one was not read
 		w.Conditions = exportConditions(m, &f)
 	}
 	if m == nil || f.Namespace == NamespaceAbsent {

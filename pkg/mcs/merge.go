@@ -1,6 +1,7 @@
 package mcs
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,17 @@ func Merge(exports []*services.Export) *Merged {
 		m.Clusters = append(m.Clusters, e.Cluster)
 	}
 	slices.Sort(m.Clusters)
+	return m
+}
+
+// mergedOf is what an import was made of.
+func mergedOf(im *local.ServiceImport) *Merged {
+	m := &Merged{Namespace: im.Namespace, Name: im.Name, Spec: im.Spec, Labels: im.Labels, Annotations: maps.Clone(im.Annotations)}
+	m.Spec.IPs = nil
+	delete(m.Annotations, AnnotationDerived)
+	for _, c := range im.Status.Clusters {
+		m.Clusters = append(m.Clusters, c.Cluster)
+	}
 	return m
 }
 

@@ -116,6 +116,38 @@ func TestWhatWasNotReadIsKept(t *testing.T) {
 	w.until("it was read, and exports nothing", both...)
 }
 
+// A process that was ended between two writes leaves an import that waits for its Service. The next one
+// finishes that, though it has not read the cluster: it needs nothing of it.
+func TestWhatWasHalfDoneIsFinishedWithoutTheCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "c2")
+	w.namespace("shop")
+	w.remote("c2", 0)
+	stop := w.run()
+	service := "service " + derived() + " of cart"
+	w.until("the import", "import shop/cart ClusterSetIP [c2] "+usable+" 10.96.0.2", service)
+	stop()
+
+	w.withdraw("c2") // the next process has read nothing of it
+	w.Set(func() { w.Remotes = []reconcile.Remote{{Name: "c2"}} })
+	txn := w.db.ReadTxn()
+	im, _ := w.cluster.ServiceImports.Get(txn, "shop/cart")
+	half := *im
+	half.Spec.IPs = nil
+	half.Status.Conditions = []metav1.Condition{{Type: mcs.ConditionReady, Status: metav1.ConditionFalse, Reason: mcs.ReasonPending}}
+	svc, _ := w.cluster.Services.Get(txn, "shop/"+derived())
+	w.cluster.ServiceImports.Apply([]store.Change[local.ServiceImport]{{Name: "shop/cart", Old: im, New: &half}})
+	w.cluster.Services.Apply([]store.Change[corev1.Service]{{Name: "shop/" + derived(), Old: svc}})
+	w.run()
+	w.until("the import is finished", "import shop/cart ClusterSetIP [c2] "+usable+" 10.96.0.3", service)
+
+	// What the own cluster decides is followed too.
+	w.namespace("shop", wire.AnnotationGlobalNamespace, "false")
+	w.until("the namespace is not global any more", "import shop/cart ClusterSetIP [c2] Ready=False/NamespaceNotGlobal")
+	w.namespace("shop")
+	w.until("it is again", "import shop/cart ClusterSetIP [c2] "+usable+" 10.96.0.4", service)
+}
+
 // 25: what others made is not touched, and is said.
 func TestForeignObjectsStay(t *testing.T) {
 	t.Parallel()

@@ -6,8 +6,9 @@
 // # What keeps imports from vanishing
 //
 // Nothing happens before the mesh is ready and the own cluster's objects are listed. An import of which a
-// cluster is a part that is configured and was not read since the start stays as it is, with its Service:
-// the cluster may well export it still. Only the own backends are followed meanwhile.
+// cluster is a part that is configured and was not read since the start stays what it is a merger of: the
+// cluster may well export it still. What the own cluster has of it is followed meanwhile: its namespace, the
+// derived Service with its addresses, the status, the own backends.
 //
 // # What is written
 //

@@ -100,21 +100,14 @@ func (t *term) plan(txn statedb.ReadTxn, name string, now time.Time, created *in
 	facts := t.facts(&w.is, now)
 	exports := t.exportsOf(txn, name, &w.is, facts)
 	w.exported = len(exports) > 0
+	facts.Hold = t.isHeld(&w, exports)
 	namespace, short, _ := strings.Cut(name, "/")
 	w.wanted = mcs.Make(namespace, short, exports, facts)
 	t.bound(&w, created)
-	switch {
-	case w.is.imported != nil && !isOurs(w.is.imported.Labels):
-		w.foreign = w.wanted.Import != nil
-		if !w.foreign {
-			break // nobody exports it: that import is none of ours, and nothing is missing
-		}
+	// When nobody exports it, an import that somebody else made is none of ours, and nothing is missing.
+	if w.foreign = isForeign(w.is.imported) && w.wanted.Import != nil; w.foreign {
 		t.foreign[name] = "there is a ServiceImport of that name that this program has not made: delete it, or label it " + mcs.LabelWritten + "=" + mcs.Written
 		return w
-	case t.isHeld(&w, exports):
-		w.wanted.Import, w.wanted.Conditions, w.wanted.Recreate = w.is.imported, nil, false
-		w.wanted.Local = w.wanted.Local && w.is.derived != nil && w.is.imported.Annotations[mcs.AnnotationDerived] != ""
-		w.wanted.Derived = w.is.derived
 	}
 	if facts.Foreign != "" {
 		if w.wanted.Import != nil {
@@ -166,10 +159,10 @@ func (t *term) exportsOf(txn statedb.ReadTxn, name string, is *objects, f mcs.Fa
 	return all
 }
 
-// isHeld tells whether an import stays as it is, since a cluster is a part of it that does not export the
-// service any more, as far as is known, but was not read since the start.
+// isHeld tells whether an import stays what it is a merger of, since a cluster is a part of it that does not
+// export the service any more, as far as is known, but was not read since the start.
 func (t *term) isHeld(w *work, exports []*services.Export) bool {
-	if w.is.imported == nil {
+	if w.is.imported == nil || isForeign(w.is.imported) {
 		return false
 	}
 	return slices.ContainsFunc(w.is.imported.Status.Clusters, func(c local.ClusterStatus) bool {
@@ -189,6 +182,9 @@ func (t *term) bound(w *work, created *int) {
 	}
 	*created++
 }
+
+// isForeign tells whether there is an import that somebody else made.
+func isForeign(im *local.ServiceImport) bool { return im != nil && !isOurs(im.Labels) }
 
 // isOurs tells whether this program has written an object with these labels.
 func isOurs(labels map[string]string) bool { return labels[mcs.LabelWritten] == mcs.Written }
