@@ -70,9 +70,8 @@ func TestViews(t *testing.T) {
 		}
 		must(t, chromedp.Do(p.ctx, chromedp.EmulateViewport(360, 740)))
 		p.until("the size of a phone", `innerWidth === 360`)
-		if wide := eval[int](p, `document.scrollingElement.scrollWidth`); wide > 360 {
-			t.Errorf("%s is %d wide on a phone of 360", v.name, wide)
-		}
+		// Charts have the new width in the next frame.
+		p.until(v.name+" as wide as a phone", `document.scrollingElement.scrollWidth <= 360`)
 		if v.name == "mesh" {
 			p.picture("mesh-phone")
 		}
