@@ -56,6 +56,7 @@ func TestThePackages(t *testing.T) {
 			"-rw-r--r-- root/root ./usr/lib/systemd/system/mesh-agent.service", "-rw-r--r-- root/root ./usr/lib/sysusers.d/mesh-agent.conf",
 			"-rw-r--r-- root/root ./etc/mesh-agent/config.yaml", "-rw-r--r-- root/root ./etc/default/mesh-agent", "drwxr-x--- root/root ./etc/mesh-agent/clusters/",
 			"-rw-r--r-- root/root ./usr/share/man/man1/mesh-agent.1.gz", "-rw-r--r-- root/root ./usr/share/man/man1/mesh-agent-top.1.gz",
+			"-rw-r--r-- root/root ./usr/share/man/man1/mesh-sim.1.gz", "-rw-r--r-- root/root ./usr/share/bash-completion/completions/mesh-sim",
 			"-rw-r--r-- root/root ./usr/share/bash-completion/completions/mesh-agent", "-rw-r--r-- root/root ./usr/share/zsh/vendor-completions/_mesh-agent",
 			"-rw-r--r-- root/root ./usr/share/fish/vendor_completions.d/mesh-agent.fish", "-rw-r--r-- root/root ./usr/share/doc/mesh-agent/copyright",
 			"-rw-r--r-- root/root ./usr/share/doc/mesh-agent/notices.txt", "-rw-r--r-- root/root ./usr/share/doc/mesh-agent/notices-mesh-sim.txt",

@@ -1,6 +1,6 @@
-// Command papers writes what goes with the program mesh-agent in a package: a man page for each
-// command, into DIR/man, and the completion of each shell, into DIR/completions. They are of the
-// command line itself.
+// Command papers writes what goes with the programs in a package: a man page for each command of
+// mesh-agent and of mesh-sim, into DIR/man, and the completion of each shell, into DIR/completions.
+// They are of the command lines themselves.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli"
+	"github.com/mesh-agent/mesh-agent/internal/sim/command"
 )
 
 func main() {
@@ -39,18 +40,21 @@ func write(version, dir, date string) error {
 		}
 		at = time.Unix(seconds, 0).UTC()
 	}
-	root := cli.New(version)
-	root.DisableAutoGenTag = true
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
 	man, completions := filepath.Join(dir, "man"), filepath.Join(dir, "completions")
 	for _, d := range []string{man, completions} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
 	}
-	header := &doc.GenManHeader{Section: "1", Source: root.Name() + " " + version, Manual: "Mesh agent", Date: &at}
-	return errors.Join(doc.GenManTree(root, header, man), writeCompletions(root, completions))
+	var errs []error
+	for _, root := range []*cobra.Command{cli.New(version), command.New()} {
+		root.DisableAutoGenTag = true
+		root.InitDefaultHelpCmd()
+		root.InitDefaultCompletionCmd()
+		header := &doc.GenManHeader{Section: "1", Source: root.Name() + " " + version, Manual: "Mesh agent", Date: &at}
+		errs = append(errs, doc.GenManTree(root, header, man), writeCompletions(root, completions))
+	}
+	return errors.Join(errs...)
 }
 
 func writeCompletions(root *cobra.Command, dir string) error {

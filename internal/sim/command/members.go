@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -17,10 +17,11 @@ func newMembersCommand() *cobra.Command {
 	s := members.DefaultSettings()
 	cmd := &cobra.Command{
 		Use:   "members [flags]",
-		Short: "Clusters without Cilium, published, mirrored and seen by mesh-agent alone",
-		Long: `Runs clusters that have no Cilium at all. Each has an etcd and a directory of
-manifests that describe it; mesh-agent operates it, mirrors the others into its
-etcd, and runs for each of its nodes. Until Ctrl-C; then everything is gone.`,
+		Short: "Simulate clusters without Cilium, which mesh-agent operates",
+		Long: `Runs clusters that have no Cilium. Each cluster has an etcd, and a directory of
+manifests that describe it. mesh-agent operates the cluster, mirrors the other
+clusters into its etcd, and runs for each of its nodes. Ctrl-C ends and removes
+everything.`,
 		Example: "  mesh-sim members --program bin/mesh-agent\n  mesh-sim members --program bin/mesh-agent --standbys 1 --dir /tmp/members",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -32,12 +33,12 @@ etcd, and runs for each of its nodes. Until Ctrl-C; then everything is gone.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&s.Program, "program", "bin/mesh-agent", "the agent's program")
-	f.IntVar(&s.Clusters, "clusters", s.Clusters, "how many clusters")
-	f.IntVar(&s.Nodes, "nodes", s.Nodes, "nodes of each cluster")
-	f.IntVar(&s.Standbys, "standbys", s.Standbys, "how many more processes than one operate and mirror a cluster")
-	f.StringVar(&s.Dir, "dir", "", "where everything is put (default: a temporary directory)")
-	f.StringArrayVar(&s.Flags, "flag", nil, "one more flag for every process, such as --flag=--log-level=debug")
+	f.StringVar(&s.Program, "program", "bin/mesh-agent", "path of the program mesh-agent")
+	f.IntVar(&s.Clusters, "clusters", s.Clusters, "number of clusters")
+	f.IntVar(&s.Nodes, "nodes", s.Nodes, "number of nodes of each cluster")
+	f.IntVar(&s.Standbys, "standbys", s.Standbys, "number of standby processes that operate and mirror each cluster")
+	f.StringVar(&s.Dir, "dir", "", "directory for all files (default: a temporary directory)")
+	f.StringArrayVar(&s.Flags, "flag", nil, "additional flag for every process, such as --flag=--log-level=debug (repeatable)")
 	return cmd
 }
 

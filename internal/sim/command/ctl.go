@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"errors"
@@ -30,13 +30,13 @@ func newControlCommand() *cobra.Command {
 	f := controlFlags{format: printer.NewFormat(printer.Text, printer.JSON)}
 	cmd := &cobra.Command{
 		Use:   "ctl",
-		Short: "Break things in a simulator that runs, and mend them",
-		Long: `ctl asks a running mesh-sim to break something, or to mend it. Clusters that are
-cached in one etcd share what is done to their server.
+		Short: "Break and repair clusters of a running simulator",
+		Long: `ctl breaks or repairs clusters of a running mesh-sim. Clusters that share an etcd
+share the faults of its server.
 
-The simulator is found by --socket, else by MESH_SIM_SOCKET, else it is the one
-that runs. Exit codes: 0 done, 1 not possible now or failed, 2 wrong usage or no
-simulator.`,
+The flag --socket or the variable MESH_SIM_SOCKET selects the simulator. Without
+them, ctl uses the only running one. Exit codes: 0 done, 1 failed or not possible
+now, 2 wrong usage or no simulator.`,
 		Example: `  mesh-sim ctl list
   mesh-sim ctl freeze cluster2 --for 30s
   mesh-sim ctl config cluster1 --capability syncedCanaries=false
@@ -49,8 +49,8 @@ simulator.`,
 			return cmd.Help()
 		},
 	}
-	cmd.PersistentFlags().StringVar(&f.socket, "socket", "", "control socket of the simulator (default: $"+program.SocketVariable+", else the one that runs)")
-	cmd.PersistentFlags().VarP(f.format, "output", "o", "form of the output")
+	cmd.PersistentFlags().StringVar(&f.socket, "socket", "", "control socket of the simulator (default: $"+program.SocketVariable+", else the only running one)")
+	cmd.PersistentFlags().VarP(f.format, "output", "o", "output format")
 	for _, c := range program.Commands() {
 		cmd.AddCommand(f.command(c))
 	}
