@@ -161,7 +161,7 @@ func followClaims(c config.Config, current *claims.Current, h cell.Health, jobs 
 		return exit.Usagef("--claim-policy-file: %w", err)
 	}
 	current.Set(first)
-	report := reporting(h.NewScope("claim-policy"), "what the claim policy file said before stays in force", "following "+file)
+	report := reporting(h.NewScope("claim-policy"), "the previous claim policy stays in use", "following "+file)
 	runs(jobs, "claim-policy", func(ctx context.Context) error { return current.Follow(ctx, file, report, log) })
 	return nil
 }

@@ -84,10 +84,10 @@ func TestTroubleshootFindsWhatIsBroken(t *testing.T) {
 	}{
 		"a file that is missing":   {local("/nonexistent/etcd.config"), "client-file", "no such file or directory", "put the file there, or correct the path", codes.FileMissing},
 		"a file that is none":      {local(t.TempDir()), "client-file", "is no regular file", "mesh-agent config check", codes.ClientFileUnreadable},
-		"no YAML":                  {remote("no-yaml"), "client-file", "yaml: line 1", "correct what is named", codes.ClientFileNoYAML},
+		"no YAML":                  {remote("no-yaml"), "client-file", "yaml: line 1", "correct the named part", codes.ClientFileNoYAML},
 		"no such name":             {remote("no-name"), "resolve", "lookup c2.mesh.invalid: no such host", "the name does not resolve; check DNS", codes.HostUnknown},
 		"refused":                  {remote("refused"), "tcp", "connection refused", "nothing listens there", codes.ConnectionRefused},
-		"silent":                   {remote("silent"), "tls", "no answer: nothing within", "accepts connections there and says nothing", codes.ServerSilent},
+		"silent":                   {remote("silent"), "tls", "no answer: nothing within", "accepts connections and does not answer", codes.ServerSilent},
 		"another authority":        {remote("wrong-ca"), "server-certificate", "signed by unknown authority", "trusted-ca-file does not hold the authority", codes.ServerAuthorityUnknown},
 		"another name":             {remote("wrong-name"), "server-certificate", "localhost, not c2.mesh.cilium.io", "the server's certificate is for other names", codes.ServerNameOther},
 		"expired":                  {remote("expired"), "server-certificate", "it expired on ", "renew the server's certificate", codes.ServerCertificateInvalid},

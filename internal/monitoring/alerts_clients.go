@@ -13,38 +13,38 @@ func clientAlerts() []Alert {
 		return Alert{
 			Name: name, Severity: Warning, Code: codes.ClientsRefused, For: "10m",
 			Expr:        "sum by (cluster, job, " + label + ") (increase(" + metric + "[5m])) > 0",
-			Summary:     what + " are refused, since there are too many.",
-			Description: "A bound of {{ $labels.job }} is exceeded all the time: {{ $labels." + label + " }}.",
+			Summary:     what + " are refused, because there are too many.",
+			Description: "A limit of {{ $labels.job }} is exceeded all the time: {{ $labels." + label + " }}.",
 		}
 	}
 	return []Alert{
-		refused("MeshDNSRefusing", "mesh_agent_dns_refused_total", "limit", "DNS questions"),
+		refused("MeshDNSRefusing", "mesh_agent_dns_refused_total", "limit", "DNS queries"),
 		refused("MeshXDSRefusing", `mesh_agent_xds_refused_total{reason!="not ready"}`, "reason", "xDS clients"),
 		refused("MeshAPIRefusing", "mesh_agent_api_refused_total", "limit", "Requests to the HTTP API"),
 		{
 			Name: "MeshDNSFailing", Severity: Critical, Code: codes.NotReadyToServe, For: "5m",
 			Expr: "sum " + byJob + ` (rate(mesh_agent_dns_queries_total{rcode="SERVFAIL"}[5m])) / sum ` + byJob +
 				" (rate(mesh_agent_dns_queries_total[5m])) > 0.1",
-			Summary:     "DNS questions about services fail.",
-			Description: "{{ $value | humanizePercentage }} of the answers of {{ $labels.job }} are SERVFAIL, as long as not every cluster is known.",
+			Summary:     "DNS queries for services fail.",
+			Description: "{{ $value | humanizePercentage }} of the answers of {{ $labels.job }} are SERVFAIL, because not every cluster is known.",
 		},
 		{
 			Name: "MeshXDSNotReady", Severity: Warning, Code: codes.NotReadyToServe, For: "5m",
 			Expr:        notReady("mesh_agent_xds_refused_total", "reason"),
-			Summary:     "xDS clients get nothing.",
-			Description: ofAgents + " send them away as long as not every cluster is known.",
+			Summary:     "xDS clients are refused.",
+			Description: ofAgents + " refuse them until every cluster is known.",
 		},
 		{
 			Name: "MeshDiscoveryFailing", Severity: Warning, Code: codes.NotReadyToServe, For: "5m",
 			Expr:        notReady("mesh_agent_discovery_answers_total", "outcome"),
-			Summary:     "Prometheus gets no targets from agents.",
-			Description: ofAgents + " answer 503 as long as not every cluster is known. Prometheus keeps the targets that it had.",
+			Summary:     "Prometheus receives no targets from agents.",
+			Description: ofAgents + " answer 503 until every cluster is known. Prometheus keeps its previous targets.",
 		},
 		{
 			Name: "MeshXDSRejected", Severity: Warning, Code: codes.UpdatesRejected, For: "10m",
 			Expr:        "sum by (cluster, job, type) (increase(mesh_agent_xds_rejected_total[5m])) > 0",
 			Summary:     "xDS clients reject the {{ $labels.type }} that they are sent.",
-			Description: "They go on with the last ones that they could use.",
+			Description: "They keep using the last ones that they accepted.",
 		},
 	}
 }

@@ -70,7 +70,7 @@ func connectionAlerts() []Alert {
 			Name: "MeshClusterUnreachable", Severity: Critical, Code: codes.ConnectionLost, For: "10m",
 			Expr:        share(unreachable()...) + " > 0.5",
 			Summary:     "Cluster " + remote + " cannot be reached by most agents.",
-			Description: "{{ $value | humanizePercentage }} of the agents of {{ $labels.job }} have no connection with it that answers. What was known is served; it becomes older, and the disconnect policy takes the backends out of use.",
+			Description: "{{ $value | humanizePercentage }} of the agents of {{ $labels.job }} have no working connection to it. They serve its last known data, and the disconnect policy demotes or withdraws its backends.",
 		},
 		{
 			Name: "MeshClusterUnreachableFromNodes", Severity: Warning, Code: codes.NotConnectedYet, For: "10m",
@@ -81,44 +81,44 @@ func connectionAlerts() []Alert {
 		{
 			Name: "MeshClusterFlapping", Severity: Warning, Code: codes.ClusterDisconnected, For: "1m",
 			Expr:        "max " + byRemote + " (changes(" + readiness + "[30m])) >= 6",
-			Summary:     "The connection with cluster " + remote + " comes and goes.",
-			Description: "An agent of {{ $labels.job }} has lost or got it {{ $value }} times within half an hour.",
+			Summary:     "The connection with cluster " + remote + " is unstable.",
+			Description: "An agent of {{ $labels.job }} has lost or opened it {{ $value }} times within half an hour.",
 		},
 		{
 			Name: "MeshClusterUnusable", Severity: Critical, Code: codes.ClusterFailed, For: "10m",
 			Expr:        share(unusable()...) + " > 0.5",
-			Summary:     "Cluster " + remote + " cannot be used as it is.",
-			Description: "Its client file, its configuration or its ID is wrong, say {{ $value | humanizePercentage }} of the agents of {{ $labels.job }}. They read nothing of it until somebody corrects that.",
+			Summary:     "Cluster " + remote + " cannot be used.",
+			Description: "Its client file, its configuration or its ID is wrong, say {{ $value | humanizePercentage }} of the agents of {{ $labels.job }}. They read nothing of it until this is corrected.",
 		},
 		{
 			Name: "MeshClusterNotWritten", Severity: Warning, Code: codes.NoCanary, For: "10m",
 			Expr:        lasting(codes.NoConfiguration, codes.NoCanary, codes.ConfigurationGone, codes.DetailsMissing),
 			Summary:     "Cluster " + remote + " has not written its state completely.",
-			Description: "Its etcd answers, and its configuration or something that it announces is missing, say " + ofAgents + ".",
+			Description: "Its etcd answers. Its configuration or a resource that it announces is missing, say " + ofAgents + ".",
 		},
 		{
 			Name: "MeshClusterNotSynced", Severity: Warning, Code: codes.NotConfirmed, For: "10m",
 			Expr:        lasting(codes.ListFails, codes.Copying, codes.NotFollowed, codes.StreamBroken, codes.CopyBehind, codes.NotConfirmed, codes.ListTooLong),
-			Summary:     "Cluster " + remote + " is connected and not synced.",
+			Summary:     "Cluster " + remote + " is connected but not synced.",
 			Description: "Lists fail or do not end, or changes do not arrive, say " + ofAgents + ".",
 		},
 		{
 			Name: "MeshClusterHeartbeatMissing", Severity: Warning, Code: codes.NoHeartbeat, For: "5m",
 			Expr:        "max " + byRemote + " (mesh_agent_clustermesh_remote_cluster_heartbeat_age_seconds and " + readiness + " == 1) > 150",
-			Summary:     "Nobody writes the state of cluster " + remote + ".",
+			Summary:     "The state of cluster " + remote + " is not written.",
 			Description: "Its etcd answers, and its last heartbeat is {{ $value | humanizeDuration }} old: what changes there may not arrive.",
 		},
 		{
 			Name: "MeshClusterCertificateExpired", Severity: Critical, Code: codes.SessionOutlivesCertificate, For: "5m",
 			Expr:        lasting(codes.SessionOutlivesCertificate),
 			Summary:     "The client certificate for cluster " + remote + " has expired.",
-			Description: ofAgents + " go on with a session that was made before. The next one is refused.",
+			Description: ofAgents + " still use an older session. The etcd refuses the next one.",
 		},
 		{
 			Name: "MeshInternalError", Severity: Warning, Code: codes.InternalError, For: "0m",
 			Expr:        "sum " + byRemote + " (increase(mesh_agent_clustermesh_remote_cluster_internal_errors_total[1h])) > 0",
-			Summary:     "An agent has a mistake that cluster " + remote + " brings out.",
-			Description: "Work on the cluster ended in an internal error, and was begun again.",
+			Summary:     "An agent has an internal error with cluster " + remote + ".",
+			Description: "The work on the cluster ended in an internal error and was restarted.",
 		},
 	}
 }

@@ -9,13 +9,13 @@ func processAlerts() []Alert {
 		{
 			Name: "MeshAgentDown", Severity: Warning, Code: codes.AgentSilent, For: "5m",
 			Expr:        "count " + byJob + " (max_over_time(" + up + "[10m]) == 0)",
-			Summary:     "Agents give no metrics.",
-			Description: "Prometheus has not reached " + ofAgents + " for a quarter of an hour.",
+			Summary:     "Agents have no metrics.",
+			Description: "Prometheus has not reached " + ofAgents + " for 15 minutes.",
 		},
 		{
 			Name: "MeshAgentsDown", Severity: Critical, Code: codes.AgentSilent, For: "5m",
 			Expr:        "avg " + byJob + " (" + up + ") < 0.5",
-			Summary:     "Most agents give no metrics.",
+			Summary:     "Most agents have no metrics.",
 			Description: "Prometheus reaches {{ $value | humanizePercentage }} of the agents of {{ $labels.job }}.",
 		},
 		{
@@ -27,7 +27,7 @@ func processAlerts() []Alert {
 		{
 			Name: "MeshAgentRestarting", Severity: Warning, Code: codes.AgentRestarts, For: "1m",
 			Expr:        "max by (cluster, job, instance) (changes(process_start_time_seconds{" + jobs + "}[30m])) >= 3",
-			Summary:     "The agent on {{ $labels.instance }} starts again and again.",
+			Summary:     "The agent on {{ $labels.instance }} restarts repeatedly.",
 			Description: "It was started {{ $value }} times within half an hour.",
 		},
 	}
@@ -41,38 +41,38 @@ func writerAlerts() []Alert {
 			Name: "MeshNoLeader", Severity: Critical, Code: codes.NobodyLeads, For: "5m",
 			Expr:        "max by (cluster, job, name) (mesh_agent_leader_election_master_status) == 0",
 			Summary:     "No process of the mode {{ $labels.name }} leads.",
-			Description: "Processes of {{ $labels.job }} run, and none of them holds the lock in the own etcd: nothing is published or copied.",
+			Description: "Processes of {{ $labels.job }} run, and none of them holds the lock in the own etcd: the cluster publishes and copies nothing.",
 		},
 		{
 			Name: "MeshWritesRefused", Severity: Warning, Code: codes.WritesRefused, For: "10m",
 			Expr:        "sum by (cluster, job, scope) (" + queue + " > 0 and increase(mesh_agent_kvstore_sync_errors_total[30m]) > 0)", // tries are up to 17 minutes apart
 			Summary:     "The own kvstore refuses writes of {{ $labels.scope }}.",
-			Description: "{{ $value }} keys of {{ $labels.job }} wait for that, and are tried again.",
+			Description: "{{ $value }} keys of {{ $labels.job }} wait, and the process retries each write.",
 		},
 		{
 			Name: "MeshWritesBehind", Severity: Warning, Code: codes.WritesBehind, For: "10m",
 			Expr:        "sum by (cluster, job, scope) (min_over_time(" + queue + "[5m]) > 0 and " + queue + " offset 5m > 0)",
-			Summary:     "What is published under {{ $labels.scope }} is not in the own kvstore.",
-			Description: "{{ $value }} keys or more of {{ $labels.job }} have been waiting to be written all the time.",
+			Summary:     "Keys to publish under {{ $labels.scope }} are not in the own kvstore.",
+			Description: "{{ $value }} keys or more of {{ $labels.job }} have waited all the time for a write.",
 		},
 		{
 			Name: "MeshMirrorStopped", Severity: Critical, Code: codes.OwnEtcdFull, For: "5m",
 			Expr:        "max " + byJob + " (mesh_agent_mirror_stopped) == 1",
 			Summary:     "The mirror copies nothing, since the own etcd is nearly full.",
-			Description: "Only deletions are copied until there is room. All nodes of this cluster read the copies.",
+			Description: "The mirror copies only deletions until there is room. All nodes of this cluster read the copies.",
 		},
 		{
 			Name: "MeshMirrorFilling", Severity: Warning, Code: codes.OwnEtcdFull, For: "30m",
 			Expr:        "max " + byJob + " (mesh_agent_mirror_own_etcd_size_bytes / mesh_agent_mirror_own_etcd_quota_bytes) > 0.7",
-			Summary:     "The own etcd fills up.",
-			Description: "It uses {{ $value | humanizePercentage }} of its quota. From 80 % on the mirror copies nothing more.",
+			Summary:     "The own etcd is nearly full.",
+			Description: "It uses {{ $value | humanizePercentage }} of its quota. Above 80 % the mirror stops copying.",
 		},
 		{
 			Name: "MeshAllocationsFail", Severity: Warning, Code: codes.AllocationsFail, For: "10m",
 			Expr: "sum " + byJob + ` (increase(mesh_agent_allocator_allocations_total{outcome="failed"}[5m])) > 0` +
 				" or sum " + byJob + " (increase(mesh_agent_allocator_doublewrite_failures_total[5m])) > 0",
 			Summary:     "Identities cannot be allocated.",
-			Description: "Allocations of {{ $labels.job }} fail all the time: pods there have no identity of their own.",
+			Description: "Allocations of {{ $labels.job }} fail all the time: pods there have no identity.",
 		},
 		{
 			Name: "MeshEndpointSlicesFailing", Severity: Warning, Code: codes.KubernetesRefuses, For: "10m",

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,7 +17,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli"
+	"github.com/mesh-agent/mesh-agent/internal/sim/command"
 )
+
+// template is a part of a text that Prometheus fills in.
+var template = regexp.MustCompile(`\{\{.*?\}\}`)
 
 // codeLine is an indented line, which has no prose.
 var codeLine = regexp.MustCompile(`(?m)^  .*$`)
@@ -38,9 +43,11 @@ func TestHelpReadsWell(t *testing.T) {
 	t.Parallel()
 	v, phrases := readVocabulary(t), readPhrases(t)
 	all := make(map[string]string)
-	helps(cli.New("test"), all)
-	for command, text := range all {
-		check(t, "the help of "+command, measure(text, v, phrases))
+	for _, program := range []*cobra.Command{cli.New("test"), command.New()} {
+		helps(program, all)
+	}
+	for of, text := range all {
+		check(t, "the help of "+of, measure(text, v, phrases))
 	}
 }
 
@@ -88,14 +95,43 @@ func logged(t *testing.T, path string) (all []string) {
 	return all
 }
 
-// TestLogReadsWell: the messages of the log have the words of the documents.
-func TestLogReadsWell(t *testing.T) {
-	t.Parallel()
+// described are the descriptions in a file: of the API's fields (their tag doc), and of routes, alerts and
+// metrics (fields of these names).
+func described(t *testing.T, path string) (all []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			if n.Tag != nil {
+				if text := reflect.StructTag(strings.Trim(n.Tag.Value, "`")).Get("doc"); text != "" {
+					all = append(all, text)
+				}
+			}
+		case *ast.KeyValueExpr:
+			key, ok := n.Key.(*ast.Ident)
+			if ok && slices.Contains([]string{"summary", "Summary", "Description", "Help"}, key.Name) {
+				if text := template.ReplaceAllString(literals(t, n.Value), "value"); text != "" {
+					all = append(all, text)
+				}
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// ofPrograms are the texts that take finds in the files of the programs.
+func ofPrograms(t *testing.T, take func(t *testing.T, path string) []string) string {
+	t.Helper()
 	var all []string
 	for _, dir := range []string{"internal", "pkg", "cmd"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
-				all = append(all, logged(t, path)...)
+				all = append(all, take(t, path)...)
 			}
 			return err
 		})
@@ -104,8 +140,20 @@ func TestLogReadsWell(t *testing.T) {
 		}
 	}
 	if len(all) < 50 {
-		t.Fatalf("only %d messages were found", len(all))
+		t.Fatalf("only %d texts were found", len(all))
 	}
 	slices.Sort(all)
-	check(t, "the log", measure(strings.Join(all, ".\n\n"), readVocabulary(t), readPhrases(t)))
+	return strings.Join(all, ".\n\n")
+}
+
+// TestLogReadsWell: the messages of the log have the words of the documents.
+func TestLogReadsWell(t *testing.T) {
+	t.Parallel()
+	check(t, "the log", measure(ofPrograms(t, logged), readVocabulary(t), readPhrases(t)))
+}
+
+// TestDescriptionsReadWell: what is said of the API, the metrics and the alerts has the words of the documents.
+func TestDescriptionsReadWell(t *testing.T) {
+	t.Parallel()
+	check(t, "the descriptions", measure(ofPrograms(t, described), readVocabulary(t), readPhrases(t)))
 }

@@ -15,30 +15,30 @@ import (
 type ServiceBackends struct {
 	Namespace string         `json:"namespace"`
 	Name      string         `json:"name"`
-	Port      string         `json:"port" doc:"The port that was asked for, by name or number; empty for all of them."`
-	Zone      string         `json:"zone" doc:"Where who asks is; empty when nobody says."`
-	Node      string         `json:"node" doc:"The node of who asks; empty when its backends are not preferred."`
+	Port      string         `json:"port" doc:"The requested port, by name or number; empty for all ports."`
+	Zone      string         `json:"zone" doc:"The zone of the client; empty when not known."`
+	Node      string         `json:"node" doc:"The node of the client; empty when its backends are not preferred."`
 	Affinity  string         `json:"affinity" enum:"none,local,remote"`
-	Groups    []BackendGroup `json:"groups" doc:"Best first: connections go to the first one with backends, the others are for when these fail."`
+	Groups    []BackendGroup `json:"groups" doc:"The groups, the best first. Connections go to the first group with backends; the other groups are for failover."`
 	// Unconfirmed clusters may have other backends by now.
 	Unconfirmed []string `json:"unconfirmed" doc:"Clusters whose services or endpoint slices are not known as of now."`
 }
 
 // BackendGroup is backends that are equally good.
 type BackendGroup struct {
-	Use      string          `json:"use" enum:"full,demoted,withdrawn" doc:"How the disconnect policy lets the backends of their clusters be used."`
-	Side     string          `json:"side" enum:"any,local,remote" doc:"Whose backends they are, where the affinity prefers one side."`
-	Near     string          `json:"near" enum:"node,zone,anywhere" doc:"How near to who asks."`
-	Backends []ChosenBackend `json:"backends" doc:"They take connections."`
-	Draining []ChosenBackend `json:"draining" doc:"They terminate, and only keep the connections that they have."`
+	Use      string          `json:"use" enum:"full,demoted,withdrawn" doc:"How the disconnect policy uses the backends of these clusters."`
+	Side     string          `json:"side" enum:"any,local,remote" doc:"Whether they are local or remote, when the affinity prefers one side."`
+	Near     string          `json:"near" enum:"node,zone,anywhere" doc:"The topology distance from the client."`
+	Backends []ChosenBackend `json:"backends" doc:"Backends for new connections."`
+	Draining []ChosenBackend `json:"draining" doc:"Backends that terminate: they keep existing connections and get no new ones."`
 }
 
 // ChosenBackend is a backend that takes or keeps connections.
 type ChosenBackend struct {
 	IP       string `json:"ip"`
 	Cluster  string `json:"cluster"`
-	Local    bool   `json:"local" doc:"Whether it is of the own cluster."`
-	Ports    []Port `json:"ports" doc:"Those that were asked for."`
+	Local    bool   `json:"local" doc:"Whether it belongs to the own cluster."`
+	Ports    []Port `json:"ports" doc:"The requested ports."`
 	Hostname string `json:"hostname"`
 	Zone     string `json:"zone"`
 	Node     string `json:"node"`
@@ -52,7 +52,7 @@ const (
 
 func (s *Server) backendsRoute() route {
 	return route{
-		path: "/v1/backends/{namespace}/{name}", id: "backends", summary: "Where connections to a service go: its backends in groups, best first.",
+		path: "/v1/backends/{namespace}/{name}", id: "backends", summary: "The backends of a service in groups, the best first.",
 		parameters: []string{ofPort, fromZone, fromNode}, answer: reflect.TypeFor[ServiceBackends](),
 		errors: []int{http.StatusBadRequest, http.StatusNotFound}, handle: s.serveBackends,
 	}

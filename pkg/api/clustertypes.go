@@ -20,34 +20,34 @@ import (
 // Cluster is one remote cluster.
 type Cluster struct {
 	Name           string           `json:"name"`
-	ID             uint32           `json:"id" doc:"0 until its configuration was read."`
+	ID             uint32           `json:"id" doc:"0 before the agent has read the cluster's configuration."`
 	State          string           `json:"state" enum:"connecting,syncing,ready,degraded,failed,removing"`
 	Ready          bool             `json:"ready"`
 	Connected      bool             `json:"connected"`
-	Cached         bool             `json:"cached" doc:"Read from a copy that a mirror keeps."`
-	Message        string           `json:"message" doc:"Why it is not ready, in a person's words."`
-	Code           string           `json:"code" doc:"The stable code of what the message says."`
-	Remedy         string           `json:"remedy" doc:"What to do about the code; empty without one."`
-	Trouble        *Trouble         `json:"trouble" doc:"What kind of thing is wrong with it, the worst; null when nothing is."`
+	Cached         bool             `json:"cached" doc:"Whether the agent reads a copy that a mirror keeps."`
+	Message        string           `json:"message" doc:"Why the cluster is not ready."`
+	Code           string           `json:"code" doc:"The stable code of the message."`
+	Remedy         string           `json:"remedy" doc:"The remedy for the code; empty without a code."`
+	Trouble        *Trouble         `json:"trouble" doc:"The kind of the worst problem; null when there is none."`
 	Endpoints      []string         `json:"endpoints"`
 	EtcdClusterID  string           `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
 	ConfigFile     string           `json:"configFile"`
-	ConfigHash     string           `json:"configHash" doc:"A hash of the client file and of the authorities, certificate and key that it names, as they were read for the present connection, with a key of this process (/v1/config-key); empty when they cannot be."`
-	Capabilities   Capabilities     `json:"capabilities" doc:"What the cluster says it can do; empty until its configuration was read."`
-	Synced         ByResource[bool] `json:"synced" doc:"Whether a complete list has been applied."`
-	Counts         ByResource[int]  `json:"counts" doc:"Accepted keys of the kvstore."`
-	Rejected       ByResource[int]  `json:"rejected" doc:"Keys whose present value was refused."`
-	Refusals       []Refusal        `json:"refusals" doc:"The same in words: one for each resource with refused keys."`
-	Freshness      ClusterFreshness `json:"freshness" doc:"Until when the copy is known to equal the remote."`
-	Failures       int              `json:"failures" doc:"Attempts and sessions that ended in an error."`
+	ConfigHash     string           `json:"configHash" doc:"A keyed hash of the client file and of the authorities, certificate and key that it names, as read for the present connection. The key is that of this process (/v1/config-key). Empty when they cannot be read."`
+	Capabilities   Capabilities     `json:"capabilities" doc:"The capabilities that the cluster publishes; empty before the agent has read its configuration."`
+	Synced         ByResource[bool] `json:"synced" doc:"Whether the agent has applied a complete list."`
+	Counts         ByResource[int]  `json:"counts" doc:"The number of accepted keys of the kvstore."`
+	Rejected       ByResource[int]  `json:"rejected" doc:"The number of keys whose present value the agent refuses."`
+	Refusals       []Refusal        `json:"refusals" doc:"The refused keys, one item for each resource that has some."`
+	Freshness      ClusterFreshness `json:"freshness" doc:"The time until which the copy is known to equal the remote cluster."`
+	Failures       int              `json:"failures" doc:"The number of attempts and sessions that ended in an error."`
 	LastFailure    *time.Time       `json:"lastFailure"`
 	LastError      string           `json:"lastError"`
 	ConnectedSince *time.Time       `json:"connectedSince"`
 	LastEvent      *time.Time       `json:"lastEvent"`
 
-	HeartbeatAgeSeconds *float64       `json:"heartbeatAgeSeconds" doc:"Since the heartbeat was last seen to be written, or since the connection began; null when there never was one."`
-	CertificateExpires  *time.Time     `json:"certificateExpires" doc:"Until when the client certificate is valid that a new session would have; null without one."`
-	Policy              *ClusterPolicy `json:"policy" doc:"What the disconnect policy makes of it; null where there is none, or before its first look."`
+	HeartbeatAgeSeconds *float64       `json:"heartbeatAgeSeconds" doc:"Seconds since the agent last saw a new heartbeat, or since the connection began; null when there was no connection yet."`
+	CertificateExpires  *time.Time     `json:"certificateExpires" doc:"The end of the validity of the client certificate that a new session would use; null without one."`
+	Policy              *ClusterPolicy `json:"policy" doc:"The decision of the disconnect policy; null without a policy, or before its first decision."`
 }
 
 // UnmarshalJSON fills in what an agent of before the fields did not send.
@@ -130,44 +130,44 @@ func (c *Cluster) Assess() {
 // Trouble is a kind of thing that is wrong with a cluster.
 type Trouble struct {
 	Kind   string `json:"kind" enum:"failed,connecting,lost,degraded,stale,syncing,removing"`
-	Remedy string `json:"remedy" doc:"What to do about clusters with such trouble."`
+	Remedy string `json:"remedy" doc:"The remedy for clusters with this problem."`
 }
 
 // ClusterFreshness is that of all resources of a cluster.
 type ClusterFreshness struct {
 	ByResource[Freshness]
-	Worst Freshness `json:"worst" doc:"The worst state of those that are not optional, and the greatest age."`
+	Worst Freshness `json:"worst" doc:"The worst state of the resources that are not optional, and the greatest age."`
 }
 
 // Refusal says which entries of a resource are refused, and why.
 type Refusal struct {
 	Resource string            `json:"resource"`
-	Count    int               `json:"count" doc:"Keys whose present value is refused."`
-	Reasons  map[string]int    `json:"reasons" doc:"How many for each reason."`
-	Remedies map[string]string `json:"remedies" doc:"What to do, by reason."`
-	Key      string            `json:"key" doc:"One of them; empty when none is known in words any more."`
-	Message  string            `json:"message" doc:"What is wrong with the value of that key."`
+	Count    int               `json:"count" doc:"The number of keys whose present value the agent refuses."`
+	Reasons  map[string]int    `json:"reasons" doc:"The number of keys, by reason."`
+	Remedies map[string]string `json:"remedies" doc:"The remedy, by reason."`
+	Key      string            `json:"key" doc:"One of the keys; empty when the agent no longer has its name."`
+	Message  string            `json:"message" doc:"The error of that key's value."`
 }
 
 // Freshness tells until when a copy is known to equal the remote.
 type Freshness struct {
 	State      string     `json:"state" enum:"unknown,syncing,synced,stale"`
-	NotRead    bool       `json:"notRead,omitempty" doc:"Of a cluster's resource: this process has no use for it and does not read it, as an operator the addresses of remote clusters."`
-	AsOf       *time.Time `json:"asOf" doc:"null when it never was."`
+	NotRead    bool       `json:"notRead,omitempty" doc:"This process does not use the resource and does not read it. For example, an operator does not read the addresses of remote clusters."`
+	AsOf       *time.Time `json:"asOf" doc:"null when it was never synced."`
 	AgeSeconds *float64   `json:"ageSeconds" doc:"The age of asOf at the time of the answer."`
-	Read       int        `json:"read,omitempty" doc:"While a list runs: how many keys it has brought so far."`
-	Total      int        `json:"total,omitempty" doc:"While a list runs: how many keys there are at its revision."`
-	Message    string     `json:"message,omitempty" doc:"Of service exports, which nobody waits for: why they are not read. The cluster's message tells of the others."`
-	Lag        *Lag       `json:"lag,omitempty" doc:"Of a cluster's resource: how long events took lately; absent when none came."`
+	Read       int        `json:"read,omitempty" doc:"While a list runs: the number of keys read so far."`
+	Total      int        `json:"total,omitempty" doc:"While a list runs: the number of keys at its revision."`
+	Message    string     `json:"message,omitempty" doc:"Only service exports, which are optional: why they are not read. For other resources, see the message of the cluster."`
+	Lag        *Lag       `json:"lag,omitempty" doc:"How long recent events took to become visible; absent when there were none."`
 }
 
 // Lag is how long the latest batches of events took from their receipt until they were visible.
 type Lag struct {
 	MedianSeconds float64 `json:"medianSeconds"`
-	P99Seconds    float64 `json:"p99Seconds" doc:"Of 100 batches 99 took no longer."`
+	P99Seconds    float64 `json:"p99Seconds" doc:"The 99th percentile."`
 	MaxSeconds    float64 `json:"maxSeconds"`
-	Batches       int     `json:"batches" doc:"How many it is of."`
-	Events        uint64  `json:"events" doc:"How many events have become visible, of all batches since the resource of the cluster is read."`
+	Batches       int     `json:"batches" doc:"The number of measured batches."`
+	Events        uint64  `json:"events" doc:"The number of events that have become visible since the agent started to read the resource."`
 }
 
 // The states of a [ClusterPolicy].
@@ -180,25 +180,25 @@ const (
 // ClusterPolicy is what the disconnect policy makes of a cluster: how its service
 // backends are used, and what happens next.
 type ClusterPolicy struct {
-	State    string         `json:"state" enum:"keep,demote,withdraw" doc:"keep: its service backends are used as those of any cluster. demote: only where no other cluster has a usable one. withdraw: they are removed where another cluster has a usable one."`
-	Since    time.Time      `json:"since" doc:"When the state began; for keep, unless it was restored, when the agent came to know the cluster."`
-	Code     string         `json:"code" doc:"That of the state; empty for keep."`
-	Doubtful bool           `json:"doubtful" doc:"Whether the evidence speaks against it at this moment."`
-	Reason   string         `json:"reason" doc:"What speaks against the cluster, or for its return; empty when there is nothing to say."`
-	Next     string         `json:"next" doc:"The state that follows if the evidence stays as it is; empty when none does."`
-	NextAt   *time.Time     `json:"nextAt" doc:"When that is; null when nothing follows."`
-	Held     *time.Time     `json:"held" doc:"Since when more than half of the clusters are in doubt, so that none is demoted or withdrawn; null when it is not so."`
-	InDoubt  int            `json:"inDoubt" doc:"How many clusters are in doubt."`
-	Judged   int            `json:"judged" doc:"Of how many: those that were synced at some time."`
+	State    string         `json:"state" enum:"keep,demote,withdraw" doc:"keep: its service backends are used like those of other clusters. demote: they are used only where no other cluster has a usable backend. withdraw: they are removed where another cluster has a usable backend."`
+	Since    time.Time      `json:"since" doc:"When the state began. For keep, unless restored: when the agent first saw the cluster."`
+	Code     string         `json:"code" doc:"The stable code of the state; empty for keep."`
+	Doubtful bool           `json:"doubtful" doc:"Whether the cluster is in doubt now."`
+	Reason   string         `json:"reason" doc:"The evidence against the cluster, or for its return; empty when there is none."`
+	Next     string         `json:"next" doc:"The next state if the evidence does not change; empty when there is none."`
+	NextAt   *time.Time     `json:"nextAt" doc:"The time of the next state; null when there is none."`
+	Held     *time.Time     `json:"held" doc:"Since when more than half of the clusters are in doubt. No cluster is then demoted or withdrawn. null when at most half are."`
+	InDoubt  int            `json:"inDoubt" doc:"The number of clusters in doubt."`
+	Judged   int            `json:"judged" doc:"The number of clusters that were synced at some time."`
 	Evidence PolicyEvidence `json:"evidence"`
 }
 
 // PolicyEvidence is what the policy goes by.
 type PolicyEvidence struct {
-	Confirmed      *time.Time `json:"confirmed" doc:"Until when its services are known to equal the remote's; null when they never were."`
-	Heartbeat      *time.Time `json:"heartbeat" doc:"When its writer was last heard of in this session; null when never."`
+	Confirmed      *time.Time `json:"confirmed" doc:"The time until which its services are known to equal those of the remote cluster; null when they were never synced."`
+	Heartbeat      *time.Time `json:"heartbeat" doc:"When the agent last saw a new heartbeat in this session; null when it saw none."`
 	ConnectedSince *time.Time `json:"connectedSince" doc:"null while there is no session."`
-	Error          string     `json:"error" doc:"Why it does not answer, as far as somebody knows."`
+	Error          string     `json:"error" doc:"Why the cluster does not answer, if known."`
 }
 
 // toPolicy is nil without a policy.
@@ -238,7 +238,7 @@ func (p *ClusterPolicy) steady() *ClusterPolicy {
 
 // ConfigKey is the answer of /v1/config-key.
 type ConfigKey struct {
-	Key string `json:"key" doc:"The key of configHash, hexadecimal; another one in each process."`
+	Key string `json:"key" doc:"The key of configHash, hexadecimal; each process has its own."`
 }
 
 // NewConfigKey returns a key for [KeyedHash].

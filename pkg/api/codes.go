@@ -9,16 +9,16 @@ import (
 
 // Codes is the answer of /v1/codes.
 type Codes struct {
-	Items []CodeEntry `json:"items" doc:"Everything that an agent of this version can find, sorted by code."`
+	Items []CodeEntry `json:"items" doc:"All findings of this version, sorted by code."`
 }
 
 // CodeEntry says what a code means.
 type CodeEntry struct {
 	Code     string `json:"code"`
-	Title    string `json:"title" doc:"What is so, in a few words."`
+	Title    string `json:"title" doc:"The finding in a few words."`
 	Severity string `json:"severity" enum:"info,warning,error"`
-	Cause    string `json:"cause" doc:"When it is found, and what that means."`
-	Remedy   string `json:"remedy" doc:"What to do about it."`
+	Cause    string `json:"cause" doc:"The cause and the meaning."`
+	Remedy   string `json:"remedy" doc:"The remedy."`
 }
 
 // codesRoute gives the registry, for those who show codes and have none of their own.

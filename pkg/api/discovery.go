@@ -44,7 +44,7 @@ const (
 func newDiscovered() discovered {
 	d := discovered{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mesh_agent_discovery_answers_total",
-		Help: "Lists of targets that were asked for, by list: given, or not given since not everything was known yet.",
+		Help: "Requests for lists of targets, by list and result: answered, or refused because not all clusters were known yet.",
 	}, []string{"list", "outcome"})}
 	for _, list := range []string{"nodes", "services", "endpoints"} {
 		d.WithLabelValues(list, targetsGiven)

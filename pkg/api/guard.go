@@ -45,7 +45,7 @@ type refused struct{ *prometheus.CounterVec }
 func newRefused() refused {
 	return refused{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mesh_agent_api_refused_total",
-		Help: "Connections and requests over TCP that were refused, by the bound that they exceeded: the flag is --listen-max-LIMIT.",
+		Help: "Refused connections and requests over TCP, by the limit that they exceeded: the flag is --listen-max-LIMIT.",
 	}, []string{"limit"})}
 }
 

@@ -17,7 +17,7 @@ func (s *Server) pageRoutes() []route {
 	}
 	return []route{
 		{
-			path: "/ui/{file...}", id: "page", summary: "The page that shows all this in a browser; below it, its files.", media: "text/html",
+			path: "/ui/{file...}", id: "page", summary: "The web page of the agent, and its files.", media: "text/html",
 			errors: []int{http.StatusNotFound}, handle: func(w http.ResponseWriter, r *http.Request) error {
 				if name := r.PathValue("file"); !s.page.Serve(w, r, name) {
 					return notFound("the page has no file %q: its address is /ui/", name)
@@ -26,7 +26,7 @@ func (s *Server) pageRoutes() []route {
 			},
 		},
 		{
-			path: "/ui", id: "pageWithoutSlash", summary: "Leads to /ui/.", media: "text/html",
+			path: "/ui", id: "pageWithoutSlash", summary: "Redirects to /ui/.", media: "text/html",
 			handle: func(w http.ResponseWriter, _ *http.Request) error {
 				w.Header().Set("Location", "ui/") // relative: the agent may be behind a path of another server
 				w.WriteHeader(http.StatusTemporaryRedirect)

@@ -45,11 +45,11 @@ func profileRoutes() []route {
 		}
 	}
 	return []route{
-		one("", "profiles", "The profiles of the process, as a page; below it, each by its name.", pprof.Index),
+		one("", "profiles", "The index of the profiles of the process.", pprof.Index),
 		one("cmdline", "profileCommandLine", "The command line of the process.", pprof.Cmdline),
-		one("profile", "profileCPU", "Where CPU time goes, over the given seconds.", pprof.Profile),
+		one("profile", "profileCPU", "A CPU profile of the given number of seconds.", pprof.Profile),
 		one("symbol", "profileSymbols", "The names of program counters.", pprof.Symbol),
-		one("trace", "profileTrace", "A trace of the given seconds.", pprof.Trace),
+		one("trace", "profileTrace", "An execution trace of the given number of seconds.", pprof.Trace),
 	}
 }
 
@@ -58,12 +58,12 @@ const maxLevelBody = 1 << 10 // bytes of a request to change the level
 func (s *Server) logLevelRoutes() []route {
 	return []route{
 		{
-			path: "/v1/log-level", id: "getLogLevel", summary: "How much the log tells.",
+			path: "/v1/log-level", id: "getLogLevel", summary: "The log level.",
 			answer: reflect.TypeFor[LogLevel](), handle: s.getLogLevel,
 		},
 		{
 			method: http.MethodPut, local: true,
-			path: "/v1/log-level", id: "setLogLevel", summary: "Make the log tell more or less, at once and until the agent ends.",
+			path: "/v1/log-level", id: "setLogLevel", summary: "Set the log level until the agent ends.",
 			body: reflect.TypeFor[LogLevel](), answer: reflect.TypeFor[LogLevel](), errors: []int{http.StatusBadRequest},
 			handle: s.setLogLevel,
 		},

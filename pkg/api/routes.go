@@ -17,7 +17,7 @@ func (s *Server) allRoutes() []route {
 			answer: reflect.TypeFor[Liveness](), handle: s.healthz,
 		},
 		{
-			unbounded: true, path: "/readyz", id: "readyz", summary: "Whether every configured cluster is visible.",
+			unbounded: true, path: "/readyz", id: "readyz", summary: "Whether the agent is ready: it has synced every configured cluster once, or the sync timeout has passed.",
 			answer: reflect.TypeFor[Readiness](), errors: []int{http.StatusServiceUnavailable}, handle: s.readyz,
 		},
 		{

@@ -75,30 +75,30 @@ type Described interface {
 
 // Serving is a server of another protocol that answers from the view.
 type Serving struct {
-	Protocol string `json:"protocol" doc:"Such as DNS."`
-	Address  string `json:"address" doc:"Where it listens."`
-	Requests uint64 `json:"requests" doc:"How many it has answered since the start."`
-	Refused  uint64 `json:"refused" doc:"How many requests and connections it has not taken because there were too many at once."`
+	Protocol string `json:"protocol" doc:"The protocol, such as DNS."`
+	Address  string `json:"address" doc:"The address of the listener."`
+	Requests uint64 `json:"requests" doc:"The number of answered requests since the start."`
+	Refused  uint64 `json:"refused" doc:"The number of requests and connections refused because of a limit."`
 }
 
 // Description is what a source says of the own cluster.
 type Description struct {
 	Source  string         `json:"source" doc:"The directory of manifests, or the Kubernetes API."`
-	Listed  bool           `json:"listed" doc:"All that was there at the start is known."`
-	AsOf    *time.Time     `json:"asOf" doc:"Until when it is known to be what the source says; null when it never was."`
-	Error   string         `json:"error" doc:"Why it may have moved on since; empty while the source is followed."`
-	Objects map[string]int `json:"objects" doc:"How many there are of each kind."`
-	Refused []string       `json:"refused" doc:"What the source says that cannot be used, and why."`
+	Listed  bool           `json:"listed" doc:"Whether all objects that existed at the start are known."`
+	AsOf    *time.Time     `json:"asOf" doc:"The time until which the description is known to equal the source; null when it was never read."`
+	Error   string         `json:"error" doc:"Why the agent cannot read the source now; empty while it can."`
+	Objects map[string]int `json:"objects" doc:"The number of objects of each kind."`
+	Refused []string       `json:"refused" doc:"The objects of the source that the agent cannot use, and why."`
 }
 
 // Written is what the process keeps in the own kvstore below one prefix.
 type Written struct {
 	Prefix    string `json:"prefix"`
-	Cluster   string `json:"cluster" doc:"Whose entries they are."`
-	Entries   int    `json:"entries" doc:"How many there should be."`
-	Pending   int    `json:"pending" doc:"How many keys are not as they should be yet, or are not known to be."`
-	Refused   int    `json:"refused" doc:"How many of them the kvstore has refused; each is tried again."`
-	LastError string `json:"lastError" doc:"Why, of the latest; empty when all is well."`
+	Cluster   string `json:"cluster" doc:"The cluster whose entries they are."`
+	Entries   int    `json:"entries" doc:"The number of wanted entries."`
+	Pending   int    `json:"pending" doc:"The number of keys whose value in the kvstore is not yet the wanted one, or is not known."`
+	Refused   int    `json:"refused" doc:"The number of pending keys that the kvstore has refused; each is retried."`
+	LastError string `json:"lastError" doc:"The error of the latest refusal; empty when there is none."`
 }
 
 // description is that of the own cluster; nil without a source.

@@ -20,18 +20,18 @@ const MaxLimit = 5000
 
 // List is the answer of every list endpoint.
 type List[T any] struct {
-	Revision  uint64               `json:"revision" doc:"The position in the sequence of all changes that the items are at."`
-	Freshness map[string]Freshness `json:"freshness,omitempty" doc:"By cluster, until when what is listed of it is known to equal what it has: the worst of the resources that it comes from. Absent for lists that do not come from clusters."`
+	Revision  uint64               `json:"revision" doc:"The revision of the view that the items show."`
+	Freshness map[string]Freshness `json:"freshness,omitempty" doc:"By cluster, the time until which the listed entries are known to equal those of the cluster: the oldest of the resources that the list comes from. Absent for lists that do not come from clusters."`
 	Items     []T                  `json:"items" doc:"The items, sorted by name."`
 	Next      string               `json:"next" doc:"The cursor of the next page; empty on the last one."`
 }
 
 // Problem is the body of every error (RFC 9457).
 type Problem struct {
-	Type   string `json:"type" doc:"Always about:blank: the title says it."`
+	Type   string `json:"type" doc:"Always about:blank: see the title."`
 	Title  string `json:"title" doc:"The kind of problem: the text of the status code."`
 	Status int    `json:"status" doc:"The HTTP status code."`
-	Detail string `json:"detail" doc:"What is wrong with this request, and what to do."`
+	Detail string `json:"detail" doc:"The error of this request, and its remedy."`
 }
 
 // Error returns the detail.
@@ -39,7 +39,7 @@ func (p *Problem) Error() string { return p.Detail }
 
 // Liveness is the answer of /healthz.
 type Liveness struct {
-	Status string `json:"status" doc:"Always ok: a process that does not work does not answer."`
+	Status string `json:"status" doc:"Always ok: a process that hangs does not answer."`
 }
 
 // Readiness is the answer of /readyz. It is a problem document when not ready.
@@ -47,25 +47,25 @@ type Readiness struct {
 	Type    string            `json:"type,omitempty" doc:"Set when not ready."`
 	Title   string            `json:"title,omitempty" doc:"Set when not ready."`
 	Status  int               `json:"status,omitempty" doc:"The HTTP status code, when not ready."`
-	Detail  string            `json:"detail,omitempty" doc:"What is waited for, when not ready; what is missing, when ready without it."`
-	Code    string            `json:"code,omitempty" doc:"The stable code of ready without some clusters."`
-	Ready   bool              `json:"ready" doc:"Whether every configured cluster was synced once, or the sync timeout has passed."`
-	Reasons map[string]string `json:"reasons" doc:"By cluster, what is waited for."`
-	Without map[string]string `json:"without" doc:"By cluster, what is not synced yet of those that were not when the sync timeout passed and the agent became ready."`
+	Detail  string            `json:"detail,omitempty" doc:"When not ready: the clusters and resources that the agent waits for. When ready: those that are missing."`
+	Code    string            `json:"code,omitempty" doc:"The stable code of an agent that is ready without some clusters."`
+	Ready   bool              `json:"ready" doc:"Whether the agent has synced every configured cluster once, or the sync timeout has passed."`
+	Reasons map[string]string `json:"reasons" doc:"By cluster, the resources that the agent waits for."`
+	Without map[string]string `json:"without" doc:"By cluster, the resources that were not synced when the sync timeout passed, and still are not."`
 }
 
 // Status is the answer of /v1/status.
 type Status struct {
 	Agent       AgentInfo             `json:"agent"`
-	State       string                `json:"state" enum:"starting,ready,degraded" doc:"starting until ready for the first time; degraded while a cluster is not ready or not fresh, the local kvstore does not take what is written, or the source of the description cannot be followed."`
+	State       string                `json:"state" enum:"starting,ready,degraded" doc:"starting: until the agent is ready for the first time. degraded: a cluster is not ready or not fresh, the local kvstore refuses writes, or the agent cannot read the source of the description."`
 	Ready       bool                  `json:"ready" doc:"As /readyz."`
 	Summary     Summary               `json:"summary"`
 	Clusters    []Cluster             `json:"clusters"`
-	Ignored     []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that are no cluster's, and why."`
-	KVStore     *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent only observes."`
-	OwnCluster  *Cluster              `json:"ownCluster" doc:"The own cluster as its kvstore shows it, in the form of the others and with every capability; null where nothing of it is read."`
-	Serving     []Serving             `json:"serving,omitempty" doc:"The servers of other protocols that are on, such as DNS; absent without one."`
-	Description *Description          `json:"description,omitempty" doc:"What manifests or the Kubernetes API say of the own cluster; absent without such a source."`
+	Ignored     []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that belong to no cluster, and why."`
+	KVStore     *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent only reads."`
+	OwnCluster  *Cluster              `json:"ownCluster" doc:"The own cluster as read from its kvstore, in the same form as remote clusters, with all capabilities; null when the agent does not read it."`
+	Serving     []Serving             `json:"serving,omitempty" doc:"The enabled servers of other protocols, such as DNS; absent when there is none."`
+	Description *Description          `json:"description,omitempty" doc:"The description of the own cluster by manifests or the Kubernetes API; absent when there is no source."`
 }
 
 // AgentInfo says who answers.
@@ -76,8 +76,8 @@ type AgentInfo struct {
 	Node          string    `json:"node"`
 	Started       time.Time `json:"started"`
 	Mode          string    `json:"mode" doc:"run, operate or mirror."`
-	MeshDirectory string    `json:"meshDirectory" doc:"Where the client files of the remote clusters are looked for."`
-	Leads         *bool     `json:"leads,omitempty" doc:"Of operate and mirror: whether this process does the work; false while another one does, or nobody."`
+	MeshDirectory string    `json:"meshDirectory" doc:"The mesh directory, with the client files of the remote clusters."`
+	Leads         *bool     `json:"leads,omitempty" doc:"Only operate and mirror: whether this process is the leader."`
 }
 
 // Summary counts what the lists hold.
@@ -86,10 +86,10 @@ type Summary struct {
 	ClustersReady  int `json:"clustersReady"`
 	Nodes          int `json:"nodes"`
 	Services       int `json:"services" doc:"Items of /v1/services."`
-	GlobalServices int `json:"globalServices" doc:"Those of them that a cluster shares."`
+	GlobalServices int `json:"globalServices" doc:"Services that at least one cluster shares."`
 	Identities     int `json:"identities"`
-	IPs            int `json:"ips" doc:"Prefixes, each counted once, whoever claims it."`
-	Conflicts      int `json:"conflicts" doc:"Conflicts, also those that are not listed."`
+	IPs            int `json:"ips" doc:"Prefixes. A prefix that several clusters claim counts once."`
+	Conflicts      int `json:"conflicts" doc:"All conflicts, including those that the list leaves out."`
 }
 
 // KVStore describes the own cluster as it is read from its kvstore: the connection, and what came
@@ -98,15 +98,15 @@ type KVStore struct {
 	State               string                `json:"state" enum:"connecting,syncing,ready,degraded,failed"`
 	Ready               bool                  `json:"ready"`
 	Connected           bool                  `json:"connected"`
-	Message             string                `json:"message" doc:"Why it is not ready, in a person's words."`
-	Code                string                `json:"code" doc:"The stable code of what the message says."`
+	Message             string                `json:"message" doc:"Why the cluster is not ready."`
+	Code                string                `json:"code" doc:"The stable code of the message."`
 	Endpoints           []string              `json:"endpoints"`
 	EtcdClusterID       string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
 	ConfigFile          string                `json:"configFile" doc:"The client file; empty when only addresses are given."`
-	WriteOnly           bool                  `json:"writeOnly" doc:"It is written to, and nothing of it is shown: then nothing of it is synced, fresh or counted."`
-	Lease               string                `json:"lease" doc:"Empty: who only reads has none."`
-	HeartbeatAgeSeconds *float64              `json:"heartbeatAgeSeconds" doc:"Since the heartbeat was last seen to be written, or since the connection began; null while there is none."`
-	ProbeInterval       float64               `json:"probeIntervalSeconds,omitempty" doc:"Seconds between two reads that confirm the connection; more with more nodes in the cluster. Absent without a connection."`
+	WriteOnly           bool                  `json:"writeOnly" doc:"The agent only writes to it. It reads no entries, so none are synced, fresh or counted."`
+	Lease               string                `json:"lease" doc:"Empty when the agent only reads: it then has no lease."`
+	HeartbeatAgeSeconds *float64              `json:"heartbeatAgeSeconds" doc:"Seconds since the agent last saw a new heartbeat, or since the connection began; null without a connection."`
+	ProbeInterval       float64               `json:"probeIntervalSeconds,omitempty" doc:"Seconds between two reads that confirm the connection. It grows with the number of nodes. Absent without a connection."`
 	Synced              ByResource[bool]      `json:"synced"`
 	Counts              ByResource[int]       `json:"counts"`
 	Rejected            ByResource[int]       `json:"rejected"`
@@ -117,7 +117,7 @@ type KVStore struct {
 	LastError           string                `json:"lastError"`
 	ConnectedSince      *time.Time            `json:"connectedSince"`
 	LastEvent           *time.Time            `json:"lastEvent"`
-	Written             []Written             `json:"written,omitempty" doc:"What this process keeps in it, by prefix; absent when it writes nothing."`
+	Written             []Written             `json:"written,omitempty" doc:"The keys that this process keeps in the kvstore, by prefix; absent when it writes none."`
 }
 
 // Well tells whether the kvstore is ready, takes what is written to it, and what
@@ -136,7 +136,7 @@ type Node struct {
 	PodCIDRs           []string          `json:"podCIDRs"`
 	HealthIPs          []string          `json:"healthIPs"`
 	IngressIPs         []string          `json:"ingressIPs"`
-	EncryptionKey      uint8             `json:"encryptionKey" doc:"0 is none."`
+	EncryptionKey      uint8             `json:"encryptionKey" doc:"0 means none."`
 	WireguardPublicKey string            `json:"wireguardPublicKey"`
 	Identity           uint32            `json:"identity" doc:"The identity of its addresses."`
 	BootID             string            `json:"bootID"`
@@ -154,10 +154,10 @@ type NodeAddress struct {
 type Service struct {
 	Namespace string           `json:"namespace"`
 	Name      string           `json:"name"`
-	Global    bool             `json:"global" doc:"Whether any cluster shares it."`
+	Global    bool             `json:"global" doc:"Whether at least one cluster shares it."`
 	Affinity  string           `json:"affinity" enum:"none,local,remote"`
-	Clusters  []ServiceCluster `json:"clusters" doc:"Every cluster that has it."`
-	Backends  []Backend        `json:"backends" doc:"One for each cluster and address."`
+	Clusters  []ServiceCluster `json:"clusters" doc:"All clusters that publish it."`
+	Backends  []Backend        `json:"backends" doc:"The backends, one for each cluster and address."`
 }
 
 // ServiceCluster is the part that one cluster has in a service.
@@ -166,7 +166,7 @@ type ServiceCluster struct {
 	Shared          bool   `json:"shared"`
 	IncludeExternal bool   `json:"includeExternal"`
 	Backends        int    `json:"backends" doc:"How many backends it provides."`
-	Reason          string `json:"reason" doc:"Why its backends are used, or are not."`
+	Reason          string `json:"reason" doc:"Why the agent uses its backends, or not."`
 }
 
 // Backend is one address behind a service.
@@ -177,12 +177,12 @@ type Backend struct {
 	Hostname    string `json:"hostname"`
 	Zone        string `json:"zone"`
 	Node        string `json:"node" doc:"Empty when its cluster exports no endpoint slices."`
-	Ready       bool   `json:"ready" doc:"Whether it wants new connections, as far as its cluster says."`
-	Serving     bool   `json:"serving" doc:"Whether it answers, also while it terminates."`
-	Terminating bool   `json:"terminating" doc:"Whether it is about to go."`
+	Ready       bool   `json:"ready" doc:"Whether the cluster publishes it as ready for new connections."`
+	Serving     bool   `json:"serving" doc:"Whether it serves connections, also while it terminates."`
+	Terminating bool   `json:"terminating" doc:"Whether it terminates."`
 	Preferred   bool   `json:"preferred" doc:"Whether the affinity prefers it."`
 	Selected    bool   `json:"selected" doc:"Whether the own cluster's traffic goes to it now."`
-	Local       bool   `json:"local" doc:"Whether it is of the own cluster."`
+	Local       bool   `json:"local" doc:"Whether it belongs to the own cluster."`
 }
 
 // Port is a port of a backend.
@@ -200,8 +200,8 @@ type ServiceExport struct {
 	Type                          string    `json:"type" enum:"ClusterSetIP,Headless"`
 	SessionAffinity               string    `json:"sessionAffinity" enum:"None,ClientIP"`
 	SessionAffinityTimeoutSeconds int       `json:"sessionAffinityTimeoutSeconds" doc:"0 without affinity."`
-	Ports                         []Port    `json:"ports" doc:"Of the service."`
-	Created                       time.Time `json:"created" doc:"Of exports that disagree the oldest counts."`
+	Ports                         []Port    `json:"ports" doc:"The ports of the service."`
+	Created                       time.Time `json:"created" doc:"If exports disagree, the oldest one decides."`
 }
 
 // Identity is a set of labels with its number.
@@ -218,8 +218,8 @@ type IP struct {
 	Cluster       string `json:"cluster"`
 	ClusterID     uint32 `json:"clusterID"`
 	Identity      uint32 `json:"identity"`
-	HostIP        string `json:"hostIP" doc:"The node to send to; empty when there is none."`
-	EncryptionKey uint8  `json:"encryptionKey" doc:"0 is none."`
+	HostIP        string `json:"hostIP" doc:"The node that hosts the address; empty when it is not known."`
+	EncryptionKey uint8  `json:"encryptionKey" doc:"0 means none."`
 	Namespace     string `json:"namespace"`
 	Pod           string `json:"pod"`
 	Source        string `json:"source"`
@@ -230,14 +230,14 @@ type IP struct {
 // Lookup is the answer of /v1/lookup.
 type Lookup struct {
 	IP          string              `json:"ip"`
-	Match       *IP                 `json:"match" doc:"The longest prefix that has the address; null when no cluster claims it."`
+	Match       *IP                 `json:"match" doc:"The longest prefix that contains the address; null when no cluster claims the address."`
 	Identity    *Identity           `json:"identity" doc:"The match's identity; null when it is not known."`
 	Node        *Node               `json:"node" doc:"The node that hosts it; null when it is not known."`
 	Services    []ServiceName       `json:"services" doc:"The services that have the address as a backend."`
-	Candidates  []Candidate         `json:"candidates" doc:"The claims that have the address, the best first; of more than 128 on one prefix the best of each cluster and kind."`
-	Why         reasons.Explanation `json:"why" doc:"What led to the match, with the keys that were read."`
-	Freshness   *Freshness          `json:"freshness" doc:"Until when the match is known to be so; null without a match."`
-	Unconfirmed []string            `json:"unconfirmed" doc:"Clusters whose addresses are not known as of now: they may claim it, or have given it up."`
+	Candidates  []Candidate         `json:"candidates" doc:"The claims of prefixes that contain the address, the winner first. For a prefix with more than 128 claims: the best one of each cluster and kind."`
+	Why         reasons.Explanation `json:"why" doc:"The evidence for the match, with the keys in the kvstore."`
+	Freshness   *Freshness          `json:"freshness" doc:"The time until which the match is known to be true; null without a match."`
+	Unconfirmed []string            `json:"unconfirmed" doc:"Clusters whose addresses are not known as of now: they may claim the address, or may have withdrawn a claim."`
 }
 
 // ServiceName names a service.
@@ -250,7 +250,7 @@ type ServiceName struct {
 type Candidate struct {
 	Entry  IP     `json:"entry"`
 	Won    bool   `json:"won"`
-	Reason string `json:"reason" doc:"The rule by which it won or lost."`
+	Reason string `json:"reason" doc:"The rule that decided."`
 }
 
 // Health is what a module, a background task or a cluster connection says of itself.
@@ -272,32 +272,32 @@ type Settings map[string]string
 type Conflict struct {
 	Kind     string    `json:"kind" enum:"cluster-id,cluster-name,pod-cidr,ip,node-ip,claim,identity,service-port,service-affinity"`
 	Code     string    `json:"code" doc:"The stable code of the finding."`
-	Subject  string    `json:"subject" doc:"What it is about, unique within the kind: a prefix, a cluster ID or name, the name of a service, CLUSTER/ID of an identity, CLUSTER/RULE of claims."`
-	Clusters []string  `json:"clusters" doc:"Whose claims they are; the one that counts first."`
-	Message  string    `json:"message" doc:"What is so, and what to do about it."`
-	Rule     string    `json:"rule" doc:"Why the first one counts; empty when none counts more than the others."`
-	Unlisted int       `json:"unlisted,omitempty" doc:"How many conflicts of the kind are not listed, where the item says that; otherwise it is left out."`
+	Subject  string    `json:"subject" doc:"The subject, unique within the kind: a prefix, a cluster ID or name, the name of a service, CLUSTER/ID of an identity, CLUSTER/RULE of claims."`
+	Clusters []string  `json:"clusters" doc:"The clusters that take part, the winner first."`
+	Message  string    `json:"message" doc:"The finding and its remedy."`
+	Rule     string    `json:"rule" doc:"Why the first cluster wins; empty when none wins."`
+	Unlisted int       `json:"unlisted,omitempty" doc:"The number of conflicts of the kind that the list leaves out; present only in the item that reports it."`
 	Since    time.Time `json:"since" doc:"When this agent first saw it."`
 }
 
 // Event is something that happened: a line of the agent's recent history.
 type Event struct {
-	ID       uint64            `json:"id" doc:"Grows with each event of this process."`
+	ID       uint64            `json:"id" doc:"The number of the event; it increases with each event of this process."`
 	Time     time.Time         `json:"time"`
-	Cluster  string            `json:"cluster" doc:"Empty when it is about no single cluster."`
-	Kind     string            `json:"kind" doc:"What kind of thing happened, such as cluster-connected or conflict."`
+	Cluster  string            `json:"cluster" doc:"Empty when the event is not about one cluster."`
+	Kind     string            `json:"kind" doc:"The kind of the event, such as cluster-connected or conflict."`
 	Code     string            `json:"code" doc:"The stable code of the finding."`
-	Message  string            `json:"message" doc:"What happened, in a person's words."`
-	Resource string            `json:"resource" doc:"The list that has the object; empty when it is about none."`
+	Message  string            `json:"message" doc:"The message of the event."`
+	Resource string            `json:"resource" doc:"The resource of the object; empty when the event is not about an object."`
 	Name     string            `json:"name" doc:"The object's name in that list."`
-	Evidence map[string]string `json:"evidence" doc:"What it was concluded from."`
+	Evidence map[string]string `json:"evidence" doc:"The values that the finding is based on."`
 }
 
 // WatchEvent is the data of an event of /v1/watch.
 type WatchEvent struct {
 	Resource string `json:"resource"`
-	Object   any    `json:"object,omitempty" doc:"An item of the resource's list, without what moves all the time (null there); none when the event is synced."`
-	Revision uint64 `json:"revision" doc:"The change's position in the sequence of all changes."`
+	Object   any    `json:"object,omitempty" doc:"An item of the resource's list; fields that change all the time are null. Absent when the event is synced."`
+	Revision uint64 `json:"revision" doc:"The revision of the change in the view."`
 }
 
 // LogLevel is how much the agent's log tells.

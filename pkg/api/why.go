@@ -14,7 +14,7 @@ import (
 func (s *Server) whyRoutes() []route {
 	why := func(path, what string, explain func(v *reasons.View, path func(string) string) (reasons.Explanation, error)) route {
 		return route{
-			path: "/v1/why/" + path, id: "why-" + what, summary: "Why one of the " + what + " is as it is, or is not there.",
+			path: "/v1/why/" + path, id: "why-" + what, summary: "The evidence for the state of one of the " + what + ", or for its absence.",
 			answer: reflect.TypeFor[reasons.Explanation](), errors: []int{http.StatusBadRequest, http.StatusNotFound},
 			handle: func(w http.ResponseWriter, r *http.Request) error {
 				x, err := explain(s.reasonsView(s.View.DatedSnapshot(r.Context())), r.PathValue)

@@ -224,10 +224,10 @@ func checkPolicy(t *testing.T, all *gathered) {
 		t.Errorf("a missing file: %v", missing.Findings)
 	}
 	expect("one that fits, nobody is asked", check(false, fits, budget.Defaults()))
-	expect("one that fits", check(true, fits, budget.Defaults()), "gone: it is not known")
+	expect("one that fits", check(true, fits, budget.Defaults()), "gone: cannot predict")
 	expect("one that does not", check(true, "default: deny\nclusters: {paris: {networks: [10.3.0.0/16]}, tokyo: {id: 7}, gone: {}, lyon: {}}", budget.Defaults()),
 		"lyon has an entry", "paris: the claim policy file would refuse 1 of the 3 ips of paris, such as cilium/state/ip/v1/default/10.4.0.1: 10.4.0.1/32 is in none of the networks",
-		"tokyo: it says that it has the cluster ID 4, and the claim policy file gives it 7: nothing would be read of tokyo", "lima: the claim policy file has no entry for this cluster", "gone: it is not known")
+		"tokyo: it says that it has the cluster ID 4, and the claim policy file gives it 7: nothing would be read of tokyo", "lima: the claim policy file has no entry for this cluster", "gone: cannot predict")
 	small := budget.Budget{Resources: map[wire.Resource]budget.Share{wire.IPs: {Keys: 2}}}
-	expect("more than the budget", check(true, strings.ReplaceAll(fits, "deny", "allow"), budget.Budgets{Budget: small}), "paris: it is not known", "gone: it is not known")
+	expect("more than the budget", check(true, strings.ReplaceAll(fits, "deny", "allow"), budget.Budgets{Budget: small}), "paris: cannot predict", "gone: cannot predict")
 }

@@ -90,7 +90,7 @@ func (f *File) admitted(policy *claims.Policy) bool {
 
 func (f *File) audit(ctx context.Context, policy *claims.Policy, o troubleshoot.Options, b budget.Budget) {
 	incomplete := func(err error) {
-		f.add(codes.PolicyNotCompared, "it is not known what the claim policy file would refuse: "+printer.Clean(err.Error()), "")
+		f.add(codes.PolicyNotCompared, "cannot predict which claims the policy file refuses: "+printer.Clean(err.Error()), "")
 	}
 	if f.ClusterID == 0 {
 		incomplete(errors.New("its configuration could not be read"))

@@ -66,7 +66,7 @@ func (c *Current) Follow(ctx context.Context, file string, report func(error), l
 				c.Set(p)
 				log.Info("The claim policy is in force", "file", file)
 			} else {
-				log.Warn("Cannot use the claim policy file; the previous rules stay in force", "file", file, "error", err)
+				log.Warn("Cannot use the claim policy file; the previous rules stay in use", "file", file, "error", err)
 			}
 			failed = err
 			report(err)

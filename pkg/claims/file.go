@@ -53,7 +53,7 @@ func read(file string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(content) > maxFile:
-		return nil, fmt.Errorf("%s has more than %d bytes, which no policy file has", file, maxFile)
+		return nil, fmt.Errorf("%s has more than %d bytes, the limit of a policy file", file, maxFile)
 	}
 	return content, nil
 }

@@ -56,7 +56,7 @@ func audit(ctx context.Context, client Lister, r wire.Resource, prefix string, c
 			a.Keys++
 			bytes += int64(len(kv.Key) + len(kv.Value))
 			if share.Keys > 0 && a.Keys > share.Keys || share.Bytes > 0 && bytes > share.Bytes {
-				return fmt.Errorf("there are more than a cluster's budget has room for (%d keys, %d bytes)", share.Keys, share.Bytes)
+				return fmt.Errorf("they exceed the budget of a cluster (%d keys, %d bytes)", share.Keys, share.Bytes)
 			}
 			if b.Value > 0 && int64(len(kv.Value)) > b.Value {
 				continue // refused for that

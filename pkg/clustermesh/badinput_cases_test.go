@@ -108,7 +108,7 @@ func connections() []illness {
 				return gate.Thaw
 			},
 			remotecluster.Connecting,
-			[]string{"http://127.0.0.1:", "opening a plain text connection to", "nothing came back", "accepts connections there and says nothing"},
+			[]string{"http://127.0.0.1:", "opening a plain text connection to", "nothing came back", "accepts connections and does not answer"},
 		},
 		{
 			"an endpoint where nothing listens",

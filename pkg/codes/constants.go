@@ -29,7 +29,7 @@ const (
 	ClusterIDConflict          Code = "MESH-1101" // a cluster ID is that of several clusters
 	ClusterNameConflict        Code = "MESH-1102" // several clusters answer to one name
 	MoreConflicts              Code = "MESH-1103" // there are more conflicts than are listed
-	AllFollowed                Code = "MESH-1200" // everything of the cluster is followed
+	AllFollowed                Code = "MESH-1200" // all resources of the cluster are watched
 	BeingRemoved               Code = "MESH-1201" // the cluster is being removed
 	FileUnusable               Code = "MESH-1202" // the client file cannot be used
 	ConfigurationRefused       Code = "MESH-1203" // the cluster's configuration cannot be used
@@ -41,7 +41,7 @@ const (
 	NoCanary                   Code = "MESH-1209" // the cluster has not written everything yet
 	ListFails                  Code = "MESH-1210" // a list fails
 	Copying                    Code = "MESH-1211" // the cluster is being copied
-	NotFollowed                Code = "MESH-1212" // not everything is followed at this moment
+	NotFollowed                Code = "MESH-1212" // some resources are not watched at the moment
 	ConfigurationGone          Code = "MESH-1213" // the configuration was deleted or became invalid while connected
 	DetailsMissing             Code = "MESH-1214" // details of backends are missing
 	StreamBroken               Code = "MESH-1215" // the stream of a resource is broken
@@ -53,14 +53,14 @@ const (
 	SessionOutlivesCertificate Code = "MESH-1221" // the client certificate has expired while connected
 	ProtocolBroken             Code = "MESH-1222" // the server breaks etcd's protocol
 	InternalError              Code = "MESH-1223" // an internal error ended the work on the cluster
-	OverBudget                 Code = "MESH-1224" // the cluster has more than its budget
-	ListTooLong                Code = "MESH-1225" // a list takes longer than it may
-	EventsPaced                Code = "MESH-1226" // events come faster than they are taken
-	OverMemory                 Code = "MESH-1227" // the entries of remote clusters take as much memory as they may
+	OverBudget                 Code = "MESH-1224" // the cluster exceeds its budget
+	ListTooLong                Code = "MESH-1225" // a list exceeds its time limit
+	EventsPaced                Code = "MESH-1226" // events arrive faster than the budget allows
+	OverMemory                 Code = "MESH-1227" // the entries of remote clusters have reached the memory limit
 	CopyStopped                Code = "MESH-1240" // the copy is stopped: our own etcd is nearly full
 	ClusterNotAdmitted         Code = "MESH-1260" // the claim policy file does not allow the cluster
-	ClusterIDNotPinned         Code = "MESH-1261" // the cluster comes with another ID than the claim policy file says
-	ClusterIDRemembered        Code = "MESH-1262" // the cluster ID is that of a cluster that is away
+	ClusterIDNotPinned         Code = "MESH-1261" // the cluster has another ID than the claim policy file says
+	ClusterIDRemembered        Code = "MESH-1262" // the cluster ID belongs to a cluster that is not connected
 	ClusterIDUnsteady          Code = "MESH-1263" // the cluster changes its ID all the time
 	ClusterFile                Code = "MESH-1301" // the client file was read
 	ClusterSession             Code = "MESH-1302" // there is a session
@@ -143,15 +143,15 @@ const (
 	IdentityTwice            Code = "MESH-4102" // equal labels have several identities in one cluster
 	IdentityOutOfRange       Code = "MESH-4201" // an identity is used that is outside the cluster's range
 	MappingOutOfRange        Code = "MESH-4202" // a mapping is outside the cluster's range
-	ReferenceWithoutMapping  Code = "MESH-4203" // an identity is used and no mapping says what it stands for
-	ReferenceToOtherMapping  Code = "MESH-4204" // an identity is used for other labels than those that it stands for
+	ReferenceWithoutMapping  Code = "MESH-4203" // an identity without a mapping is in use
+	ReferenceToOtherMapping  Code = "MESH-4204" // an identity is used for other labels than those of its mapping
 	MappingUnused            Code = "MESH-4205" // no node uses an identity
 	PublishedWithoutNode     Code = "MESH-4206" // addresses are published with an identity that no node holds
 	IdentitiesWithoutNodes   Code = "MESH-4207" // no node holds a reference of any identity
-	LabelsWithSeveralNumbers Code = "MESH-4208" // labels have several numbers
+	LabelsWithSeveralNumbers Code = "MESH-4208" // labels have several identities
 	IdentityUnreadable       Code = "MESH-4209" // a key of the identities cannot be read
 	IdentitiesRunOut         Code = "MESH-4210" // a cluster's identities run out
-	LabelsInUseTwice         Code = "MESH-4211" // nodes use labels under several numbers
+	LabelsInUseTwice         Code = "MESH-4211" // nodes use several identities for the same labels
 	NumberGivenAway          Code = "MESH-4212" // a CiliumIdentity is not published: an agent allocated its number for other labels
 	MappingRead              Code = "MESH-4301" // the mapping was read
 	MappingRefused           Code = "MESH-4302" // the mapping is refused
@@ -200,7 +200,7 @@ const (
 	SystemAuthorities         Code = "MESH-6022" // the system's authorities verify the server
 	SameContents              Code = "MESH-6023" // two client files have the same contents
 	OwnClusterFile            Code = "MESH-6024" // a client file has the name of the own cluster
-	UnusualUser               Code = "MESH-6025" // a client file's user is none of Cilium's
+	UnusualUser               Code = "MESH-6025" // the user of a client file is not one of Cilium's users
 	CertificateNotForClients  Code = "MESH-6026" // the client certificate is not for clients
 	NamesDifferInCase         Code = "MESH-6027" // the names of two clusters differ in upper and lower case only
 	EndpointHostImpossible    Code = "MESH-6028" // the host of an endpoint can be no host
@@ -214,7 +214,7 @@ const (
 	ConnectionFails           Code = "MESH-6206" // a connection cannot be made
 	SomeAddressesFail         Code = "MESH-6207" // some addresses of an endpoint do not answer
 	ServerWithoutTLS          Code = "MESH-6211" // the server does not speak TLS
-	ServerSilent              Code = "MESH-6212" // something accepts connections and says nothing
+	ServerSilent              Code = "MESH-6212" // the endpoint accepts connections and does not answer
 	HandshakeFails            Code = "MESH-6213" // the TLS handshake fails
 	ServerNeedsTLS            Code = "MESH-6214" // the server does not answer plain text
 	ServerAuthorityUnknown    Code = "MESH-6221" // an unknown authority has signed the server's certificate
@@ -224,7 +224,7 @@ const (
 	ServerCertificateUnfit    Code = "MESH-6225" // the server's certificate cannot be accepted
 	ClientCertificateDemanded Code = "MESH-6231" // the server demands a client certificate
 	ClientCertificateRefused  Code = "MESH-6232" // the server refuses our client certificate
-	EtcdUserRefused           Code = "MESH-6241" // etcd does not accept who we are
+	EtcdUserRefused           Code = "MESH-6241" // etcd refuses our credentials
 	EtcdNoQuorum              Code = "MESH-6242" // etcd answers and cannot read
 	EtcdUnanswered            Code = "MESH-6243" // etcd does not answer in time
 	EtcdFails                 Code = "MESH-6244" // etcd answers with an error
@@ -235,7 +235,7 @@ const (
 	ExportsRightsMissing      Code = "MESH-6254" // our user may not read the service exports
 	HeartbeatAbsent           Code = "MESH-6261" // there is no heartbeat
 	HeartbeatOld              Code = "MESH-6262" // the heartbeat is old
-	HeartbeatAhead            Code = "MESH-6263" // the heartbeat is of the future
+	HeartbeatAhead            Code = "MESH-6263" // the heartbeat is in the future
 	ConfigurationMissing      Code = "MESH-6271" // there is no cluster configuration
 	ConfigurationUnreadable   Code = "MESH-6272" // the cluster configuration cannot be read
 	ConfigurationInvalid      Code = "MESH-6273" // the cluster configuration cannot be used
@@ -246,11 +246,11 @@ const (
 	WouldChangeID             Code = "MESH-6304" // a cluster would change its ID
 	AgentOfOtherNames         Code = "MESH-6305" // the running agent is of another cluster
 	PolicyFileUnusable        Code = "MESH-6320" // the claim policy file cannot be used
-	PolicyClusterUnknown      Code = "MESH-6321" // there is a setting for a cluster that is not there
+	PolicyClusterUnknown      Code = "MESH-6321" // there is a setting for a cluster that does not exist
 	PolicyNotAdmitted         Code = "MESH-6322" // the claim policy file would not allow a cluster
 	PolicyPinMismatch         Code = "MESH-6323" // the claim policy file gives a cluster another ID than it has
-	PolicyWouldRefuse         Code = "MESH-6324" // the claim policy file would refuse entries that are there
-	PolicyNotCompared         Code = "MESH-6325" // it is not known what the claim policy file would refuse
+	PolicyWouldRefuse         Code = "MESH-6324" // the claim policy file would refuse existing entries
+	PolicyNotCompared         Code = "MESH-6325" // the effect of the claim policy file is not known
 )
 
 // The agent.
@@ -259,22 +259,22 @@ const (
 	FileTaken           Code = "MESH-7002" // a file of the mesh directory is no longer ignored
 	DirectoryUnreadable Code = "MESH-7003" // the mesh directory cannot be read
 	DirectoryReadable   Code = "MESH-7004" // the mesh directory can be read again
-	DescriptionBroken   Code = "MESH-7005" // the description of the own cluster is not whole
-	DescriptionWell     Code = "MESH-7006" // the description of the own cluster is whole again
+	DescriptionBroken   Code = "MESH-7005" // the description of the own cluster is incomplete
+	DescriptionWell     Code = "MESH-7006" // the description of the own cluster is complete again
 	LogLevelChanged     Code = "MESH-7007" // the level of the log was changed
 	ContentsNotCompared Code = "MESH-7010" // contents of client files are not compared with the running agent
 	ReadyWithout        Code = "MESH-7011" // the agent is ready without some clusters
 	OwnEtcdFull         Code = "MESH-7020" // copying is stopped: the own etcd is nearly full
 	OwnEtcdRoom         Code = "MESH-7021" // the own etcd has room
 	OwnEtcdUnknown      Code = "MESH-7022" // the own etcd does not report how full it is
-	AgentSilent         Code = "MESH-7040" // an agent gives no metrics
-	AgentRestarts       Code = "MESH-7041" // an agent starts again and again
-	NobodyLeads         Code = "MESH-7042" // no process does what one of them has to do
+	AgentSilent         Code = "MESH-7040" // an agent has no metrics
+	AgentRestarts       Code = "MESH-7041" // an agent restarts repeatedly
+	NobodyLeads         Code = "MESH-7042" // no process is the leader
 	WritesRefused       Code = "MESH-7043" // the own kvstore refuses writes
 	WritesBehind        Code = "MESH-7044" // keys to publish are not in the own kvstore
 	KubernetesRefuses   Code = "MESH-7045" // requests to the Kubernetes API fail
 	ClientsRefused      Code = "MESH-7046" // clients are refused, since there are too many
-	UpdatesRejected     Code = "MESH-7047" // xDS clients reject what they are sent
-	NotReadyToServe     Code = "MESH-7048" // an agent does not answer clients, since it does not know every cluster
+	UpdatesRejected     Code = "MESH-7047" // xDS clients reject resources
+	NotReadyToServe     Code = "MESH-7048" // an agent refuses clients, because it does not know every cluster
 	AllocationsFail     Code = "MESH-7049" // identities cannot be allocated
 )

@@ -107,7 +107,7 @@ func (p *Policy) set(key, value string) error {
 	case err != nil || span < 0:
 		return errors.New("want a duration with its unit, such as 90s or 5m, or 0 for never")
 	case span == 0 && name == "restore":
-		return errors.New("want more than 0: a cluster that comes and goes would do so in every service")
+		return errors.New("want more than 0: otherwise a cluster with an unstable connection changes every service each time")
 	}
 	*field = span
 	if cluster == "" {

@@ -23,13 +23,13 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		Collector: all,
 		queries: of.NewCounterVec(prometheus.CounterOpts{
-			Name: "mesh_agent_dns_queries_total", Help: "Questions that were answered, by transport, type of record and code of the answer.",
+			Name: "mesh_agent_dns_queries_total", Help: "Answered queries, by transport, record type and response code.",
 		}, []string{"transport", "type", "rcode"}),
 		refused: of.NewCounterVec(prometheus.CounterOpts{
-			Name: "mesh_agent_dns_refused_total", Help: "Questions and connections that were not taken because there were too many at once.",
+			Name: "mesh_agent_dns_refused_total", Help: "Queries and connections that exceeded a limit.",
 		}, []string{"limit"}),
 		seconds: of.NewHistogram(prometheus.HistogramOpts{
-			Name: "mesh_agent_dns_answer_seconds", Help: "How long answers took.", Buckets: []float64{.00001, .0001, .001, .01, .1},
+			Name: "mesh_agent_dns_answer_seconds", Help: "The time to answer a query.", Buckets: []float64{.00001, .0001, .001, .01, .1},
 		}),
 	}
 	for _, limit := range []string{"connections", "queries"} {

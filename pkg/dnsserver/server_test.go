@@ -221,12 +221,12 @@ func TestMetrics(t *testing.T) {
 	ask(t, s, "udp", cart, dns.TypeMX, 0)
 	ask(t, s, "tcp", "nope."+cart, dns.TypeSRV, 0)
 	want := `
-# HELP mesh_agent_dns_queries_total Questions that were answered, by transport, type of record and code of the answer.
+# HELP mesh_agent_dns_queries_total Answered queries, by transport, record type and response code.
 # TYPE mesh_agent_dns_queries_total counter
 mesh_agent_dns_queries_total{rcode="NOERROR",transport="udp",type="A"} 1
 mesh_agent_dns_queries_total{rcode="NOERROR",transport="udp",type="other"} 1
 mesh_agent_dns_queries_total{rcode="NXDOMAIN",transport="tcp",type="SRV"} 1
-# HELP mesh_agent_dns_refused_total Questions and connections that were not taken because there were too many at once.
+# HELP mesh_agent_dns_refused_total Queries and connections that exceeded a limit.
 # TYPE mesh_agent_dns_refused_total counter
 mesh_agent_dns_refused_total{limit="connections"} 0
 mesh_agent_dns_refused_total{limit="queries"} 0

@@ -80,13 +80,13 @@ func (d *backends) look(v *verdicts) {
 // Its words have the numbers only roughly: they may change with every batch.
 func backendConflict(example strayBackends, service string, backends, in int) *Conflict {
 	rule, name := ipcache.Rule(example.Rule).Info(), example.cluster
-	effect := "they are used, as with Cilium, until --claim-policy=enforce"
+	effect := "the agent uses such backends, as Cilium does, unless --claim-policy=enforce is set"
 	if example.Barred {
-		effect = "they are not used"
+		effect = "the agent does not use such backends"
 	}
 	return &Conflict{
 		Kind: KindClaim, Code: rule.Backends, Subject: name + "/backends-" + rule.Topic, Clusters: []string{name}, Rule: rule.Text,
-		Message: fmt.Sprintf("%s backends in %s services of %s %s, such as %s of %s: %s; %s",
-			roughly(backends), roughly(in), name, rule.Are, example.Example, service, example.Why, effect),
+		Message: fmt.Sprintf("%s in %s of %s %s, such as %s of %s: %s; %s",
+			roughly(backends, "backend"), roughly(in, "service"), name, predicate(rule, backends), example.Example, service, example.Why, effect),
 	}
 }

@@ -84,7 +84,7 @@ func changes(old, c *remotecluster.Status) []Event {
 			"before", old.EtcdClusterID, "now", c.EtcdClusterID)
 	}
 	if old.ID != 0 && c.ID != 0 && c.ID != old.ID {
-		add("cluster-id-changed", codes.ClusterIDChanged, fmt.Sprintf("the cluster's ID was %d and is %d; what it had brought under the old one was withdrawn", old.ID, c.ID),
+		add("cluster-id-changed", codes.ClusterIDChanged, fmt.Sprintf("the cluster's ID was %d and is %d; its entries under the old ID were withdrawn", old.ID, c.ID),
 			"before", strconv.Itoa(int(old.ID)), "now", strconv.Itoa(int(c.ID)))
 	}
 	switch {
@@ -141,7 +141,7 @@ func rejections(old, c *remotecluster.Status) []Event {
 				fmt.Sprintf("%d of its %s refused: %s; their previous values stay", now, r, strings.Join(reasons, ", ")),
 				"resource", string(r), "rejected", strconv.Itoa(now), "example", c.Sources[r].Example.String()))
 		case before > 0 && now == 0 && c.Sources[r].Synced:
-			events = append(events, event(c, "entries-accepted", codes.EntriesAccepted, fmt.Sprintf("none of its %s is refused any more", r),
+			events = append(events, event(c, "entries-accepted", codes.EntriesAccepted, fmt.Sprintf("its %s are no longer refused", r),
 				"resource", string(r)))
 		}
 	}

@@ -101,8 +101,8 @@ func idConflicts(clusters []remotecluster.Status) (all []*Conflict) {
 	for id, names := range ids {
 		all = append(all, &Conflict{
 			Kind: KindClusterID, Code: codes.ClusterIDConflict, Subject: strconv.Itoa(int(id)), Clusters: names,
-			Rule:    "who had it first keeps it until its client file is gone; the own cluster always has its own",
-			Message: fmt.Sprintf("cluster ID %d is that of %s; %s has it, and nothing is read of the others: give each cluster an ID of its own", id, list(names), names[0]),
+			Rule:    "the first cluster keeps it until its client file is removed; the own cluster always keeps its ID",
+			Message: fmt.Sprintf("cluster ID %d is used by %s; only %s is read: give each cluster its own ID", id, list(names), names[0]),
 		})
 	}
 	return all

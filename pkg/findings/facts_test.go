@@ -170,7 +170,7 @@ func situations() []situation {
 			"one cluster ID for two",
 			[]fact{refusedNothing(2), taken(5, "c2")},
 			[]string{"cluster-id/2 c2,c5"},
-			codes.ClusterIDConflict, "cluster ID 2 is that of c2 and c5", "who had it first",
+			codes.ClusterIDConflict, "cluster ID 2 is used by c2 and c5", "the first cluster keeps it",
 		},
 		{
 			"an address twice",
@@ -221,13 +221,13 @@ func situations() []situation {
 			"claims for special use",
 			[]fact{stray{2, "169.254.169.254/32", 131072}},
 			[]string{"claim/c2/special-use c2"},
-			codes.SpecialUseClaimed, "1 claims of c2 are on addresses for special use, such as 169.254.169.254/32: in 169.254.0.0/16", "special use",
+			codes.SpecialUseClaimed, "1 claim of c2 is on an address for special use, such as 169.254.169.254/32: in 169.254.0.0/16", "special use",
 		},
 		{
 			"claims in the network of another",
 			[]fact{node(3, "z", "10.201.0.0/24"), stray{2, "10.201.0.1/32", 131072}},
 			[]string{"claim/c2/foreign-network c2,c3"},
-			codes.ForeignNetworkClaimed, "inside 10.201.0.0/24, a pod network that the nodes of c3 announce", "whose nodes announce it",
+			codes.ForeignNetworkClaimed, "inside 10.201.0.0/24, a pod network that nodes of c3 announce", "whose nodes announce it",
 		},
 		{
 			"claims with privileged identities",
@@ -239,13 +239,13 @@ func situations() []situation {
 			"backends in the own networks",
 			[]fact{serving(2, "own", "10.2.0.1", "10.203.0.1"), ownNetwork{"10.203.0.0/24"}},
 			[]string{"claim/c2/backends-own-network c2"},
-			codes.OwnNetworkBackends, "1 backends in 1 services of c2 are inside the own networks, such as 10.203.0.1 of ns/own: inside 10.203.0.0/24, a pod network of the own cluster", "never a remote's",
+			codes.OwnNetworkBackends, "1 backend in 1 service of c2 is inside the own networks, such as 10.203.0.1 of ns/own: inside 10.203.0.0/24, a pod network of the own cluster", "never a remote's",
 		},
 		{
 			"backends for special use",
 			[]fact{serving(2, "special", "10.2.0.1", "127.0.0.1", "169.254.169.254")},
 			[]string{"claim/c2/backends-special-use c2"},
-			codes.SpecialUseBackends, "2 backends in 1 services of c2 are on addresses for special use, such as 127.0.0.1 of ns/special: in 127.0.0.0/8", "special use",
+			codes.SpecialUseBackends, "2 backends in 1 service of c2 are on addresses for special use, such as 127.0.0.1 of ns/special: in 127.0.0.0/8", "special use",
 		},
 		{
 			"identities out of range",
@@ -257,7 +257,7 @@ func situations() []situation {
 			"equal labels twice",
 			[]fact{number(2, 9, "k8s:a=x;k8s:b=y;"), number(2, 7, "k8s:b=y;k8s:a=x;"), number(3, 7, "k8s:a=x;k8s:b=y;"), number(2, 8, "k8s:a=x;")},
 			[]string{"identity/c2/131079 c2"},
-			codes.IdentityTwice, "c2 has given 2 numbers to equal labels: 131079 and 131081, for k8s:a=x;k8s:b=y;", "",
+			codes.IdentityTwice, "c2 has allocated 2 identities for the same labels: 131079 and 131081, for k8s:a=x;k8s:b=y;", "",
 		},
 		{
 			"a service whose ports differ",

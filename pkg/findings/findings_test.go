@@ -141,7 +141,7 @@ func TestClustersHaveAHistory(t *testing.T) {
 	step("ready", func() { c.ID, c.State, c.Message, c.Sources = 2, remotecluster.Ready, "", sources(0) }, "c2 cluster-ready: ready, was syncing")
 	step("rejected", func() { c.Sources = sources(2) }, "c2 entries-rejected: 2 of its nodes refused: 2 for "+string(wire.ReasonMalformed))
 	step("more of them", func() { c.Sources = sources(3) })
-	step("mended", func() { c.Sources = sources(0) }, "c2 entries-accepted: none of its nodes is refused any more")
+	step("mended", func() { c.Sources = sources(0) }, "c2 entries-accepted: its nodes are no longer refused")
 	step("a flap between two looks", func() { c.ConnectedSince, c.Failures, c.LastLoss = epoch.Add(time.Second), 6, "connection reset" },
 		"c2 cluster-disconnected: connection reset", "c2 cluster-connected: ")
 	step("another etcd, another ID", func() { c.EtcdClusterID, c.ID = "bb", 7 },

@@ -181,7 +181,7 @@ func nameConflict(name string, sightings []sighting) *Conflict {
 	slices.Sort(answers)
 	return &Conflict{
 		Kind: KindClusterName, Code: codes.ClusterNameConflict, Subject: name, Clusters: []string{name},
-		Rule: "who answered last counts",
+		Rule: "the last answer counts",
 		Message: fmt.Sprintf("different clusters answer to the name %s in turn: %s. Its data changes with each connection: check where its endpoints lead, and give each cluster its own name",
 			name, list(answers)),
 	}

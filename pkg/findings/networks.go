@@ -161,7 +161,7 @@ func (d *networks) overlap(p netip.Prefix) *Conflict {
 		texts = append(texts, fmt.Sprintf("the pod network %s of %s contains %s; the longest prefix counts", p, list(names(owners)), tell(inner, "pod networks")))
 		c.Clusters = union(c.Clusters, names(inner), names(owners))
 	}
-	c.Message = strings.Join(texts, "; ") + ". Give each cluster a pod network of its own"
+	c.Message = strings.Join(texts, "; ") + ". Give each cluster its own pod network"
 	return c
 }
 

@@ -63,7 +63,7 @@ func holdEvents(before, now []remotecluster.Status) []Event {
 		}
 		return []Event{{
 			Clusters: failing, Kind: "policy-held", Code: codes.PolicyHeld, Resource: "clusters",
-			Message: fmt.Sprintf("%d of %d clusters are in doubt at the same time (%s): it is probably us, and no cluster is demoted or withdrawn until that is over",
+			Message: fmt.Sprintf("%d of %d clusters are in doubt at the same time (%s): the cause is probably local, so no cluster is demoted or withdrawn until at most half of them are",
 				is.Failing, is.Judged, printer.Some(failing, 5)),
 			Evidence: map[string]string{"inDoubt": strings.Join(failing, ","), "since": is.Held.UTC().Format(time.RFC3339)},
 		}}

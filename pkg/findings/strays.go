@@ -3,6 +3,7 @@ package findings
 import (
 	"fmt"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
@@ -41,22 +42,30 @@ func strayConflict(t ipcache.Tally) *Conflict {
 			c.Clusters = []string{b.Whose, name}
 		}
 	}
-	effect := "they count, as with Cilium, until --claim-policy=enforce"
+	effect := "the agent uses such claims, as Cilium does, unless --claim-policy=enforce is set"
 	if t.Barred {
-		effect = "they do not count"
+		effect = "the agent does not use such claims"
 	}
-	c.Message = fmt.Sprintf("%s claims of %s %s, such as %s: %s; %s", roughly(t.Claims), name, rule.Are, t.Example.Entry.Prefix(), b, effect)
+	c.Message = fmt.Sprintf("%s of %s %s, such as %s: %s; %s", roughly(t.Claims, "claim"), name, predicate(rule, t.Claims), t.Example.Entry.Prefix(), b, effect)
 	return c
 }
 
-// roughly is a number with its first digit only, so that it seldom changes.
-func roughly(n int) string {
+// predicate is what a rule says of so many claims or backends.
+func predicate(rule ipcache.RuleInfo, n int) string {
+	if n == 1 {
+		return rule.Is
+	}
+	return rule.Are
+}
+
+// roughly is a number of things with its first digit only, so that it seldom changes.
+func roughly(n int, noun string) string {
 	power := 1
 	for n/power >= 10 {
 		power *= 10
 	}
 	if power == 1 {
-		return fmt.Sprint(n)
+		return printer.Count(n, noun)
 	}
-	return fmt.Sprintf("at least %d", n/power*power)
+	return fmt.Sprintf("at least %d %ss", n/power*power, noun)
 }

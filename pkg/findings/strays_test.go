@@ -60,7 +60,7 @@ func TestBackendsOfAllServicesAreOneConflict(t *testing.T) {
 	}
 	w.look()
 	w.expectConflicts("many", "claim/c2/backends-special-use c2 since 1s")
-	const want = "at least 60 backends in at least 30 services of c2 are on addresses for special use, such as 127.0.0.1 of ns/web00: in 127.0.0.0/8: loopback (RFC 1122); they are used, as with Cilium, until --claim-policy=enforce"
+	const want = "at least 60 backends in at least 30 services of c2 are on addresses for special use, such as 127.0.0.1 of ns/web00: in 127.0.0.0/8: loopback (RFC 1122); the agent uses such backends, as Cilium does, unless --claim-policy=enforce is set"
 	if got := w.conflicts()[0].Message; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}

@@ -78,7 +78,7 @@ func (b Breach) String() string {
 		}
 		return fmt.Sprintf("in %s: %s", b.Network, b.Whose)
 	case RuleForeignNetwork:
-		return fmt.Sprintf("inside %s, a pod network that the nodes of %s announce, and no node of its own cluster does", b.Network, b.Whose)
+		return fmt.Sprintf("inside %s, a pod network that nodes of %s announce and nodes of its own cluster do not", b.Network, b.Whose)
 	case RuleReservedIdentity:
 		return fmt.Sprintf("it has the reserved identity %s, which a remote cluster must not claim", b.Whose)
 	default:

@@ -33,7 +33,7 @@ type RuleInfo struct {
 	Claim    codes.Code // of one claim, in an explanation
 	Backends codes.Code // of the conflict that service backends of a cluster make; empty when they are not judged by it
 	Topic    string     // the rule's name within the subject of a conflict
-	Are      string     // what is so of what breaks it
+	Is, Are  string     // the predicate of one claim, or of several, that break it
 	Text     string     // the rule itself
 }
 
@@ -43,22 +43,22 @@ func (r Rule) Info() RuleInfo {
 	case RuleOwnNetwork:
 		return RuleInfo{
 			codes.OwnNetworkClaimed, codes.ClaimInOwnNetwork, codes.OwnNetworkBackends,
-			"own-network", "are inside the own networks", "the own networks are never a remote's",
+			"own-network", "is inside the own networks", "are inside the own networks", "the own networks are never a remote's",
 		}
 	case RuleSpecialUse:
 		return RuleInfo{
 			codes.SpecialUseClaimed, codes.ClaimSpecialUse, codes.SpecialUseBackends,
-			"special-use", "are on addresses for special use", "addresses for special use belong to no cluster",
+			"special-use", "is on an address for special use", "are on addresses for special use", "addresses for special use belong to no cluster",
 		}
 	case RuleForeignNetwork:
 		return RuleInfo{
 			codes.ForeignNetworkClaimed, codes.ClaimInForeignNetwork, "",
-			"foreign-network", "are inside pod networks of other clusters", "an address in a pod network is of a cluster whose nodes announce it",
+			"foreign-network", "is inside a pod network of another cluster", "are inside pod networks of other clusters", "an address in a pod network is of a cluster whose nodes announce it",
 		}
 	default:
 		return RuleInfo{
 			codes.ReservedIdentityClaimed, codes.ClaimReservedIdentity, "",
-			"reserved-identity", "have privileged identities", "a remote cluster must not claim privileged identities",
+			"reserved-identity", "has a privileged identity", "have privileged identities", "a remote cluster must not claim privileged identities",
 		}
 	}
 }

@@ -85,7 +85,7 @@ func importConditions(m *Merged, f *Facts, supported []corev1.IPFamily, ips []st
 	case f.Foreign != "":
 		c.Reason, c.Message = ReasonPending, f.Foreign
 	case !usable(m, f.Derived) || len(ips) == 0 && !m.Headless():
-		c.Reason, c.Message = ReasonPending, "The Service "+derivedServiceName(m)+", which has the addresses of the import, is not there yet."
+		c.Reason, c.Message = ReasonPending, "The Service "+derivedServiceName(m)+", which has the addresses of the import, does not exist yet."
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonReady, "The service can be used."
 	}

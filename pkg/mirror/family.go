@@ -183,7 +183,7 @@ func (f *family) readAgain(ctx context.Context, s store.Session) error {
 		}
 		f.askAgain(slices.Collect(maps.Keys(names))) // of the next session, if this one is over
 		if ctx.Err() == nil {
-			f.log.Debug("Cannot read values again, trying once more", "prefix", s.Prefix, "values", len(names), "error", err)
+			f.log.Debug("Cannot read values again; retrying", "prefix", s.Prefix, "values", len(names), "error", err)
 		}
 		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
 			return err

@@ -103,7 +103,7 @@ func optionalIP(field, text string) (net.IP, error) {
 
 func encryptionKey(key int) (uint8, error) {
 	if key < 0 || key > math.MaxUint8 {
-		return 0, fmt.Errorf("the encryption key %d is none: it must be 0 to %d", key, math.MaxUint8)
+		return 0, fmt.Errorf("invalid encryption key %d: it must be 0 to %d", key, math.MaxUint8)
 	}
 	return uint8(key), nil
 }

@@ -50,7 +50,7 @@ func (v *View) unknownClaims() (unknown string, steps []Step) {
 		step := Step{Cluster: cluster, Keys: []Key{}, AsOf: at}
 		if !now {
 			unconfirmed = append(unconfirmed, cluster)
-			step.Code, step.Text = codes.ClaimsUnknown, "may claim it by now, or have given it up: its addresses: "+v.unconfirmed(cluster, at)
+			step.Code, step.Text = codes.ClaimsUnknown, "may claim it now, or may have withdrawn a claim: its addresses: "+v.unconfirmed(cluster, at)
 			steps = append(steps, step)
 		}
 		if refused != "" {

@@ -38,30 +38,30 @@ import (
 // Explanation is why something is as it is.
 type Explanation struct {
 	Verdict Verdict `json:"verdict"`
-	Steps   []Step  `json:"steps" doc:"What led to the verdict, in the order in which it counts."`
+	Steps   []Step  `json:"steps" doc:"The evidence for the verdict, the most important first."`
 }
 
 // Verdict is what it comes to.
 type Verdict struct {
 	Code codes.Code `json:"code" doc:"The stable code of the finding."`
-	Text string     `json:"text" doc:"The same in a person's words."`
+	Text string     `json:"text" doc:"The message of the finding."`
 }
 
 // Step is one thing that was looked at.
 type Step struct {
-	Code    codes.Code `json:"code" doc:"The rule that fired."`
-	Cluster string     `json:"cluster" doc:"Whom it is about."`
-	Text    string     `json:"text" doc:"What was found."`
-	Keys    []Key      `json:"keys" doc:"What was read of the kvstore for it."`
-	AsOf    *time.Time `json:"asOf" doc:"Until when that is known to be so; null when it never was, or needs no proof."`
+	Code    codes.Code `json:"code" doc:"The rule that applied."`
+	Cluster string     `json:"cluster" doc:"The cluster that the evidence is about."`
+	Text    string     `json:"text" doc:"The text of the finding."`
+	Keys    []Key      `json:"keys" doc:"The keys in the kvstore, as the agent read them."`
+	AsOf    *time.Time `json:"asOf" doc:"The time until which this is known to be true; null when it never was, or needs no proof."`
 }
 
 // Key is a key of a kvstore, as it is known.
 type Key struct {
 	Key      string     `json:"key"`
-	Revision int64      `json:"revision" doc:"The mod revision of the value read last."`
-	Read     *time.Time `json:"read" doc:"When it had been read at the latest; null when that is not remembered."`
-	Refused  string     `json:"refused,omitempty" doc:"Why the value is refused."`
+	Revision int64      `json:"revision" doc:"The mod revision of the last read value."`
+	Read     *time.Time `json:"read" doc:"The latest time at which the agent may have read the value; null when not known."`
+	Refused  string     `json:"refused,omitempty" doc:"Why the agent refuses the value."`
 }
 
 // View is what is looked at: tables of one moment, and what was said of the clusters before it.

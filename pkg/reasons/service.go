@@ -62,7 +62,7 @@ func (s *serviceChain) add(cluster string) {
 	default:
 		step.Code, step.Text = s.partCode(part), cmp.Or(s.global, new(services.Global)).Reason(part)
 		if refused != "" {
-			step.Text += "; what it publishes now is refused, and this is what it said before: " + refused
+			step.Text += "; its current entry is refused, and this is the previous one: " + refused
 		}
 		if _, read := s.view.Clusters[cluster]; read && !now {
 			step.Text += "; its services: " + s.view.unconfirmed(cluster, at)

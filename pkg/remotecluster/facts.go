@@ -59,7 +59,7 @@ func (c *configFacts) problem() string {
 	case c == nil:
 		return ""
 	case c.Rejected > 0:
-		return fmt.Sprintf("%s; the one before stays in force", c.unreadable())
+		return fmt.Sprintf("%s; the previous one stays in use", c.unreadable())
 	case c.vanished && c.cached:
 		return fmt.Sprintf("the cluster configuration %s was deleted while connected; the mirror withdraws its copy, as when its client file there is gone", c.key)
 	case c.vanished:

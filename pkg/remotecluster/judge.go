@@ -188,7 +188,7 @@ func (j *judgment) verdict() verdict {
 			return verdict{Degraded, over}
 		}
 		why := j.progress()
-		return verdict{Degraded, because(codes.NotFollowed, "connected, but not everything is followed at this moment; its data is kept: %s", why.text)}
+		return verdict{Degraded, because(codes.NotFollowed, "connected, but some resources are not watched at the moment; its data is kept: %s", why.text)}
 	}
 	if problem := j.problem(); problem.text != "" {
 		return verdict{Degraded, problem}

@@ -64,12 +64,12 @@ type IDConflict struct {
 // Error says who has the ID, and what to do.
 func (e *IDConflict) Error() string {
 	if e.Remembered {
-		return fmt.Sprintf("cluster ID %d is that of cluster %q, which had it before the agent was restarted and is away: give one of the two another; "+
+		return fmt.Sprintf("cluster ID %d belongs to cluster %q, which is not connected: it had this ID before the agent was restarted; give one of the two another ID; "+
 			"when %[2]q is gone for good, remove its client file; a claim policy file may pin the ID to this one", e.ID, e.Holder)
 	}
 	holder := "cluster"
 	if e.Own {
 		holder = "our own cluster"
 	}
-	return fmt.Sprintf("cluster ID %d is already used by %s %q: IDs must be unique in a mesh, give one of the two another", e.ID, holder, e.Holder)
+	return fmt.Sprintf("cluster ID %d is already used by %s %q: IDs must be unique in a mesh, give one of the two another ID", e.ID, holder, e.Holder)
 }

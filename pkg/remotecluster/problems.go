@@ -120,7 +120,7 @@ func (j *judgment) sourceProblem(st *contribution) reason {
 	case is.Rejections[wire.ReasonBudget] > 0:
 		return j.overBudget(r, is)
 	case j.now.Sub(st.Paced) < pacedShown:
-		return because(codes.EventsPaced, "it sends more than %d events a second (%s): they are read more slowly than they come; --remote-budget %s.events=N allows more",
+		return because(codes.EventsPaced, "it sends more than %d events per second (%s), so the agent reads them with a delay; --remote-budget %s.events=N allows more",
 			j.rules.budget.Events, r, j.rules.name)
 	case is.Rejected > 0 && is.Count == 0:
 		return because(codes.AllRefused, "every one of its %d %s is refused: %s%s: check what writes them in that cluster", is.Rejected, r, reasons(is.Rejections), suchAs(st.Example))
@@ -157,7 +157,7 @@ func (j *judgment) overBudget(r wire.Resource, is SourceStatus) reason {
 		"value": fmt.Sprintf("%s.value=%d", j.rules.name, j.rules.budget.Value),
 	}
 	if is.Over&store.OverMemory != 0 {
-		return because(codes.OverMemory, "some of its %s are refused: the entries of all remote clusters together take as much memory as they may, and its own about %d MiB; --remote-memory, or the memory limit, raises it",
+		return because(codes.OverMemory, "some of its %s are refused: the entries of all remote clusters together have reached the memory limit, and its own about %d MiB; --remote-memory, or the memory limit, raises it",
 			r, j.facts.memory>>20)
 	}
 	var exceeded []string

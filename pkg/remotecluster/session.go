@@ -205,7 +205,7 @@ func (c *Cluster) disown(ctx context.Context) error {
 func remedy(cfg wire.ClusterConfig, layout wire.Layout) string {
 	switch {
 	case cfg.ID == 0:
-		return fmt.Sprintf("give that cluster an ID of its own in 1..%d: cluster.id in its Cilium's values", layout.Max())
+		return fmt.Sprintf("give that cluster its own ID in 1..%d: cluster.id in its Cilium's values", layout.Max())
 	case cfg.ID > layout.Max() && layout.Max() < wire.MaxConnectedClusters511:
 		return fmt.Sprintf("it has ID %d: give that cluster one in 1..%d, or let the whole mesh have IDs up to 511, here with --max-connected-clusters=511", cfg.ID, layout.Max())
 	case cfg.ID > layout.Max():

@@ -89,7 +89,7 @@ func overOf(err error) Over {
 func (s *Set[T]) admit(name, value []byte) error {
 	l := s.limits
 	if len(name) > wire.MaxName {
-		return &wire.RejectError{Reason: wire.ReasonTooLarge, Err: fmt.Errorf("the name has %d bytes, there may be %d", len(name), wire.MaxName)}
+		return &wire.RejectError{Reason: wire.ReasonTooLarge, Err: fmt.Errorf("the name has %d bytes, the limit is %d", len(name), wire.MaxName)}
 	}
 	switch {
 	case l.Keys > 0 && s.records.Len() >= l.Keys:
@@ -106,9 +106,9 @@ func (s *Set[T]) decode(r *records.Record[*T], value []byte, decode Decode[T]) (
 	grows := s.size + int64(size) - int64(r.Size)
 	switch {
 	case l.Value > 0 && int64(len(value)) > l.Value:
-		return nil, overBudget(OverValue, "the value has %d bytes, there may be %d", len(value), l.Value)
+		return nil, overBudget(OverValue, "the value has %d bytes, the limit is %d", len(value), l.Value)
 	case l.Bytes > 0 && grows > l.Bytes && size > r.Size:
-		return nil, overBudget(OverBytes, "with it there would be %d bytes, there may be %d", grows, l.Bytes)
+		return nil, overBudget(OverBytes, "with it there would be %d bytes, the limit is %d", grows, l.Bytes)
 	}
 	s.size, r.Size = grows, size
 	if l.Memory == nil {
@@ -130,7 +130,7 @@ func (s *Set[T]) decode(r *records.Record[*T], value []byte, decode Decode[T]) (
 }
 
 func overMemory(n uint32) error {
-	return overBudget(OverMemory, "it would take at least %d bytes of memory, and there is no more for its cluster", n)
+	return overBudget(OverMemory, "it needs at least %d bytes of memory, which the budget of its cluster does not have", n)
 }
 
 // release gives back the memory of a value that is not in force any more.

@@ -172,7 +172,7 @@ func (r *reader) rights(s *Step) {
 		s.tell(codes.RightsMissing, fmt.Sprintf("%s may not read %s", r.cfg.User(), strings.Join(denied, ", ")), hint.Text(kvstore.ErrPermissionDenied))
 	}
 	if optional != "" {
-		s.tell(codes.ExportsRightsMissing, fmt.Sprintf("%s may not read %s, which an agent does without", r.cfg.User(), optional), hint.Text(kvstore.ErrPermissionDenied))
+		s.tell(codes.ExportsRightsMissing, fmt.Sprintf("%s may not read %s, which an agent does not need", r.cfg.User(), optional), hint.Text(kvstore.ErrPermissionDenied))
 	}
 	if r.heart.err == nil && errors.Is(r.config.err, kvstore.ErrPermissionDenied) {
 		// A reader from outside may read the configuration of the etcd's own
@@ -194,7 +194,7 @@ func (r *reader) heartbeat(s *Step) {
 	case h.Age != nil:
 		s.found(fmt.Sprintf("written at %s, %s ago by the clock here", h.Written, printer.Duration(*h.Age)))
 	case h.Written != "":
-		s.found(fmt.Sprintf("it is there, and does not say when it was written: %q", h.Written))
+		s.found(fmt.Sprintf("it exists, but contains no time: %q", h.Written))
 	}
 	if h.Cause != "" {
 		s.tell(h.Code, h.Cause, h.Remedy)
@@ -253,7 +253,7 @@ func HeartbeatOf(kv *kvstore.KeyValue, now time.Time) Heartbeat {
 	if kv == nil {
 		return Heartbeat{
 			Code:   codes.HeartbeatAbsent,
-			Cause:  fmt.Sprintf("there is no heartbeat %s: nobody writes this cluster's state", wire.HeartbeatKey),
+			Cause:  fmt.Sprintf("there is no heartbeat %s: no clustermesh-apiserver or operator writes the state of this cluster", wire.HeartbeatKey),
 			Remedy: remotecluster.WriterRuns,
 		}
 	}

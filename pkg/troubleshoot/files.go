@@ -14,7 +14,7 @@ import (
 
 // What to do about files of which no more is known.
 const (
-	remedyFile        = "correct what is named; 'mesh-agent config check' tells when it is right"
+	remedyFile        = "correct the named part, then run 'mesh-agent config check'"
 	remedyCertificate = "cert-file and key-file must hold, in PEM form, a certificate and its private key"
 )
 

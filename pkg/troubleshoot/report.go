@@ -33,7 +33,7 @@ const (
 	StepTCP               = "tcp"                   // a connection to each address
 	StepTLS               = "tls"                   // a handshake
 	StepServerCertificate = "server-certificate"    // its chain, names and dates
-	StepAccepted          = "client-accepted"       // the server takes our certificate, or none
+	StepAccepted          = "client-accepted"       // the server accepts our certificate, or none
 	StepEtcd              = "etcd"                  // it answers, and to us
 	StepRights            = "rights"                // we may read what is needed
 	StepHeartbeat         = "heartbeat"             // somebody writes the cluster's state

@@ -166,9 +166,9 @@ func (e *endpoint) accepted(_ context.Context, s *Step) {
 	case err == nil && !e.seen.asked:
 		s.found("the server asks for no certificate")
 	case err == nil && e.seen.gave:
-		s.found("the server takes our certificate")
+		s.found("the server accepts our certificate")
 	case err == nil:
-		s.found("the server asks for a certificate, and does without")
+		s.found("the server asks for a certificate, but does not require one")
 	case isTimeout(err):
 		s.tell(codes.ServerSilent, "after the handshake: "+err.Error(), remedyTLS)
 	case !e.seen.asked:

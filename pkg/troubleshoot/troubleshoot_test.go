@@ -120,11 +120,11 @@ func wrongWays(t *testing.T) map[string]wrong {
 		},
 		"a silent server, with TLS": {
 			path: clientFile(t, "'https://"+silent.Addr().String()+"'"), with: hurry, failed: []string{StepTLS}, skipped: []string{StepServerCertificate, StepAccepted, StepEtcd},
-			code: codes.ServerSilent, cause: "no answer: nothing within 3s", remedy: "accepts connections there and says nothing",
+			code: codes.ServerSilent, cause: "no answer: nothing within 3s", remedy: "accepts connections and does not answer",
 		},
 		"a silent server, in plain text": {
 			path: clientFile(t, "'http://"+silent.Addr().String()+"'"), with: hurry, failed: []string{StepEtcd}, skipped: []string{StepRights, StepHeartbeat, StepConfiguration},
-			code: codes.ServerSilent, cause: "nothing came back", remedy: "accepts connections there and says nothing",
+			code: codes.ServerSilent, cause: "nothing came back", remedy: "accepts connections and does not answer",
 		},
 		"TLS to a server without": {
 			path: clientFile(t, "'https://"+plain.Addr()+"'"), failed: []string{StepTLS}, skipped: []string{StepEtcd},

@@ -44,7 +44,7 @@ func TestWell(t *testing.T) {
 				StepFile: "1 endpoint, as remote (certificate)", StepAuthorities: certs.CAFile + "; the authority mesh test CA is valid until",
 				StepCertificate: "remote, signed by mesh test CA, is valid until", StepResolve: "127.0.0.1 (by cilium-host-aliases)",
 				StepTCP: "connected to " + srv.Addr(), StepTLS: "TLS 1.3, TLS_", StepServerCertificate: "for c2.mesh.cilium.io, 127.0.0.1, signed by mesh test CA",
-				StepAccepted: "the server takes our certificate", StepEtcd: "version 3.",
+				StepAccepted: "the server accepts our certificate", StepEtcd: "version 3.",
 				StepRights:    "may read heartbeat, cluster configuration, canaries (1), nodes (2), services (0), identities (0), ips (0)",
 				StepHeartbeat: "ago by the clock here", StepConfiguration: `ID 2, {"id":2,"capabilities":{"syncedCanaries":true`,
 			},
@@ -129,7 +129,7 @@ func checkWarnings(t *testing.T, all *reached) {
 		},
 		"service exports that may not be read": {
 			clientFile(t, "'"+withoutExports(t).Endpoint()+"'", "username: remote", "password: geheim"), StepRights,
-			"remote (password) may not read cilium/state/serviceexports/v1/c2/, which an agent does without", "role does not cover this key", codes.ExportsRightsMissing,
+			"remote (password) may not read cilium/state/serviceexports/v1/c2/, which an agent does not need", "role does not cover this key", codes.ExportsRightsMissing,
 		},
 		"an etcd that is full": {
 			clientFile(t, "'"+full(t).Endpoint()+"'"), StepEtcd, "NOSPACE", "etcdctl alarm list", codes.EtcdAlarm,

@@ -170,7 +170,7 @@ func (s *Stream) takeTurn(ctx context.Context) error {
 	defer cancel()
 	end, err := s.turns.Take(wait)
 	if err != nil {
-		return errors.Join(err, Ended("too many states are being sent to others: come again"))
+		return errors.Join(err, Ended("too many clients are receiving a full state: retry later"))
 	}
 	s.haveTurn(end)
 	return nil

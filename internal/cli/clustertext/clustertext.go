@@ -215,7 +215,7 @@ func PolicyNext(p *api.ClusterPolicy) string {
 
 // HeldText says since when the disconnect policy is held, and why.
 func HeldText(p *api.ClusterPolicy, now time.Time) string {
-	return fmt.Sprintf("no cluster is demoted or withdrawn since %s: %d of %d are in doubt at the same time, it is probably us [%s]",
+	return fmt.Sprintf("no cluster is demoted or withdrawn since %s: %d of %d are in doubt at the same time; the cause is probably local [%s]",
 		printer.Moment(p.Held, now), p.InDoubt, p.Judged, codes.PolicyHeld)
 }
 

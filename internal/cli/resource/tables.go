@@ -174,7 +174,7 @@ func Services() Kind[api.Service] {
 // ServiceExports are exports of services.
 func ServiceExports() Kind[api.ServiceExport] {
 	return Kind[api.ServiceExport]{
-		Plural: "serviceexports", singular: "serviceexport", form: "CLUSTER/NAMESPACE/NAME", hint: ", or what of it is not given with -c and -n",
+		Plural: "serviceexports", singular: "serviceexport", form: "CLUSTER/NAMESPACE/NAME", hint: ", or only the parts that -c and -n do not set",
 		name: func(e api.ServiceExport) string { return e.Cluster + "/" + e.Namespace + "/" + e.Name }, table: ExportTable(time.Since),
 		fields: func(q *client.Query) []*string { return []*string{&q.Cluster, &q.Namespace, &q.Name} },
 	}

@@ -70,7 +70,7 @@ func (m mesh) hints(command []string) string {
 		{agent + "get ips -c " + first + " -o json" + flags, "the addresses of one cluster"},
 	}
 	if url := page(command); url != "" {
-		lines = append([][2]string{{url, "all of it in a browser"}}, lines...)
+		lines = append([][2]string{{url, "the mesh in a browser"}}, lines...)
 	}
 	if sample.Pod.IsValid() {
 		lines = append(lines, [2]string{agent + "lookup " + sample.Pod.String() + flags, "pod " + sample.PodName})
@@ -88,10 +88,10 @@ func (m mesh) hints(command []string) string {
 		}
 	}
 	lines = append(lines, [][2]string{
-		{agent + "lookup 192.0.2.1" + flags, "nobody's address"},
-		{os.Args[0] + " ctl freeze " + first + " --for 1m", "the server says nothing for a while"},
+		{agent + "lookup 192.0.2.1" + flags, "an address that no cluster has"},
+		{os.Args[0] + " ctl freeze " + first + " --for 1m", "the etcd of a cluster does not answer for a minute"},
 		{os.Args[0] + " ctl remove " + first, "take a cluster out of the mesh, and put it back with add"},
-		{os.Args[0] + " ctl --help", "what else can be broken"},
+		{os.Args[0] + " ctl --help", "more faults"},
 	}...)
 	return "\nTry in another terminal:\n" + columns(lines) +
 		"Ctrl-C here ends everything and removes what was made.\n\n"

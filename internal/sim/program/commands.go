@@ -92,34 +92,34 @@ func Commands() []Command {
 	cluster := []string{argCluster}
 	return []Command{
 		{Name: "list", Help: "the clusters and their servers", run: runList},
-		{Name: "kill", Args: cluster, Help: "end the server as kill -9 does; its data stay", run: simple(
+		{Name: "kill", Args: cluster, Help: "kill the server, as kill -9 does; its data stay", run: simple(
 			func(r *sim.Running, _ context.Context) error { return r.Kill() }, "killed")},
 		{Name: "start", Args: cluster, Help: "start a killed server on its data", run: simple((*sim.Running).Start, "started")},
 		{Name: "restart", Args: cluster, Help: "kill and start", run: simple((*sim.Running).Restart, "restarted")},
-		{Name: "freeze", Args: cluster, Help: "the server keeps its connections and says nothing", Flags: []Flag{
-			{Name: "for", Help: "thaw by itself after this `DURATION`, such as 30s"},
+		{Name: "freeze", Args: cluster, Help: "the server keeps its connections, but does not answer", Flags: []Flag{
+			{Name: "for", Help: "end the freeze after this `DURATION`, such as 30s"},
 		}, run: runFreeze},
-		{Name: "thaw", Args: cluster, Help: "let a frozen server go on", run: simple(
+		{Name: "thaw", Args: cluster, Help: "end the freeze of a server", run: simple(
 			func(r *sim.Running, _ context.Context) error { return r.Thaw() }, "thawed")},
-		{Name: "replace", Args: cluster, Help: "another etcd at the same endpoint: another etcd cluster ID, other revisions, the same data", Flags: []Flag{
-			{Name: "empty", Switch: true, Help: "without the data, until mend"},
+		{Name: "replace", Args: cluster, Help: "start another etcd at the same endpoint, with another etcd cluster ID, other revisions and the same data", Flags: []Flag{
+			{Name: "empty", Switch: true, Help: "without the data; repair it with mend"},
 		}, run: runReplace},
-		{Name: "wipe", Args: cluster, Help: "the same etcd cluster ID without data, until mend; revisions start again", run: simple((*sim.Running).Wipe, "wiped")},
-		{Name: "compact", Args: cluster, Help: "drop the history", run: runCompact},
-		{Name: "certificate", Args: []string{argCluster, "DURATION"}, Help: "give the agent another client certificate, which is valid for so long", run: runCertificate},
-		{Name: "heartbeat", Args: []string{argCluster, "on|off"}, Help: "begin or stop to write the heartbeat", run: runHeartbeat},
+		{Name: "wipe", Args: cluster, Help: "delete all data of the etcd, but keep its cluster ID; mend repairs it", run: simple((*sim.Running).Wipe, "wiped")},
+		{Name: "compact", Args: cluster, Help: "compact the history", run: runCompact},
+		{Name: "certificate", Args: []string{argCluster, "DURATION"}, Help: "issue a client certificate for the agent that is valid for this DURATION", run: runCertificate},
+		{Name: "heartbeat", Args: []string{argCluster, "on|off"}, Help: "write the heartbeat, or stop it", run: runHeartbeat},
 		{Name: "put", Args: []string{argCluster, "KEY", ArgValue}, Help: "write a key; - reads the value from standard input", run: runPut},
 		{Name: "delete", Args: []string{argCluster, "KEY"}, Help: "delete a key", run: runDelete},
 		{Name: "malform", Args: []string{argCluster, strings.Join(sim.Kinds(), "|")}, Help: "write a malformed value over a key of this kind", run: runMalform},
 		{Name: "config", Args: cluster, Help: "change the cluster configuration", Flags: []Flag{
-			{Name: "id", Help: "another cluster `ID`, in all entries too"},
+			{Name: "id", Help: "another cluster `ID`, also in all entries"},
 			{Name: "capability", Repeated: true, Help: "`NAME=VALUE` of a capability, such as syncedCanaries=false (repeatable)"},
 			{Name: "delete", Switch: true, Help: "delete the configuration"},
 		}, run: runConfig},
 		{Name: "claim", Args: []string{argCluster, "ADDRESS"}, Help: "also claim the address of another cluster's pod", run: runClaim},
-		{Name: "churn", Args: []string{argCluster, "RATE"}, Help: "how many keys change per second", run: runChurn},
-		{Name: "mend", Args: cluster, Help: "write all right values back", run: runMend},
-		{Name: "remove", Args: cluster, Help: "take the client file out of the mesh directory", run: runRemove},
+		{Name: "churn", Args: []string{argCluster, "RATE"}, Help: "set how many keys change per second", run: runChurn},
+		{Name: "mend", Args: cluster, Help: "repair the contents: write all correct values", run: runMend},
+		{Name: "remove", Args: cluster, Help: "remove the client file from the mesh directory", run: runRemove},
 		{Name: "add", Args: cluster, Help: "put the client file back", run: runAdd},
 	}
 }

@@ -135,7 +135,7 @@ func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, _
 			o, err = b.object(ctx, id)
 		}
 		if err == nil && !created && o == nil {
-			err = fmt.Errorf("the CiliumIdentity %d comes and goes", id)
+			err = fmt.Errorf("the CiliumIdentity %d was created and deleted several times within a short time", id)
 		}
 	}
 	if err == nil && o != nil && !b.says(o, key) {

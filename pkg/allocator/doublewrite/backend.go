@@ -72,7 +72,7 @@ func New(primary, secondary allocator.Backend, read Side, log *slog.Logger, reg 
 		pending: make(map[string]pendingRelease), busy: waiting.NewNamedLocks(),
 		failures: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_agent_allocator_doublewrite_failures_total",
-			Help: "Operations of a migration that failed on the side that is not read.",
+			Help: "Operations of a migration that failed on the side that the agent does not read.",
 		}, []string{"side", "operation"}),
 	}
 }

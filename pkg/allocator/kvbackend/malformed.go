@@ -73,7 +73,7 @@ func mappingID(name string) (uint64, error) {
 	if err == nil && name != string(wire.EncodeAllocatedID(id)) {
 		err = &wire.RejectError{
 			Reason: wire.ReasonKey,
-			Err:    fmt.Errorf("%q is not how %d is written: it would be a second mapping of one number", name, id),
+			Err:    fmt.Errorf("%q is not the decimal form of %d: it would be a second mapping of this number", name, id),
 		}
 	}
 	return id, err

@@ -183,7 +183,7 @@ func readFile(path string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file", path)
 	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s has %d bytes, which is no client file, certificate or key", path, info.Size())
+		return nil, fmt.Errorf("%s has %d bytes, too many for a client file, certificate or key", path, info.Size())
 	}
 	return os.ReadFile(path)
 }

@@ -160,7 +160,7 @@ func rangeText(from, end []byte) string {
 	if len(end) == 0 {
 		return keyText(from)
 	}
-	return "what is from " + keyText(from) + " to before " + keyText(end)
+	return "the range from " + keyText(from) + " to " + keyText(end) + ", exclusive"
 }
 
 // checkTxn compares the answer of a transaction with what was asked for: the

@@ -102,7 +102,7 @@ func respond(f func(*pb.RangeRequest) *pb.RangeResponse) *fake {
 func TestRevisionGoesBack(t *testing.T) {
 	t.Parallel()
 	e := respond(func(*pb.RangeRequest) *pb.RangeResponse { return &pb.RangeResponse{Header: header(9)} }).start(t, quick())
-	kvtest.WantErr(t, second(e.Head(waittest.Context(t))), kvstore.ErrServerChanged, "went back from 10 to 9")
+	kvtest.WantErr(t, second(e.Head(waittest.Context(t))), kvstore.ErrServerChanged, "decreased from 10 to 9")
 }
 
 func TestHeaderInStatusIsChecked(t *testing.T) {

@@ -119,7 +119,7 @@ func TestAnotherServerEndsRun(t *testing.T) {
 		restart func(*etcdtest.Process, *testing.T)
 		want    string
 	}{
-		{"wiped under the same token", func(p *etcdtest.Process, t *testing.T) { p.RestartEmpty(t) }, "went back"},
+		{"wiped under the same token", func(p *etcdtest.Process, t *testing.T) { p.RestartEmpty(t) }, "its revision decreased"},
 		{"wiped under another token", func(p *etcdtest.Process, t *testing.T) { p.RestartAsOther(t) }, "cluster ID"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

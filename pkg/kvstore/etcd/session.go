@@ -255,7 +255,7 @@ func (e *Session) changed(how string) error {
 // one that was known before the read began, unless the history is another one.
 func (e *Session) linearizable(before, rev int64) (kvstore.Position, error) {
 	if rev < before {
-		return kvstore.Position{}, e.changed(fmt.Sprintf("its revision went back from %d to %d", before, rev))
+		return kvstore.Position{}, e.changed(fmt.Sprintf("its revision decreased from %d to %d", before, rev))
 	}
 	e.reached(rev)
 	return kvstore.Position{ClusterID: e.pinned.Load(), Revision: rev}, nil

@@ -72,7 +72,7 @@ const (
 const (
 	hintClientCert = "the server refuses our client certificate; check cert-file, its dates, and that the server trusts the authority that signed it"
 	hintNoTLS      = "the server does not speak TLS; the endpoint may need http:// instead of https://"
-	hintSilent     = "something accepts connections there and says nothing: the server may hang, be no etcd, or speak TLS or plain text when the endpoint's scheme says otherwise"
+	hintSilent     = "the endpoint accepts connections and does not answer: the server may hang, may not be an etcd, or the scheme of the endpoint (http, https) may be wrong"
 	hintRefused    = "nothing listens there; is etcd or the clustermesh-apiserver running, and is it the right port?"
 	hintNoRoute    = "there is no route to that address"
 	hintAuthority  = "trusted-ca-file does not hold the authority that signed the server's certificate"

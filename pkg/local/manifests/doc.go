@@ -6,7 +6,7 @@
 // documents, each an object or a List of objects; a namespaced object without a
 // namespace is in "default". Kinds that nobody needs are ignored.
 //
-// While a document in a file is bad, what the file said before stays in force, and
+// While a document in a file is bad, the previous content of the file stays in use, and
 // the other files go on. When nothing is known from before, as after a restart,
 // the rest of the file counts, and until each file was without a mistake once the
 // description is not whole ([local.Cluster.IsWhole]): a mistake withdraws nothing.

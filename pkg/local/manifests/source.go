@@ -124,7 +124,7 @@ func (s *Source) judge(files map[string]*file) (counts map[string]*file, problem
 		if len(f.bad) == 0 {
 			s.good[name] = f
 		}
-		rest := "what the file said before stays in force"
+		rest := "the previous content of the file stays in use"
 		if counts[name] = s.good[name]; counts[name] == nil {
 			counts[name], rest = f, "the rest of the file counts"
 			if !s.whole {

@@ -61,7 +61,7 @@ func TestABadDocumentLeavesItsFileAsItWas(t *testing.T) {
 	r.replace("a.yaml", service("a", "2")+"kind: [\n")
 	r.replace("z.yaml", service("z", "2"))
 	r.untilServices("a=1 b=1 z=2")
-	r.untilProblems("a.yaml, document 2: it is not valid YAML; correct it: yaml: line 1: did not find expected node content; what the file said before stays in force")
+	r.untilProblems("a.yaml, document 2: it is not valid YAML; correct it: yaml: line 1: did not find expected node content; the previous content of the file stays in use")
 	r.replace("new.yaml", service("m", "1")+"kind: Service\n")
 	r.untilProblems("a.yaml, document 2", "new.yaml, document 2: it is no Kubernetes object: it needs an apiVersion and a kind; the rest of the file counts")
 	r.untilServices("a=1 b=1 m=1 z=2")
@@ -84,7 +84,7 @@ func TestAFileThatCannotBeReadLeavesWhatItSaid(t *testing.T) {
 	r.untilServices("a=1")
 	must(t, os.Symlink("/proc/self/mem", filepath.Join(r.dir, ".tmp"))) // reading it fails, for root too
 	must(t, os.Rename(filepath.Join(r.dir, ".tmp"), filepath.Join(r.dir, "a.yaml")))
-	r.untilProblems("what the file said before stays in force")
+	r.untilProblems("the previous content of the file stays in use")
 	r.write("mark.yaml", service("mark", ""))
 	r.untilServices("a=1 mark=")
 }
@@ -222,7 +222,7 @@ func TestMistakesAtTheStart(t *testing.T) {
 	r.untilServices("a=2 b=1 c=1")
 	r.until("the whole", r.isWhole)
 	r.replace("d.yaml", service("d", "1")+"kind: [\n")
-	r.untilProblems("what the file said before stays in force", "the rest of the file counts")
+	r.untilProblems("the previous content of the file stays in use", "the rest of the file counts")
 	if refused := r.cluster.Refused(); !r.isWhole() || strings.Contains(refused[1], "withdrawn") {
 		t.Errorf("refused is %q", refused)
 	}

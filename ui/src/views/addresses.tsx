@@ -33,7 +33,7 @@ export function Address({ address }: { address: string }) {
     {found.problem ? <Failed problem={found.problem} again={found.again} /> : !l ? <Waiting /> : <>
       {m ? <p class="verdict">{m.pod ? <>Pod <b>{m.namespace}/{m.pod}</b></> : <>A <b>{m.kind}</b> address</>} of <ClusterLink name={m.cluster} /> {l.freshness && <Known f={l.freshness} />}</p>
         : <p class="note warn">No cluster claims this address.</p>}
-      {l.unconfirmed.length > 0 && <p class="note warn">These clusters may claim it, or have given it up, by now: {l.unconfirmed.join(", ")}.</p>}
+      {l.unconfirmed.length > 0 && <p class="note warn">These clusters may claim it now, or may have withdrawn a claim: {l.unconfirmed.join(", ")}.</p>}
       {m && <Facts of={[
         ["Prefix", m.prefix], ["Kind", m.kind],
         ["Identity", <><a href={link(["identities", String(m.identity)])}>{m.identity}</a>{l.identity && <Labels of={l.identity.labels} />}</>],

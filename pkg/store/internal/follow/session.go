@@ -12,7 +12,7 @@ import (
 )
 
 // ErrListTooLong ends a list that takes longer than [Session].ListTime.
-var ErrListTooLong = errors.New("the list takes longer than it may")
+var ErrListTooLong = errors.New("the list exceeds its time limit")
 
 // Session is one connection to a kvstore, and what bounds reading from it. The zero
 // value of each bound is none.
