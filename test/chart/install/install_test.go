@@ -58,6 +58,8 @@ func (w *world) checkGone(t *testing.T) {
 		kind, name, _ := strings.Cut(name, " ")
 		w.Delete(t, "apiVersion: apiextensions.k8s.io/v1\nkind: "+kind+"\nmetadata: {name: "+name+"}\n")
 	}
+	// A definition is there until its objects are deleted.
+	waittest.Until(t, "nothing to be left", func() bool { return len(w.made(t)) == 0 })
 }
 
 // TestUpgradeAndRollback: from the release before, whose chart is in testdata, with more values,
