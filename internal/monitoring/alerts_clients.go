@@ -31,8 +31,8 @@ func clientAlerts() []Alert {
 		{
 			Name: "MeshXDSNotReady", Severity: Warning, Code: codes.NotReadyToServe, For: "5m",
 			Expr:        notReady("mesh_agent_xds_refused_total", "reason"),
-			Summary:     "xDS clients are refused.",
-			Description: ofAgents + " refuse them until every cluster is known.",
+			Summary:     "xDS clients get no services from agents that are not ready.",
+			Description: ofAgents + " let them wait and then refuse them, because not every cluster is known.",
 		},
 		{
 			Name: "MeshDiscoveryFailing", Severity: Warning, Code: codes.NotReadyToServe, For: "5m",

@@ -143,7 +143,7 @@ func policyAlerts() []Alert {
 			Name: "MeshPolicyHeld", Severity: Critical, Code: codes.PolicyHeld, For: "5m",
 			Expr:        "sum " + byJob + " (mesh_agent_clustermesh_policy_held) > 0",
 			Summary:     "Most clusters are in doubt at once.",
-			Description: ofAgents + " see more than half of the clusters in doubt. The trouble is probably on their side, and the disconnect policy does nothing.",
+			Description: ofAgents + " see more than half of the clusters in doubt. The cause is probably local to these agents. The disconnect policy demotes and withdraws no cluster.",
 		},
 	}
 }

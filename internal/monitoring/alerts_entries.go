@@ -27,7 +27,7 @@ func entryAlerts() []Alert {
 		{
 			Name: "MeshMemoryExceeded", Severity: Critical, Code: codes.OverMemory, For: "5m",
 			Expr:        lasting(codes.OverMemory),
-			Summary:     "The entries of all clusters have reached the memory limit.",
+			Summary:     "The entries of all remote clusters have reached the memory limit.",
 			Description: ofAgents + " refuse some entries of cluster " + remote + " for that.",
 		},
 		{
@@ -47,7 +47,7 @@ func entryAlerts() []Alert {
 			Name: "MeshFilesIgnored", Severity: Warning, Code: codes.FileIgnored, For: "10m",
 			Expr:        "max " + byJob + " (mesh_agent_clustermesh_ignored_files) > 0",
 			Summary:     "Files of the mesh directory cannot be used.",
-			Description: "An agent of {{ $labels.job }} ignores {{ $value }} of them: their clusters are not connected.",
+			Description: "An agent of {{ $labels.job }} ignores {{ $value }} of them: no cluster is connected through them.",
 		},
 		{
 			Name: "MeshDirectoryUnreadable", Severity: Warning, Code: codes.DirectoryUnreadable, For: "10m",

@@ -9,13 +9,13 @@ func processAlerts() []Alert {
 		{
 			Name: "MeshAgentDown", Severity: Warning, Code: codes.AgentSilent, For: "5m",
 			Expr:        "count " + byJob + " (max_over_time(" + up + "[10m]) == 0)",
-			Summary:     "Agents have no metrics.",
+			Summary:     "Prometheus gets no metrics from agents.",
 			Description: "Prometheus has not reached " + ofAgents + " for 15 minutes.",
 		},
 		{
 			Name: "MeshAgentsDown", Severity: Critical, Code: codes.AgentSilent, For: "5m",
 			Expr:        "avg " + byJob + " (" + up + ") < 0.5",
-			Summary:     "Most agents have no metrics.",
+			Summary:     "Prometheus gets no metrics from most agents.",
 			Description: "Prometheus reaches {{ $value | humanizePercentage }} of the agents of {{ $labels.job }}.",
 		},
 		{
@@ -41,7 +41,7 @@ func writerAlerts() []Alert {
 			Name: "MeshNoLeader", Severity: Critical, Code: codes.NobodyLeads, For: "5m",
 			Expr:        "max by (cluster, job, name) (mesh_agent_leader_election_master_status) == 0",
 			Summary:     "No process of the mode {{ $labels.name }} leads.",
-			Description: "Processes of {{ $labels.job }} run, and none of them holds the lock in the own etcd: the cluster publishes and copies nothing.",
+			Description: "Processes of {{ $labels.job }} run, and none of them holds the lock in the own etcd. Operators without a leader publish nothing, mirrors without a leader copy nothing.",
 		},
 		{
 			Name: "MeshWritesRefused", Severity: Warning, Code: codes.WritesRefused, For: "10m",
@@ -64,15 +64,15 @@ func writerAlerts() []Alert {
 		{
 			Name: "MeshMirrorFilling", Severity: Warning, Code: codes.OwnEtcdFull, For: "30m",
 			Expr:        "max " + byJob + " (mesh_agent_mirror_own_etcd_size_bytes / mesh_agent_mirror_own_etcd_quota_bytes) > 0.7",
-			Summary:     "The own etcd is nearly full.",
-			Description: "It uses {{ $value | humanizePercentage }} of its quota. Above 80 % the mirror stops copying.",
+			Summary:     "The own etcd is filling up.",
+			Description: "It uses {{ $value | humanizePercentage }} of its quota. The mirror stops copying at 80 % of space in use (--own-kvstore-stop-at), or at 95 % of file size.",
 		},
 		{
 			Name: "MeshAllocationsFail", Severity: Warning, Code: codes.AllocationsFail, For: "10m",
 			Expr: "sum " + byJob + ` (increase(mesh_agent_allocator_allocations_total{outcome="failed"}[5m])) > 0` +
 				" or sum " + byJob + " (increase(mesh_agent_allocator_doublewrite_failures_total[5m])) > 0",
 			Summary:     "Identities cannot be allocated.",
-			Description: "Allocations of {{ $labels.job }} fail all the time: pods there have no identity.",
+			Description: "Allocations of {{ $labels.job }} fail all the time: pods get no identity, or a migration of identities misses some.",
 		},
 		{
 			Name: "MeshEndpointSlicesFailing", Severity: Warning, Code: codes.KubernetesRefuses, For: "10m",

@@ -50,7 +50,7 @@ func agentDashboard() Dashboard {
 				query{maxBy("cluster", of("mesh_agent_mirror_own_etcd_size_bytes")), "{{cluster}} file"},
 				query{maxBy("cluster", of("mesh_agent_mirror_own_etcd_in_use_bytes")), "{{cluster}} in use"},
 				query{maxBy("cluster", of("mesh_agent_mirror_own_etcd_quota_bytes")), "{{cluster}} quota"}).runbook(codes.OwnEtcdFull),
-			graph("Share of the quota", "Above 80 % the mirror stops copying.", "percentunit",
+			graph("Share of the quota", "The mirror stops copying at 80 % of space in use (--own-kvstore-stop-at), or at 95 % of file size.", "percentunit",
 				query{maxBy("cluster", of("mesh_agent_mirror_own_etcd_size_bytes")+" / "+of("mesh_agent_mirror_own_etcd_quota_bytes")), "{{cluster}}"}).limit(0.8).runbook(codes.OwnEtcdFull),
 			graph("Copying is stopped", "1 while the mirror copies only deletions.", "short", query{maxBy("cluster", of("mesh_agent_mirror_stopped")), "{{cluster}}"}).runbook(codes.OwnEtcdFull),
 		},

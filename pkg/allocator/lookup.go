@@ -38,7 +38,7 @@ func (a *Allocator) refuse(id uint64, key Key, why error) {
 	a.with(func(c *core) { c.reject(id, key, time.Now()) })
 	a.jobs.Give()
 	a.options.metrics.refusedOwn.Inc()
-	a.report(slog.LevelWarn, "Refused a mapping of the own cluster; the previous one stays in use", "id", id, "key", key, "error", why)
+	a.report(slog.LevelWarn, "Refused a mapping of the own cluster; a previous one, if any, stays in use", "id", id, "key", key, "error", why)
 }
 
 func (w watcher) OnDelete(id uint64, _ Key) {

@@ -45,7 +45,7 @@ type Cluster struct {
 	ConnectedSince *time.Time       `json:"connectedSince"`
 	LastEvent      *time.Time       `json:"lastEvent"`
 
-	HeartbeatAgeSeconds *float64       `json:"heartbeatAgeSeconds" doc:"Seconds since the agent last saw a new heartbeat, or since the connection began; null when there was no connection yet."`
+	HeartbeatAgeSeconds *float64       `json:"heartbeatAgeSeconds" doc:"Seconds since the agent last saw a new heartbeat, or since the connection began; null without a connection when the agent has seen no heartbeat."`
 	CertificateExpires  *time.Time     `json:"certificateExpires" doc:"The end of the validity of the client certificate that a new session would use; null without one."`
 	Policy              *ClusterPolicy `json:"policy" doc:"The decision of the disconnect policy; null without a policy, or before its first decision."`
 }

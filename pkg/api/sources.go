@@ -78,7 +78,7 @@ type Serving struct {
 	Protocol string `json:"protocol" doc:"The protocol, such as DNS."`
 	Address  string `json:"address" doc:"The address of the listener."`
 	Requests uint64 `json:"requests" doc:"The number of answered requests since the start."`
-	Refused  uint64 `json:"refused" doc:"The number of requests and connections refused because of a limit."`
+	Refused  uint64 `json:"refused" doc:"The number of requests and connections refused because of a limit or, by xDS, because not every cluster was known yet."`
 }
 
 // Description is what a source says of the own cluster.

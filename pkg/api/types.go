@@ -50,8 +50,8 @@ type Readiness struct {
 	Detail  string            `json:"detail,omitempty" doc:"When not ready: the clusters and resources that the agent waits for. When ready: those that are missing."`
 	Code    string            `json:"code,omitempty" doc:"The stable code of an agent that is ready without some clusters."`
 	Ready   bool              `json:"ready" doc:"Whether the agent has synced every configured cluster once, or the sync timeout has passed."`
-	Reasons map[string]string `json:"reasons" doc:"By cluster, the resources that the agent waits for."`
-	Without map[string]string `json:"without" doc:"By cluster, the resources that were not synced when the sync timeout passed, and still are not."`
+	Reasons map[string]string `json:"reasons" doc:"By cluster, the resources that the agent waits for, and why. The mesh directory and the local kvstore can be in it too."`
+	Without map[string]string `json:"without" doc:"By cluster, the resources that were not synced when the sync timeout passed and still are not, and why."`
 }
 
 // Status is the answer of /v1/status.
@@ -62,7 +62,7 @@ type Status struct {
 	Summary     Summary               `json:"summary"`
 	Clusters    []Cluster             `json:"clusters"`
 	Ignored     []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that belong to no cluster, and why."`
-	KVStore     *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent only reads."`
+	KVStore     *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent neither reads nor writes one."`
 	OwnCluster  *Cluster              `json:"ownCluster" doc:"The own cluster as read from its kvstore, in the same form as remote clusters, with all capabilities; null when the agent does not read it."`
 	Serving     []Serving             `json:"serving,omitempty" doc:"The enabled servers of other protocols, such as DNS; absent when there is none."`
 	Description *Description          `json:"description,omitempty" doc:"The description of the own cluster by manifests or the Kubernetes API; absent when there is no source."`
@@ -98,14 +98,14 @@ type KVStore struct {
 	State               string                `json:"state" enum:"connecting,syncing,ready,degraded,failed"`
 	Ready               bool                  `json:"ready"`
 	Connected           bool                  `json:"connected"`
-	Message             string                `json:"message" doc:"Why the cluster is not ready."`
+	Message             string                `json:"message" doc:"Why the kvstore is not ready, or why the agent has stopped copying into it."`
 	Code                string                `json:"code" doc:"The stable code of the message."`
 	Endpoints           []string              `json:"endpoints"`
 	EtcdClusterID       string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
 	ConfigFile          string                `json:"configFile" doc:"The client file; empty when only addresses are given."`
 	WriteOnly           bool                  `json:"writeOnly" doc:"The agent only writes to it. It reads no entries, so none are synced, fresh or counted."`
 	Lease               string                `json:"lease" doc:"Empty when the agent only reads: it then has no lease."`
-	HeartbeatAgeSeconds *float64              `json:"heartbeatAgeSeconds" doc:"Seconds since the agent last saw a new heartbeat, or since the connection began; null without a connection."`
+	HeartbeatAgeSeconds *float64              `json:"heartbeatAgeSeconds" doc:"Seconds since the agent last saw a new heartbeat, or since the connection began; null without a connection when the agent has seen no heartbeat, and when writeOnly is set."`
 	ProbeInterval       float64               `json:"probeIntervalSeconds,omitempty" doc:"Seconds between two reads that confirm the connection. It grows with the number of nodes. Absent without a connection."`
 	Synced              ByResource[bool]      `json:"synced"`
 	Counts              ByResource[int]       `json:"counts"`
@@ -218,7 +218,7 @@ type IP struct {
 	Cluster       string `json:"cluster"`
 	ClusterID     uint32 `json:"clusterID"`
 	Identity      uint32 `json:"identity"`
-	HostIP        string `json:"hostIP" doc:"The node that hosts the address; empty when it is not known."`
+	HostIP        string `json:"hostIP" doc:"The IP address of the node behind which the prefix is; empty when the entry has none."`
 	EncryptionKey uint8  `json:"encryptionKey" doc:"0 means none."`
 	Namespace     string `json:"namespace"`
 	Pod           string `json:"pod"`
@@ -288,8 +288,8 @@ type Event struct {
 	Kind     string            `json:"kind" doc:"The kind of the event, such as cluster-connected or conflict."`
 	Code     string            `json:"code" doc:"The stable code of the finding."`
 	Message  string            `json:"message" doc:"The message of the event."`
-	Resource string            `json:"resource" doc:"The resource of the object; empty when the event is not about an object."`
-	Name     string            `json:"name" doc:"The object's name in that list."`
+	Resource string            `json:"resource" doc:"The list that contains the object, such as clusters; empty when the event is not about an object."`
+	Name     string            `json:"name" doc:"The name of the object in that list."`
 	Evidence map[string]string `json:"evidence" doc:"The values that the finding is based on."`
 }
 

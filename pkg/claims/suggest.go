@@ -171,11 +171,11 @@ func (s *Seen) writeNames(b *bytes.Buffer) {
 		return
 	}
 	if n := len(services); n > 0 && n <= maxNamed {
-		fmt.Fprintf(b, "    # Not restricted: its services. Its identities are restricted only to the range of its ID. To restrict its services too:\n    # services: [%s]\n",
+		fmt.Fprintf(b, "    # The names of its services are not restricted, and its identities only to the range of its ID. To restrict its services:\n    # services: [%s]\n",
 			strings.Join(services, ", "))
 		return
 	}
-	b.WriteString("    # Not restricted: its services. Its identities are restricted only to the range of its ID.\n")
+	b.WriteString("    # The names of its services are not restricted, and its identities only to the range of its ID.\n")
 }
 
 // isLabel tells whether a name is one that Kubernetes gives to namespaces and

@@ -246,7 +246,7 @@ const (
 	WouldChangeID             Code = "MESH-6304" // a cluster would change its ID
 	AgentOfOtherNames         Code = "MESH-6305" // the running agent is of another cluster
 	PolicyFileUnusable        Code = "MESH-6320" // the claim policy file cannot be used
-	PolicyClusterUnknown      Code = "MESH-6321" // there is a setting for a cluster that does not exist
+	PolicyClusterUnknown      Code = "MESH-6321" // there is a setting for a cluster without a client file
 	PolicyNotAdmitted         Code = "MESH-6322" // the claim policy file would not allow a cluster
 	PolicyPinMismatch         Code = "MESH-6323" // the claim policy file gives a cluster another ID than it has
 	PolicyWouldRefuse         Code = "MESH-6324" // the claim policy file would refuse existing entries
@@ -259,15 +259,15 @@ const (
 	FileTaken           Code = "MESH-7002" // a file of the mesh directory is no longer ignored
 	DirectoryUnreadable Code = "MESH-7003" // the mesh directory cannot be read
 	DirectoryReadable   Code = "MESH-7004" // the mesh directory can be read again
-	DescriptionBroken   Code = "MESH-7005" // the description of the own cluster is incomplete
-	DescriptionWell     Code = "MESH-7006" // the description of the own cluster is complete again
+	DescriptionBroken   Code = "MESH-7005" // some of the description of the own cluster cannot be used
+	DescriptionWell     Code = "MESH-7006" // the whole description of the own cluster can be used again
 	LogLevelChanged     Code = "MESH-7007" // the level of the log was changed
 	ContentsNotCompared Code = "MESH-7010" // contents of client files are not compared with the running agent
 	ReadyWithout        Code = "MESH-7011" // the agent is ready without some clusters
 	OwnEtcdFull         Code = "MESH-7020" // copying is stopped: the own etcd is nearly full
 	OwnEtcdRoom         Code = "MESH-7021" // the own etcd has room
 	OwnEtcdUnknown      Code = "MESH-7022" // the own etcd does not report how full it is
-	AgentSilent         Code = "MESH-7040" // an agent has no metrics
+	AgentSilent         Code = "MESH-7040" // Prometheus gets no metrics from an agent
 	AgentRestarts       Code = "MESH-7041" // an agent restarts repeatedly
 	NobodyLeads         Code = "MESH-7042" // no process is the leader
 	WritesRefused       Code = "MESH-7043" // the own kvstore refuses writes
@@ -275,6 +275,6 @@ const (
 	KubernetesRefuses   Code = "MESH-7045" // requests to the Kubernetes API fail
 	ClientsRefused      Code = "MESH-7046" // clients are refused, since there are too many
 	UpdatesRejected     Code = "MESH-7047" // xDS clients reject resources
-	NotReadyToServe     Code = "MESH-7048" // an agent refuses clients, because it does not know every cluster
+	NotReadyToServe     Code = "MESH-7048" // an agent cannot answer all clients, because it does not know every cluster
 	AllocationsFail     Code = "MESH-7049" // identities cannot be allocated
 )

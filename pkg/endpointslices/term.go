@@ -153,7 +153,7 @@ func (t *term) trouble() error {
 	errs := []error{t.Failed("Services do not have the EndpointSlices that they should have")}
 	if n := sum(t.heldBack); n > 0 {
 		errs = append(errs, fmt.Errorf("%d EndpointSlices are kept although their backends are gone: more than half would go within a minute while clusters were not read since the start (%s); "+
-			"the other slices are deleted when these clusters are read, or when their client files are removed", n, strings.Join(t.Unread(), ", ")))
+			"they are deleted when these clusters are read, or when their client files are removed", n, strings.Join(t.Unread(), ", ")))
 	}
 	if n := sum(t.leftOut); n > 0 {
 		errs = append(errs, fmt.Errorf("%d remote backends are in no EndpointSlice: a cluster may have %d slices, and all together %d", n, t.MaxSlices, t.MaxAllSlices))

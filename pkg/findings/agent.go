@@ -22,7 +22,7 @@ func agentEvents(before, now surroundings) []Event {
 	switch was, is := before.mistakes, now.mistakes; {
 	case withoutPorts(was) == withoutPorts(is):
 	case is == "":
-		events = append(events, agentEvent("description-well", codes.DescriptionWell, "the description of the own cluster is complete again", "health", "local.source"))
+		events = append(events, agentEvent("description-well", codes.DescriptionWell, "the whole description of the own cluster can be used again", "health", "local.source"))
 	default:
 		events = append(events, agentEvent("description-broken", codes.DescriptionBroken,
 			"not all of the description of the own cluster can be used, the agent keeps the previous data: "+is, "health", "local.source", "problem", is))

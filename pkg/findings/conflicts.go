@@ -102,7 +102,7 @@ func idConflicts(clusters []remotecluster.Status) (all []*Conflict) {
 		all = append(all, &Conflict{
 			Kind: KindClusterID, Code: codes.ClusterIDConflict, Subject: strconv.Itoa(int(id)), Clusters: names,
 			Rule:    "the first cluster keeps it until its client file is removed; the own cluster always keeps its ID",
-			Message: fmt.Sprintf("cluster ID %d is used by %s; only %s is read: give each cluster its own ID", id, list(names), names[0]),
+			Message: fmt.Sprintf("cluster ID %d is used by %s; %s has it, and the agent does not read the others: give each cluster its own ID", id, list(names), names[0]),
 		})
 	}
 	return all

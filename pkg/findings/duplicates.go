@@ -159,7 +159,7 @@ func (d *duplicates) twice(cluster string, numbers []uint32) *Conflict {
 	}
 	return &Conflict{
 		Kind: KindIdentity, Code: codes.IdentityTwice, Subject: cluster + "/" + equal[0], Clusters: []string{cluster},
-		Message: fmt.Sprintf("%s has allocated %d identities for the same labels: %s, for %s. All of them are valid and have the same policies; unused ones are deleted after some time",
+		Message: fmt.Sprintf("%s has allocated %d identities for the same labels: %s, for %s. All of them are valid and have the same policies; the conflict should end when the unused ones are garbage-collected",
 			cluster, len(equal), printer.List(equal, maxNumbers), labels),
 	}
 }

@@ -157,7 +157,7 @@ func (j *judgment) overBudget(r wire.Resource, is SourceStatus) reason {
 		"value": fmt.Sprintf("%s.value=%d", j.rules.name, j.rules.budget.Value),
 	}
 	if is.Over&store.OverMemory != 0 {
-		return because(codes.OverMemory, "some of its %s are refused: the entries of all remote clusters together have reached the memory limit, and its own about %d MiB; --remote-memory, or the memory limit, raises it",
+		return because(codes.OverMemory, "some of its %s are refused: the entries of all remote clusters together have reached the limit of --remote-memory, and its own take about %d MiB; raise --remote-memory, or the memory limit of the process",
 			r, j.facts.memory>>20)
 	}
 	var exceeded []string

@@ -130,7 +130,7 @@ func (s *Set[T]) decode(r *records.Record[*T], value []byte, decode Decode[T]) (
 }
 
 func overMemory(n uint32) error {
-	return overBudget(OverMemory, "it needs at least %d bytes of memory, which the budget of its cluster does not have", n)
+	return overBudget(OverMemory, "it needs at least %d bytes of memory, and the share of its cluster in --remote-memory has no room for them", n)
 }
 
 // release gives back the memory of a value that is not in force any more.

@@ -208,7 +208,7 @@ func (w *Watch[T]) upsert(to []Change[T], kv *kvstore.KeyValue) []Change[T] {
 		if reasonOf(err) != wire.ReasonBudget && w.warnings.Allow() {
 			level = slog.LevelWarn
 		}
-		w.log.Log(context.Background(), level, "Refused an entry; the previous value stays in use",
+		w.log.Log(context.Background(), level, "Refused an entry; a previous value, if any, stays in use",
 			"key", string(kv.Key), "error", err)
 	}
 	if ok {

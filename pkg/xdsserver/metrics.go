@@ -48,7 +48,7 @@ func NewMetrics() *Metrics {
 		responses: counter("mesh_agent_xds_responses_total", "Answers and updates that were sent, by type of resource.", "type"),
 		rejected:  counter("mesh_agent_xds_rejected_total", "Answers and updates that a client has rejected (NACK), by type of resource.", "type"),
 		refused: counter("mesh_agent_xds_refused_total",
-			"Connections, streams and requests that were refused, by limit, or because not all services were known yet.", "reason"),
+			"Connections, streams and requests that were refused, by limit, or because not every cluster was known yet.", "reason"),
 		names: gauge("mesh_agent_xds_names", "Different names of resources that clients follow, by type.", "type"),
 	}
 	for k := range kinds + 1 {

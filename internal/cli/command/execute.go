@@ -49,7 +49,7 @@ func Execute(root *cobra.Command, args []string) int {
 // unreachableHint says what to do about an agent that does not answer.
 func unreachableHint(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
-		return "; only the owner and the group of the socket can use it: run the command as one of them (usually root), or use TCP with --server"
+		return "; only the owner and group of the socket can use it: run the command as one of them (usually root), or use TCP with --server"
 	}
 	return "; is it running? --server or --socket choose another one"
 }

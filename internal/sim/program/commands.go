@@ -104,7 +104,7 @@ func Commands() []Command {
 		{Name: "replace", Args: cluster, Help: "start another etcd at the same endpoint, with another etcd cluster ID, other revisions and the same data", Flags: []Flag{
 			{Name: "empty", Switch: true, Help: "without the data; repair it with mend"},
 		}, run: runReplace},
-		{Name: "wipe", Args: cluster, Help: "delete all data of the etcd, but keep its cluster ID; mend repairs it", run: simple((*sim.Running).Wipe, "wiped")},
+		{Name: "wipe", Args: cluster, Help: "replace the etcd by an empty one with the same etcd cluster ID; mend repairs it", run: simple((*sim.Running).Wipe, "wiped")},
 		{Name: "compact", Args: cluster, Help: "compact the history", run: runCompact},
 		{Name: "certificate", Args: []string{argCluster, "DURATION"}, Help: "issue a client certificate for the agent that is valid for this DURATION", run: runCertificate},
 		{Name: "heartbeat", Args: []string{argCluster, "on|off"}, Help: "write the heartbeat, or stop it", run: runHeartbeat},
