@@ -204,7 +204,7 @@ func TestNodesThatCannotBePublished(t *testing.T) {
 		"{ipam: {podCIDRs: [10.1.0.0]}}": "the CiliumNode n1: netip.ParsePrefix",
 		"{health: {ipv4: x}}":            `spec.health.ipv4: "x" is no IP address`,
 		"{ingress: {ipv6: x}}":           `spec.ingress.ipv6: "x" is no IP address`,
-		"{encryption: {key: 256}}":       "the encryption key 256 is none: it must be 0 to 255",
+		"{encryption: {key: 256}}":       "invalid encryption key 256: it must be 0 to 255",
 	} {
 		_, err := CiliumNode(cluster2(), object[local.CiliumNode](t, "{metadata: {name: n1}, spec: "+spec+"}"))
 		if err == nil || !strings.Contains(err.Error(), want) {

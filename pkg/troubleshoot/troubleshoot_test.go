@@ -41,14 +41,14 @@ func wrongFiles(t *testing.T) map[string]wrong {
 			code: codes.FileMissing, cause: "no such file or directory", remedy: "put the file there, or correct the path",
 		},
 		"no file": {path: t.TempDir(), failed: []string{StepFile}, skipped: after, code: codes.ClientFileUnreadable, cause: "is no regular file", remedy: "mesh-agent config check"},
-		"no YAML": {path: clientFile(t, "'x"), failed: []string{StepFile}, skipped: after, code: codes.ClientFileNoYAML, cause: "yaml: ", remedy: "correct what is named"},
+		"no YAML": {path: clientFile(t, "'x"), failed: []string{StepFile}, skipped: after, code: codes.ClientFileNoYAML, cause: "yaml: ", remedy: "correct the named part"},
 		"a wrong option": {
 			path: clientFile(t, nobody, "trusted-ca: x", "username: u"), failed: []string{StepFile}, skipped: after,
-			code: codes.ClientFileOption, cause: "trusted-ca: unknown option; username and password: one is given without the other", remedy: "correct what is named",
+			code: codes.ClientFileOption, cause: "trusted-ca: unknown option; username and password: one is given without the other", remedy: "correct the named part",
 		},
 		"a wrong option, and certificates that are looked at all the same": {
 			path: clientFile(t, nobody, "x: 1", "cert-file: "+otherCert, "key-file: "+key), failed: []string{StepFile, StepCertificate},
-			code: codes.ClientFileOption, cause: "x: unknown option", remedy: "correct what is named",
+			code: codes.ClientFileOption, cause: "x: unknown option", remedy: "correct the named part",
 		},
 		"no authority": {
 			path: securely(t, nobody, empty, cert, key), failed: []string{StepAuthorities, StepTCP}, skipped: []string{StepEtcd},

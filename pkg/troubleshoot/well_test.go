@@ -53,7 +53,7 @@ func TestWell(t *testing.T) {
 			securely(t, "'"+lenient.Endpoint()+"'", certs.CAFile, "", ""),
 			map[string]string{StepCertificate: "names none", StepAccepted: "asks for no certificate", StepFile: "as nobody"},
 		},
-		"TLS 1.2": {clientFile(t, "'"+older.Endpoint()+"'", tls...), map[string]string{StepTLS: "TLS 1.2", StepAccepted: "takes our certificate"}},
+		"TLS 1.2": {clientFile(t, "'"+older.Endpoint()+"'", tls...), map[string]string{StepTLS: "TLS 1.2", StepAccepted: "accepts our certificate"}},
 		"plain text": {
 			clientFile(t, "'"+plain.Endpoint()+"'"),
 			map[string]string{StepTLS: "plain text", StepAuthorities: "no endpoint uses TLS", StepServerCertificate: "no TLS", StepResolve: "127.0.0.1"},
@@ -179,7 +179,7 @@ func TestTheLocalKVStore(t *testing.T) {
 			}
 			for name, part := range map[string]string{
 				StepRights:    "may read heartbeat, nodes (1), services (0), endpointslices (0), serviceexports (0), identities (0), ips (0)",
-				StepHeartbeat: `does not say when it was written: "no time"`, StepConfiguration: "the own cluster needs none",
+				StepHeartbeat: `it exists, but contains no time: "no time"`, StepConfiguration: "the own cluster needs none",
 			} {
 				if s := r.step(name); !strings.Contains(s.Detail, part) {
 					t.Errorf("%+v, want %s", s, part)

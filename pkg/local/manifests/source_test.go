@@ -116,7 +116,7 @@ func TestKindsThatNobodyReadsAreSaidOnce(t *testing.T) {
 	r.replace("z.yaml", service("z", "2"))
 	r.untilServices("z=2")
 	r.replace("z.yaml", "kind: [\n")
-	r.untilProblems("what the file said before")
+	r.untilProblems("the previous content of the file")
 	if n := r.log.Count("Deployment"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
