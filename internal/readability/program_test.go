@@ -69,12 +69,8 @@ func literals(t *testing.T, expr ast.Expr) string {
 }
 
 // logged are the messages that a file logs, or reports of its health.
-func logged(t *testing.T, path string) (all []string) {
+func logged(t *testing.T, file *ast.File) (all []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if !ok || len(call.Args) == 0 {
@@ -97,12 +93,8 @@ func logged(t *testing.T, path string) (all []string) {
 
 // described are the descriptions in a file: of the API's fields (their tag doc), and of routes, alerts and
 // metrics (fields of these names).
-func described(t *testing.T, path string) (all []string) {
+func described(t *testing.T, file *ast.File) (all []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Field:
@@ -125,13 +117,17 @@ func described(t *testing.T, path string) (all []string) {
 }
 
 // ofPrograms are the texts that take finds in the files of the programs.
-func ofPrograms(t *testing.T, take func(t *testing.T, path string) []string) string {
+func ofPrograms(t *testing.T, take func(t *testing.T, file *ast.File) []string) string {
 	t.Helper()
 	var all []string
 	for _, dir := range []string{"internal", "pkg", "cmd"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
-			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
-				all = append(all, take(t, path)...)
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err == nil {
+				all = append(all, take(t, file)...)
 			}
 			return err
 		})
