@@ -170,7 +170,9 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set(HeaderToken, s.View.Token(v.Position))
+	if res.dependsOn == nil || res.dependsOn(&q) == "" { // a watch of others begins with the state, whatever the token
+		w.Header().Set(HeaderToken, s.View.Token(v.Position))
+	}
 	if r.Method == http.MethodHead {
 		return nil
 	}

@@ -12,7 +12,8 @@ import (
 const MediaTypeProblem = "application/problem+json"
 
 // HeaderToken is the header of a list with its position as a token: a watch since it sends what
-// has changed after the list, and no state first.
+// has changed after the list, and no state first. A list of addresses by labels has none, because
+// its watch cannot be resumed.
 const HeaderToken = "Resume-Token"
 
 // MaxLimit is the greatest page; a greater limit is clamped to it.

@@ -25,9 +25,17 @@ export async function open(path: string, signal?: AbortSignal): Promise<Response
   return response;
 }
 
+const patience = 30_000; // milliseconds for a whole answer
+
 export async function get<T>(path: string, signal?: AbortSignal): Promise<{ value: T; token: string }> {
-  const response = await open(path, signal);
-  return { value: (await response.json()) as T, token: response.headers.get("Resume-Token") ?? "" };
+  const limit = AbortSignal.timeout(patience);
+  try {
+    const response = await open(path, signal ? AbortSignal.any([signal, limit]) : limit);
+    return { value: (await response.json()) as T, token: response.headers.get("Resume-Token") ?? "" };
+  } catch (e) {
+    if (!limit.aborted || signal?.aborted) throw e;
+    throw new Problem(0, "no answer within 30 seconds. A browser opens only six connections to an agent: close other windows with this page");
+  }
 }
 
 /** By how many milliseconds the agent's clock is ahead of this machine's, when that is more than what its seconds leave open. */

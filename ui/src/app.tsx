@@ -7,7 +7,7 @@ import { Ago, Icon, Title, toneOf } from "./parts";
 import { link, route } from "./route";
 import { guardTexts } from "./safe";
 import { Search } from "./search";
-import { clusters, conflicts, heard, known, live, lostWhy, said, start, status } from "./store";
+import { clusters, conflicts, heard, known, live, lostWhy, said, start, status, viewLostWhy } from "./store";
 import { startClock } from "./time";
 import { Address, Addresses } from "./views/addresses";
 import { Agent } from "./views/agent";
@@ -57,6 +57,7 @@ function View() {
 }
 
 function Banner() {
+  if (live.value && viewLostWhy.value) return <section class="banner" aria-label="Not live"><Icon tone="bad" /><b>This view is not live</b>: {viewLostWhy.value}. The page reconnects by itself.</section>;
   if (live.value) return null;
   if (!heard.value) return lostWhy.value ? <section class="banner" aria-label="Not live"><Icon tone="bad" />Not live: {lostWhy.value}. The page tries again.</section> : null;
   return <section class="banner" aria-label="Not live"><Icon tone="bad" /><b>Not live.</b> The data is as of <Ago at={heard.value} />: {lostWhy.value}. The page reconnects by itself.</section>;
@@ -74,7 +75,7 @@ function App() {
       <div class="top">
         <a class="home" href={link([])}>mesh-agent</a>
         <span class="muted own">{status.value?.agent.cluster}{status.value?.agent.node && ` / ${status.value.agent.node}`}</span>
-        <span class="live">{live.value ? <><Icon tone="good" />live</> : <><Icon tone={heard.value ? "bad" : "busy"} />{heard.value ? "not live" : "connecting"}</>}</span>
+        <span class="live">{live.value && !viewLostWhy.value ? <><Icon tone="good" />live</> : <><Icon tone={heard.value ? "bad" : "busy"} />{heard.value ? "not live" : "connecting"}</>}</span>
         <button type="button" class="search" aria-keyshortcuts={shortcuts.value ? "/ Control+K" : "Control+K"} onClick={() => { searches.value++; }}>Search{shortcuts.value && <kbd aria-hidden="true">/</kbd>}</button>
       </div>
       <nav aria-label="Views"><ul>{views.map(([path, name]) => <li key={path}><a href={link(path ? [path] : [])} aria-current={first === path ? "page" : undefined}>{name}

@@ -13,10 +13,10 @@ export function Chart({ title, summary, unit, points, bars = false }: { title: s
     const at = place.current;
     if (!at) return;
     const style = getComputedStyle(document.documentElement);
-    const color = (name: string) => style.getPropertyValue(name).trim();
+    const color = (name: string) => () => style.getPropertyValue(name).trim(); // asked at each drawing: dark mode may come and go
     const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line"), width: 1 } };
     const size = () => ({ width: Math.max(200, at.clientWidth), height: 160 });
-    const series: uPlot.Series = { label: unit, stroke: color("--accent"), width: 2, fill: bars ? color("--accent") : "transparent", points: { show: false } };
+    const series: uPlot.Series = { label: unit, stroke: color("--accent"), width: 2, fill: bars ? color("--accent") : () => "transparent", points: { show: false } };
     const paths = bars ? uPlot.paths.bars?.({ size: [0.8, 40] }) : uPlot.paths.stepped?.({ align: 1 });
     if (paths) series.paths = paths;
     plot.current = new uPlot({

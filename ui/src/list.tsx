@@ -21,7 +21,7 @@ export interface ListOf<T> {
 
 const page = 100;
 
-interface Rows<T> { items: T[]; next: string; at: number; doubt: [string, string | null][]; gone: Set<string>; changed: Set<string>; fresh: number }
+interface Rows<T> { items: T[]; next: string; at: number; doubt: [string, string | null][]; gone: Set<string>; changed: Set<string>; fresh: number; unknown: boolean }
 
 export function ListView<T>({ of }: { of: ListOf<T> }) {
   const { query } = route.value;
@@ -43,10 +43,12 @@ export function ListView<T>({ of }: { of: ListOf<T> }) {
     get<List<T>>(`v1/${of.resource}?${ask}`, abort.signal).then(({ value, token }) => {
       problem.value = null;
       const doubt = Object.entries(value.freshness ?? {}).filter(([, f]) => f.state !== "synced").map(([c, f]) => [c, f.asOf] as [string, string | null]);
-      rows.value = { items: value.items, next: value.next, at: now(), doubt, gone: new Set(), changed: new Set(), fresh: 0 };
+      rows.value = { items: value.items, next: value.next, at: now(), doubt, gone: new Set(), changed: new Set(), fresh: 0, unknown: false };
       announce(`${value.items.length} ${of.noun}${value.next ? ", and more pages" : ""}.`);
       const watch = new URLSearchParams(filters);
       watch.set("resource", of.resource);
+      let state: Set<string> | null = token ? null : new Set(); // the rows of this page in the state that is coming
+      let missed = false; // the changes since the page was read are not all known
       unfollow = follow(watch.toString(), {
         changes(all) {
           const r = rows.peek();
@@ -55,16 +57,25 @@ export function ListView<T>({ of }: { of: ListOf<T> }) {
           const next = { ...r, items: [...r.items], gone: new Set(r.gone), changed: new Set(r.changed) };
           for (const { type, object } of all) {
             const key = of.key(object), i = at.get(key);
-            if (i === undefined) { if (type === "upsert") next.fresh++; continue; }
+            if (i === undefined) { if (type === "upsert" && !state) next.fresh++; continue; }
             if (type === "delete") { next.gone.add(key); continue; }
             next.gone.delete(key);
+            state?.add(key);
+            if (state && JSON.stringify(next.items[i]) === JSON.stringify(object)) continue;
             next.changed.add(key);
             next.items[i] = object;
           }
           rows.value = next;
         },
-        reset() { round.value++; }, // too much has changed: the page is read again
-        synced() {}, contact() {},
+        reset() { state = new Set(); missed = true; },
+        synced() {
+          const r = rows.peek(), all = state;
+          state = null;
+          if (!r || !all) return;
+          const gone = new Set(r.items.map(of.key).filter((key) => !all.has(key)));
+          rows.value = { ...r, gone, unknown: r.unknown || missed };
+        },
+        contact() {},
       }, token);
     }, (e) => { if (!abort.signal.aborted) problem.value = e; });
     return () => { abort.abort(); unfollow(); };
@@ -91,8 +102,8 @@ export function ListView<T>({ of }: { of: ListOf<T> }) {
       </Scroll>
       {r.items.length === 0 && <p>No {of.noun} {filters.size ? "pass the filters." : "are known."}</p>}
       <p class="pager">
-        <span class="muted">{r.items.length} {of.noun}, read <Ago at={r.at} />{r.fresh > 0 && `; ${r.fresh} changes of others since`}</span>{" "}
-        {r.fresh > 0 && <button type="button" onClick={again}>Read again</button>}{" "}
+        <span class="muted">{r.items.length} {of.noun}, read <Ago at={r.at} />{r.unknown ? "; others have changed since" : r.fresh > 0 && `; ${r.fresh} changes of others since`}</span>{" "}
+        {(r.unknown || r.fresh > 0) && <button type="button" onClick={again}>Read again</button>}{" "}
         {cursor && <a href={link(route.value.path, Object.fromEntries(filters))}>First page</a>}{" "}
         {r.next && <a rel="next" href={link(route.value.path, { ...Object.fromEntries(filters), cursor: r.next })}>Next page</a>}
       </p>

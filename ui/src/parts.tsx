@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Problem } from "./api";
-import { link, navigated, route, setQuery } from "./route";
+import { link, linkTo, navigated, route, setQuery } from "./route";
 import { codes, heard, live } from "./store";
 import { clock, duration } from "./time";
 import { type Cluster, type Explanation, type Freshness, resources } from "./types";
@@ -72,7 +72,7 @@ export function Remedy({ code, remedy }: { code: string; remedy?: string }) {
 
 export const ClusterLink = ({ name }: { name: string }) => (name ? <a href={link(["clusters", name])}>{name}</a> : null);
 export const ServiceLink = ({ namespace, name }: { namespace: string; name: string }) => <a href={link(["services", namespace, name])}>{namespace}/{name}</a>;
-export const AddressLink = ({ ip }: { ip: string }) => (ip ? <a href={link(["addresses", ip.replace(/\/(32|128)$/, "")])}>{ip}</a> : null);
+export const AddressLink = ({ ip }: { ip: string }) => (ip ? <a href={linkTo("ips", ip)!}>{ip}</a> : null);
 
 export function Facts({ of }: { of: [string, ComponentChildren][] }) {
   return <dl class="facts">{of.filter(([, v]) => v !== "" && v !== null && v !== undefined).map(([name, v]) => <div key={name}><dt>{name}</dt><dd>{v}</dd></div>)}</dl>;

@@ -45,7 +45,10 @@ export function linkTo(resource: string, name: string): string | undefined {
     case "clusters": return link(["clusters", name]);
     case "services": return parts.length === 2 ? link(["services", ...parts]) : undefined;
     case "nodes": return parts.length === 2 ? link(["nodes", ...parts]) : undefined;
-    case "ips": return link(["addresses", parts[0] ?? ""]);
+    case "ips": { // a network has no owner of its own: what is within it
+      const alone = parts.length < 2 || /^(32|128)$/.test(parts[1] ?? "");
+      return alone ? link(["addresses", parts[0] ?? ""]) : link(["addresses"], { prefix: name });
+    }
     case "identities": return link(["identities", parts[0] ?? ""]);
     case "conflicts": return link(["conflicts"], { contains: parts.slice(1).join("/") });
   }

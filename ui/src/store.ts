@@ -80,6 +80,7 @@ class Store implements Follower {
       live.value = now_;
       lostWhy.value = why;
     });
+    if (now_) readCodes();
   }
 
   private apply(): void {
@@ -131,25 +132,69 @@ export async function readStatus(): Promise<void> {
   if (again) { again = false; readStatusSoon(); }
 }
 
-const watches = new Set<Watch>();
+let readingCodes = false;
 
-/** A watch that lets go while the page is hidden: browsers have few connections for all of their tabs. */
+/** Reads what the codes mean, until it has succeeded once. */
+function readCodes(): void {
+  if (readingCodes || codes.value.size) return;
+  readingCodes = true;
+  void get<{ items: Code[] }>("v1/codes").then(({ value }) => { codes.value = new Map(value.items.map((c) => [c.code, c])); }, () => {}).finally(() => { readingCodes = false; });
+}
+
+/** Why the streams of the present view are not followed; empty while they are. */
+export const viewLostWhy = signal("");
+
+/** One watch for all that follow the same: browsers have few connections for all of their tabs. */
+class Shared implements Follower {
+  readonly members = new Set<Follower>();
+  readonly watch: Watch;
+  why = "";
+
+  constructor(query: string, token: string) { this.watch = new Watch(query, this, token); }
+
+  changes(all: Change[]): void { this.members.forEach((m) => m.changes(all)); }
+  reset(): void { this.members.forEach((m) => m.reset()); }
+  synced(resource: string): void { this.members.forEach((m) => m.synced(resource)); }
+
+  contact(now_: boolean, why: string): void {
+    this.why = now_ ? "" : why;
+    this.members.forEach((m) => m.contact(now_, why));
+    noteLost();
+  }
+}
+
+const watches = new Map<string, Shared>();
+const store = new Store();
+
+function noteLost(): void {
+  viewLostWhy.value = [...watches.values()].find((w) => w.why && !w.members.has(store))?.why ?? "";
+}
+
+/** Follows a watch, which is let go while the page is hidden. One who joins others gets only what comes from now on. */
 export function follow(query: string, to: Follower, token = ""): () => void {
-  const w = new Watch(query, to, token);
-  watches.add(w);
-  return () => { watches.delete(w); w.stop(); };
+  const key = `${query}\n${token}`;
+  let shared = watches.get(key);
+  if (!shared) watches.set(key, (shared = new Shared(query, token)));
+  const of = shared;
+  of.members.add(to);
+  return () => {
+    of.members.delete(to);
+    if (of.members.size) return;
+    of.watch.stop();
+    if (watches.get(key) === of) watches.delete(key);
+    noteLost();
+  };
 }
 
 const hiddenFor = 60_000; // milliseconds until nobody looks
 
 export function start(): void {
-  follow("resource=clusters&resource=conflicts&resource=events&resource=health", new Store());
-  void get<{ items: Code[] }>("v1/codes").then(({ value }) => { codes.value = new Map(value.items.map((c) => [c.code, c])); }, () => {});
+  follow("resource=clusters&resource=conflicts&resource=events&resource=health", store);
   let timer = 0;
   document.addEventListener("visibilitychange", () => {
     clearTimeout(timer);
-    if (document.hidden) timer = window.setTimeout(() => watches.forEach((w) => w.pause(true)), hiddenFor);
-    else watches.forEach((w) => w.pause(false));
+    if (document.hidden) timer = window.setTimeout(() => watches.forEach((w) => w.watch.pause(true)), hiddenFor);
+    else watches.forEach((w) => w.watch.pause(false));
   });
-  addEventListener("online", () => watches.forEach((w) => w.retry()));
+  addEventListener("online", () => watches.forEach((w) => w.watch.retry()));
 }

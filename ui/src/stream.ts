@@ -81,6 +81,7 @@ export class Watch {
       const since = this.token ? `&since=${encodeURIComponent(this.token)}` : "";
       const response = await open(`v1/watch?${this.query}${since}`, this.abort.signal);
       if (!response.body) return "the stream has no body";
+      this.to.contact(true, "");
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = "";
       for (;;) {

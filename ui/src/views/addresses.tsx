@@ -10,7 +10,7 @@ const list: ListOf<IP> = {
   filters: [{ name: "contains", label: "Address or pod contains" }, { name: "prefix", label: "Within", hint: "10.0.0.0/8" }, { name: "cluster", label: "Cluster" }, { name: "namespace", label: "Namespace" },
     { name: "identity", label: "Identity" }, { name: "labels", label: "Labels", hint: "app=web" }],
   columns: [
-    { title: "Prefix", cell: (i) => <AddressLink ip={i.prefix.replace(/\/\d+$/, (l) => (l === "/32" || l === "/128" ? l : ""))} /> },
+    { title: "Prefix", cell: (i) => <AddressLink ip={i.prefix} /> },
     { title: "Kind", cell: (i) => i.kind },
     { title: "Cluster", cell: (i) => <ClusterLink name={i.cluster} /> },
     { title: "Pod", cell: (i) => (i.pod ? `${i.namespace}/${i.pod}` : "") },
@@ -24,6 +24,9 @@ export const Addresses = () => <ListView of={list} />;
 
 const prefixOf = (address: string) => (/^[0-9a-fA-F:.]+$/.test(address) ? address : "");
 
+/** Whether a prefix is one address. */
+const alone = (prefix: string) => /\/(32|128)$/.test(prefix);
+
 export function Address({ address }: { address: string }) {
   const prefix = prefixOf(address);
   const found = useRead<Lookup>(`v1/lookup/${pathOf(address)}`, prefix ? new URLSearchParams({ resource: "ips", prefix }).toString() : "");
@@ -31,7 +34,7 @@ export function Address({ address }: { address: string }) {
   return <>
     <Title text={`Owner of ${address}`} />
     {found.problem ? <Failed problem={found.problem} again={found.again} /> : !l ? <Waiting /> : <>
-      {m ? <p class="verdict">{m.pod ? <>Pod <b>{m.namespace}/{m.pod}</b></> : <>A <b>{m.kind}</b> address</>} of <ClusterLink name={m.cluster} /> {l.freshness && <Known f={l.freshness} />}</p>
+      {m ? <p class="verdict">{m.pod ? <>Pod <b>{m.namespace}/{m.pod}</b></> : <>A <b>{m.kind}</b> address</>} of <ClusterLink name={m.cluster} /> {l.freshness && (alone(m.prefix) ? <Known f={l.freshness} /> : <>, read <Ago at={found.at} /> <button type="button" onClick={found.again}>Read again</button></>)}</p>
         : <p class="note warn">No cluster claims this address.</p>}
       {l.unconfirmed.length > 0 && <p class="note warn">These clusters may claim it now, or may have withdrawn a claim: {l.unconfirmed.join(", ")}.</p>}
       {m && <Facts of={[

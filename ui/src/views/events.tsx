@@ -43,11 +43,13 @@ function PerMinute({ of }: { of: MeshEvent[] }) {
 export function EventTable({ of, most, pausable = false }: { of: (e: MeshEvent) => boolean; most: number; pausable?: boolean }) {
   const held = useSignal<Map<string, MeshEvent> | null>(null); // what is shown while nothing is to move
   const all = [...(held.value ?? events.value).values()].filter(of).sort((a, b) => b.id - a.id);
+  const newest = held.value && Math.max(0, ...[...held.value.values()].map((e) => e.id));
+  const since = newest === null ? 0 : [...events.value.values()].filter((e) => e.id > newest).length;
   const [some, more] = useSome(all, most);
   if (!known.value) return <Waiting />;
   return <>
     {pausable && <p><button type="button" aria-pressed={held.value !== null} onClick={() => { held.value = held.value ? null : events.value; }}>{held.value ? "Go on" : "Hold"}</button>{" "}
-      <span class="muted">{held.value ? `held; ${events.value.size - held.value.size} more since` : `${all.length} events, the newest first`}</span></p>}
+      <span class="muted">{held.value ? `held; ${since} more since` : `${all.length} events, the newest first`}</span></p>}
     {all.length === 0 ? <p>None.</p> : <Scroll label="Events"><table>
       <caption class="unseen">Events, the newest first</caption>
       <thead><tr><th scope="col">When</th><th scope="col">Cluster</th><th scope="col">Kind</th><th scope="col">Event</th><th scope="col">About</th></tr></thead>

@@ -1,0 +1,25 @@
+package browser
+
+import "testing"
+
+// TestOneStreamForAView: beside the stream of the whole page, a view follows one, however many parts it has.
+func TestOneStreamForAView(t *testing.T) {
+	w := newWorld(t, three()...)
+	p := w.open()
+	address := firstPod(w, "tokyo").String()
+	for fragment, heading := range map[string]string{
+		"#/services/default/web":    "Service default/web",
+		"#/addresses/" + address:    "Owner of " + address,
+		"#/addresses?labels=app":    "Addresses",
+		"#/addresses?cluster=tokyo": "Addresses",
+	} {
+		w.forget()
+		p.visit(fragment, heading)
+		p.until("its contents", `document.querySelectorAll("main table tr").length > 1`)
+		eval[bool](p, `globalThis.begun = performance.now(), true`)
+		p.until("three seconds", `performance.now() > begun + 3000`)
+		if asked := w.requests("/v1/watch"); len(asked) != 2 {
+			t.Errorf("%s opened %d streams: %v", fragment, len(asked), asked)
+		}
+	}
+}
