@@ -68,9 +68,9 @@ func connectionAlerts() []Alert {
 	return []Alert{
 		{
 			Name: "MeshClusterUnreachable", Severity: Critical, Code: codes.ConnectionLost, For: "10m",
-			Expr:        share(unreachable()...) + " > 0.5",
+			Expr:        share(away...) + " > 0.5 unless " + share(unusable()...) + " > 0.5",
 			Summary:     "Cluster " + remote + " cannot be reached by most agents.",
-			Description: "{{ $value | humanizePercentage }} of the agents of {{ $labels.job }} have no working connection to it. They serve its last known data, and the disconnect policy demotes or withdraws its backends.",
+			Description: "{{ $value | humanizePercentage }} of the agents of {{ $labels.job }} have no working connection to it, or cannot use it. They serve its last known data, and the disconnect policy demotes or withdraws its backends.",
 		},
 		{
 			Name: "MeshClusterUnreachableFromNodes", Severity: Warning, Code: codes.NotConnectedYet, For: "10m",
