@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
@@ -60,10 +61,14 @@ func newSource(c config.Config, m config.Mode, into *local.Cluster, h cell.Healt
 	switch {
 	case c.Local.FromKubernetes():
 		kubernetes.LogThrough(log)
+		imports, lookAgain := m == config.ModeOperate && c.Operate.MCSAPI, time.Duration(0)
+		if imports {
+			lookAgain = 5 * time.Second // it installs definitions itself, and only two processes of a cluster look
+		}
 		s, err := kubernetes.New(kubernetes.Options{
 			Kubeconfig: c.Local.Kubeconfig, NodeName: c.NodeName,
 			OwnPodsOnly: m == config.ModeRun, ServicesOnly: m == config.ModeOperate, Without: withoutIdentities(c, m), CiliumToo: c.Operate.NodesAndAddresses,
-			Imports: m == config.ModeOperate && c.Operate.MCSAPI, Report: report,
+			Imports: imports, LookAgain: lookAgain, Report: report,
 		}, into, log)
 		if err != nil {
 			return nil, exit.UsageError{Err: err}

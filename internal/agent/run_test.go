@@ -142,6 +142,9 @@ func TestBadInputEndsBeforeAnythingStarts(t *testing.T) {
 			if len(lines) != 1 && name != "an address in use" {
 				t.Errorf("more than one line: %s", errs)
 			}
+			if strings.Contains(errs, "level=error") || strings.Contains(errs, "hive") {
+				t.Errorf("the error is there twice: %s", errs)
+			}
 		})
 	}
 }

@@ -76,7 +76,7 @@ func newModeCommand(v version.Info, m config.Mode, short, more string) *cobra.Co
 		agent.LimitMemory(log)
 		h := agent.NewHive(v, m, level)
 		s.Give(h)
-		if err := h.Run(log); err != nil {
+		if err := h.Run(agent.WithoutHive(log)); err != nil {
 			return ended(log, c, err)
 		}
 		log.Info("Stopped")

@@ -122,7 +122,7 @@ func complete(cmd *cobra.Command, s *program.Settings, podRange string, args []s
 	if podRange != "" {
 		var err error
 		if s.Each.PodRange, err = netip.ParsePrefix(podRange); err != nil {
-			return fmt.Errorf("--pod-range: %w", err)
+			return fmt.Errorf("--pod-range %q is not a range of addresses such as 10.0.0.0/8", podRange)
 		}
 	}
 	return s.Validate()

@@ -1,0 +1,29 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+)
+
+// WithoutHive is the log without the lines of hive that repeat others: the program logs that it starts and stops,
+// and reports the error that Run of the hive returns.
+func WithoutHive(log *slog.Logger) *slog.Logger { return slog.New(withoutHive{log.Handler()}) }
+
+type withoutHive struct{ slog.Handler }
+
+func (h withoutHive) Handle(ctx context.Context, r slog.Record) error {
+	switch r.Message {
+	case "Starting hive", "Started hive", "Stopping hive", "Stopped hive",
+		"Failed to start hive", "Failed to stop hive", "Start hook failed", "Stop hook failed":
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h withoutHive) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return withoutHive{h.Handler.WithAttrs(attrs)}
+}
+
+func (h withoutHive) WithGroup(name string) slog.Handler {
+	return withoutHive{h.Handler.WithGroup(name)}
+}
