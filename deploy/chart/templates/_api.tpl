@@ -14,10 +14,11 @@
 {{- $api := .root.Values.api -}}
 {{- $port := (include "mesh-agent.values" . | fromJson).port -}}
 {{- if eq .mode "agent" -}}
-# For this node alone, since nobody is asked who they are. For a Prometheus elsewhere give another address here
-# and in the probes, with TLS and client certificates (docs/api-security.md).
+# Only this node can reach the API, because it does not authenticate its clients. For a Prometheus on another machine,
+# change the address here and in the probes, and use TLS and client certificates (docs/api-security.md).
 {{- else -}}
-# For this node alone, since nobody is asked who they are. Another port than the DaemonSet's.
+# Only this node can reach the API, because it does not authenticate its clients. The port differs from that of the
+# DaemonSet.
 {{- end }}
 - --listen={{ include "mesh-agent.hostPort" (dict "host" $api.host "port" $port) }}
 {{- if $api.tls.secret }}
@@ -55,7 +56,7 @@
 {{- define "mesh-agent.probe" -}}
 {{- $api := .root.Values.api -}}
 {{- if and $api.tls.secret $api.tls.clientCertificates -}}
-# Over the socket, as the kubelet has no client certificate: whether it answers.
+# The kubelet has no client certificate, so the probe uses the socket. It checks that the process answers.
 exec:
   command:
   - mesh-agent

@@ -25,22 +25,29 @@
 {{- if and .enabled (not .hostNetwork) (not $reachable) }}{{ fail (printf "%s.hostNetwork: outside of the node's network the kubelet does not reach %s: give another api.host, such as 0.0.0.0" $mode $api.host) }}{{ end }}
 {{- end }}
 {{- end }}
+{{- if and .Values.agent.enabled (not .Values.agent.hostNetwork) }}
+{{- range $what, $of := dict "dns" .Values.agent.dns "xds" .Values.agent.xds }}
+{{- if and $of.enabled (not (include "mesh-agent.reachable" $of.host)) }}{{ fail (printf "agent.%s.host: in a pod with its own network no client reaches %s: give another address, such as 0.0.0.0" $what $of.host) }}{{ end }}
+{{- end }}
+{{- end }}
 {{- include "mesh-agent.checkPorts" . }}
 {{- end }}
 
-{{/* Two that listen in the node's network need two ports. */}}
+{{/* Two that listen in one network need two ports. */}}
 {{- define "mesh-agent.checkPorts" -}}
 {{- $used := dict -}}
 {{- range $one := list
-  (list "agent.port" .Values.agent.enabled .Values.agent)
-  (list "operate.port" .Values.operate.enabled .Values.operate)
-  (list "mirror.port" .Values.mirror.enabled .Values.mirror)
-  (list "agent.dns.port" (and .Values.agent.enabled .Values.agent.dns.enabled) .Values.agent.dns)
-  (list "agent.xds.port" (and .Values.agent.enabled .Values.agent.xds.enabled) .Values.agent.xds) }}
+  (list "agent.port" .Values.agent.enabled .Values.agent "agent")
+  (list "operate.port" .Values.operate.enabled .Values.operate "operate")
+  (list "mirror.port" .Values.mirror.enabled .Values.mirror "mirror")
+  (list "agent.dns.port" (and .Values.agent.enabled .Values.agent.dns.enabled) .Values.agent.dns "agent")
+  (list "agent.xds.port" (and .Values.agent.enabled .Values.agent.xds.enabled) .Values.agent.xds "agent") }}
 {{- if index $one 1 }}
+{{- $mode := index $one 3 }}
 {{- $port := (index $one 2).port | int64 | toString }}
-{{- with index $used $port }}{{ fail (printf "%s: %s is the port of %s, too" (index $one 0) $port .) }}{{ end }}
-{{- $_ := set $used $port (index $one 0) }}
+{{- $place := print ((index $.Values $mode).hostNetwork | ternary "node" $mode) ":" $port }}
+{{- with index $used $place }}{{ fail (printf "%s: %s is the port of %s, too" (index $one 0) $port .) }}{{ end }}
+{{- $_ := set $used $place (index $one 0) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -16,12 +16,13 @@
 {{- end }}
 {{- else -}}
 {{- if eq .mode "etcd-users" -}}
-# Whose etcd it is: names the users and what they may write.
+# The cluster of the etcd. Its name decides the users and the keys that they can write.
 {{- else if eq .mode "agent" -}}
-# Who we are, as Cilium's own agents are told. Where there is no cilium-config, give values instead.
+# Name and ID of the cluster, from the same ConfigMap as for Cilium's agents. Without a cilium-config, replace `valueFrom`
+# with values.
 {{- else -}}
-# Who we are, as Cilium's own agents are told. Where there is no cilium-config, give values instead: a name and
-# an ID that no other cluster of the mesh has.
+# Name and ID of the cluster, from the same ConfigMap as for Cilium's agents. Without a cilium-config, replace `valueFrom`
+# with a name, and an ID that no other cluster of the mesh has.
 {{- end }}
 - name: MESH_AGENT_CLUSTER_NAME
   valueFrom:
@@ -34,7 +35,7 @@
     configMapKeyRef:
       name: {{ include "mesh-agent.string" $cluster.configMap }}
       key: cluster-id
-# Decides where identities end and clusters begin; absent: 255.
+# The number of clusters that an identity can name. Default: 255.
 - name: MESH_AGENT_MAX_CONNECTED_CLUSTERS
   valueFrom:
     configMapKeyRef:
@@ -45,18 +46,21 @@
 {{- end }}
 {{- end }}
 
-{{/* The networks and the size of the cluster: the values, or what an optional ConfigMap of the same name says. */}}
+{{/*
+The networks and the size of the cluster, for processes that read remote clusters: the values, or what an
+optional ConfigMap of the same name says.
+*/}}
 {{- define "mesh-agent.networksEnv" -}}
 {{- $cluster := .root.Values.cluster -}}
-# The service networks of this cluster, separated by commas: no remote can then have an address in them
-# (docs/claims.md). Nothing else tells them to the agent, and without them they are not guarded. To find and give them:
+# The networks of the Services of this cluster, separated by commas. The process then rejects addresses of remote
+# clusters in them (docs/claims.md). It has no other source for these networks. To find and set them:
 #   kubectl get servicecidr kubernetes -o jsonpath='{.spec.cidrs}'        # Kubernetes 1.33 or newer, or:
 #   kubectl -n kube-system get pod -l component=kube-apiserver -o yaml | grep service-cluster-ip-range
 #   kubectl -n kube-system create configmap mesh-agent --from-literal=service-cidr=10.96.0.0/12
 {{ include "mesh-agent.optionalEnv" (dict "root" .root "variable" "SERVICE_CIDR" "key" "service-cidr" "value" (join "," $cluster.serviceCIDRs)) }}
-# The pod networks of this cluster, likewise: this agent does not see its own nodes. As in clusterPoolIPv4PodCIDRList of the
-# values of Cilium: --from-literal=pod-cidr=10.0.0.0/16. And how many nodes there are, so that all of them together do
-# not ask a remote's etcd too often: --from-literal=cluster-size=500.
+# The networks of the pods of this cluster, for a process that does not read its own nodes. They are in
+# clusterPoolIPv4PodCIDRList of Cilium's values: --from-literal=pod-cidr=10.0.0.0/16. The number of nodes limits how often
+# all of them together ask the etcd of a remote cluster: --from-literal=cluster-size=500.
 {{ include "mesh-agent.optionalEnv" (dict "root" .root "variable" "POD_CIDR" "key" "pod-cidr" "value" (join "," $cluster.podCIDRs)) }}
 {{ include "mesh-agent.optionalEnv" (dict "root" .root "variable" "CLUSTER_SIZE" "key" "cluster-size" "value" (empty $cluster.size | ternary "" ($cluster.size | int64 | toString))) }}
 {{- end }}
@@ -80,8 +84,8 @@
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
-# Beyond this the collector works harder instead of the kernel ending the process: 90 % of the limit below. The
-# program would take the same from its cgroup; change both together.
+# 90 % of the memory limit below: near it, the garbage collector runs more often, so that the kernel does not kill the
+# process. Change both together.
 - name: GOMEMLIMIT
   value: {{ include "mesh-agent.memory" . }}
 {{- end }}
@@ -91,12 +95,17 @@
 - name: MESH_AGENT_KUBERNETES
   value: "true"
 - name: MESH_AGENT_KVSTORE_OPT
-  value: etcd.config=/var/lib/etcd-config/etcd.config
-# What ends the keys of the node's identity references.
+  value: {{ include "mesh-agent.etcdClientOption" nil }}
+# The node's identity references end with this address.
 - name: MESH_AGENT_NODE_IP
   valueFrom:
     fieldRef:
       fieldPath: status.hostIP
+{{- end }}
+
+{{/* The namespace of the Leases of identities. */}}
+{{- define "mesh-agent.leaseNamespace" -}}
+{{- .Values.identities.leaseNamespace | default .Release.Namespace }}
 {{- end }}
 
 {{/* Where identities are kept, if it is not in etcd. */}}
@@ -104,9 +113,9 @@
 {{- if ne .root.Values.identities.mode "kvstore" }}
 - name: MESH_AGENT_IDENTITY_ALLOCATION_MODE
   value: {{ .root.Values.identities.mode }}
-# Of the Leases in which nodes say which identities they use.
+# The namespace of the Leases in which nodes list the identities that they use.
 - name: MESH_AGENT_K8S_NAMESPACE
-  value: {{ include "mesh-agent.string" .root.Release.Namespace }}
+  value: {{ include "mesh-agent.string" (include "mesh-agent.leaseNamespace" .root) }}
 {{- end }}
 {{- end }}
 
@@ -119,7 +128,12 @@
 {{/* Further flags, in the order of their names. A list is a flag that is given several times. */}}
 {{- define "mesh-agent.settings" -}}
 {{- $mode := .mode -}}
-{{- range $name, $value := (include "mesh-agent.values" . | fromJson).settings }}
+{{- $settings := (include "mesh-agent.values" . | fromJson).settings -}}
+{{- if and (eq $mode "agent") .root.Values.agent.member (hasKey $settings "kvstore-opt") }}
+{{- /* A flag replaces its variable, and with it the client file. */}}
+- {{ include "mesh-agent.etcdClientFlag" nil }}
+{{- end }}
+{{- range $name, $value := $settings }}
 {{- if has $name (include "mesh-agent.reserved" nil | fromJsonArray) }}
 {{- fail (printf "%s.settings.%s: the chart gives this flag itself: see its other values" $mode $name) }}
 {{- end }}

@@ -15,7 +15,7 @@ metadata:
   {{- if .hook }}
   {{- include "mesh-agent.hook" -2 | nindent 2 }}
   {{- end }}
-# The Kubernetes API is never asked.
+# The job does not use the Kubernetes API.
 automountServiceAccountToken: false
 ---
 apiVersion: batch/v1
@@ -29,8 +29,8 @@ metadata:
   {{- include "mesh-agent.hook" -1 | nindent 2 }}
   {{- end }}
 spec:
-  # It may be tried as often as one likes: etcd may not be there yet.
-  backoffLimit: 10
+  # The job can be repeated: etcd may not run yet.
+  backoffLimit: 6
   activeDeadlineSeconds: 900
   template:
     metadata:
@@ -38,9 +38,10 @@ spec:
     spec:
       serviceAccountName: {{ include "mesh-agent.fullname" $w }}
       automountServiceAccountToken: false
-      # Variables for each Service of the namespace would be taken for settings of ours, misspelt.
+      # Variables of the Services in the namespace could look like settings of mesh-agent.
       enableServiceLinks: false
-      restartPolicy: OnFailure
+      # A failed pod stays, for its log.
+      restartPolicy: Never
       {{- include "mesh-agent.network" $w | nindent 6 }}
       {{- include "mesh-agent.placement" $w | nindent 6 }}
       {{- include "mesh-agent.podSecurity" . | nindent 6 }}
@@ -50,7 +51,7 @@ spec:
         args:
         - users
         - ensure
-        - --kvstore-opt=etcd.config=/var/lib/etcd-config/etcd.config
+        - {{ include "mesh-agent.etcdClientFlag" nil }}
         env:
         {{- include "mesh-agent.clusterEnv" $w | nindent 8 }}
         resources:
@@ -66,6 +67,6 @@ spec:
 annotations:
   helm.sh/hook: pre-install,pre-upgrade
   helm.sh/hook-weight: {{ . | toString | quote }}
-  # One that failed stays, for its log, until the next one.
+  # A failed job stays until the next one, for its log.
   helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}

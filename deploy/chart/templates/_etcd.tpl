@@ -1,10 +1,18 @@
 {{/* The cluster's own etcd: its client file and the certificate of one user. "user" is the user. */}}
 
+{{- define "mesh-agent.etcdClientOption" -}}
+etcd.config=/var/lib/etcd-config/etcd.config
+{{- end }}
+
+{{- define "mesh-agent.etcdClientFlag" -}}
+--kvstore-opt={{ include "mesh-agent.etcdClientOption" nil }}
+{{- end }}
+
 {{- define "mesh-agent.etcdMounts" -}}
 - name: etcd-config
   mountPath: /var/lib/etcd-config
   readOnly: true
-# The same path as in Cilium's agents: the client file names its certificates by it.
+# The same path as in Cilium's agents, because the client file contains it.
 - name: etcd-secrets
   mountPath: /var/lib/etcd-secrets
   readOnly: true
@@ -13,11 +21,11 @@
 {{- define "mesh-agent.etcdVolumes" -}}
 {{- $user := .user -}}
 {{- if eq $user "node" -}}
-# The client file of the cluster's own etcd, as Cilium's agents have it, and the certificate of the etcd user "node",
-# who writes nodes, addresses and identities, and nothing else (docs/rights.md). Never root's.
+# The client file of the cluster's own etcd, as for Cilium's agents, and the certificate of the etcd user "node". This
+# user can write nodes, addresses and identities (docs/rights.md). Do not use root's certificate.
 {{- else if ne $user "root" -}}
-# The client file of the cluster's own etcd, as Cilium's agents have it, and the certificate of the etcd user
-# "{{ $user }}" (docs/rights.md). Never root's: deploy/etcd-users.yaml is for what needs it.
+# The client file of the cluster's own etcd, as for Cilium's agents, and the certificate of the etcd user "{{ $user }}"
+# (docs/rights.md). Do not use root's certificate: only deploy/etcd-users.yaml needs it.
 {{- end }}
 - name: etcd-config
   configMap:
@@ -29,12 +37,12 @@
   secret:
     secretName: {{ include "mesh-agent.string" (index .root.Values.etcd.secrets $user) }}
     {{- if ne $user "root" }}
-    # None for an etcd without TLS.
+    # An etcd without TLS needs no certificates.
     optional: true
     {{- end }}
-    # For the owner alone; fsGroup adds the group.
+    # Only the owner can read them; `fsGroup` adds the group.
     defaultMode: 0400
-    # The names that Cilium's client file has for them.
+    # The names of the files in Cilium's client file.
     items:
     - key: tls.crt
       path: etcd-client.crt

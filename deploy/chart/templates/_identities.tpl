@@ -6,7 +6,7 @@ metadata:
   name: ciliumidentities.cilium.io
   {{- if .keep }}
   annotations:
-    # With the definition all identities would go.
+    # The deletion of the CRD would delete all identities.
     helm.sh/resource-policy: keep
   {{- end }}
 spec:

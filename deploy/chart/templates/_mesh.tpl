@@ -1,7 +1,8 @@
 {{/* The mesh directory: one client file for each remote cluster, and their certificates. */}}
 
 {{- define "mesh-agent.meshMount" -}}
-# The same path as in Cilium's {{ eq .mode "mirror" | ternary "KVStoreMesh" "agents" }}: the client files name their certificates by it.
+# The same path as in Cilium's {{ eq .mode "mirror" | ternary "KVStoreMesh" "agents" }}, because the client files contain
+# it.
 - name: clustermesh
   mountPath: /var/lib/cilium/clustermesh
   readOnly: true
@@ -9,19 +10,20 @@
 
 {{/* Of a mirror, which reads the remote clusters themselves. */}}
 {{- define "mesh-agent.mirrorVolume" -}}
-# The mesh directory, put together as for KVStoreMesh. What `cilium clustermesh connect` changes later comes within a
-# minute or two, without a restart.
+# The mesh directory, from the same Secrets as that of KVStoreMesh. Changes of `cilium clustermesh connect` take effect
+# within two minutes, without a restart.
 - name: clustermesh
   projected:
-    # For the owner alone; fsGroup adds the group.
+    # Only the owner can read them; `fsGroup` adds the group.
     defaultMode: 0400
     sources:
-    # One client file for each remote cluster, named as the cluster, with certificates of its own if it has any.
+    # A client file for each remote cluster, with the name of the cluster, and its certificates if it has its own. There
+    # are no items, because they would have to list the clusters.
     - secret:
         name: {{ include "mesh-agent.string" .root.Values.mirror.clustersSecret }}
         optional: true
     {{- with .root.Values.meshDirectory.remoteCertSecret }}
-    # The certificate that most client files name: good for the kvstores of remote clusters.
+    # The certificate of most client files, for the etcd of remote clusters.
     {{- include "mesh-agent.certificate" (dict "secret" . "as" "common-etcd-client") | nindent 4 }}
     {{- end }}
 {{- end }}
@@ -29,24 +31,24 @@
 {{/* Of agents, and of operators that read remote clusters. */}}
 {{- define "mesh-agent.meshVolume" -}}
 {{- $mesh := .root.Values.meshDirectory -}}
-# The mesh directory, put together as for Cilium's agents. Everything is optional: a node without remote clusters
-# is ready, too. What `cilium clustermesh connect` changes later comes within a minute or two, without a restart.
+# The mesh directory, from the same Secrets as that of Cilium's agents. All are optional, so a node without remote
+# clusters is ready too. Changes of `cilium clustermesh connect` take effect within two minutes, without a restart.
 - name: clustermesh
   projected:
-    # For the owner alone; fsGroup adds the group.
+    # Only the owner can read them; `fsGroup` adds the group.
     defaultMode: 0400
     sources:
-    # One client file for each remote cluster, named as the cluster, with certificates of its own if it has any.
-    # No items: they would have to name the clusters.
+    # A client file for each remote cluster, with the name of the cluster, and its certificates if it has its own. There
+    # are no items, because they would have to list the clusters.
     - secret:
         name: {{ include "mesh-agent.string" $mesh.clustersSecret }}
         optional: true
     {{- with $mesh.remoteCertSecret }}
-    # The certificate that most client files name: good for the kvstores of remote clusters...
+    # The certificate of most client files, for the etcd of remote clusters.
     {{- include "mesh-agent.certificate" (dict "secret" . "as" "common-etcd-client") | nindent 4 }}
     {{- end }}
     {{- with $mesh.localCertSecret }}
-    # ...and, with KVStoreMesh, for their copies in the cluster's own.
+    # With KVStoreMesh: the certificate for the copies in the own etcd.
     {{- include "mesh-agent.certificate" (dict "secret" . "as" "local-etcd-client") | nindent 4 }}
     {{- end }}
 {{- end }}

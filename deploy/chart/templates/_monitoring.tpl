@@ -11,6 +11,15 @@ tlsConfig:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
+{{- with $with.relabelings }}
+relabelings:
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
+
+{{/* A file of deploy/monitoring, whose jobs have the name of the values. "file" is its path. */}}
+{{- define "mesh-agent.monitoringFile" -}}
+{{- .root.Files.Get .file | replace ".*mesh-agent.*" (printf ".*%s.*" .root.Values.name) }}
 {{- end }}
 
 {{/* Every mode that runs and is asked. */}}

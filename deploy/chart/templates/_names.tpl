@@ -32,7 +32,7 @@ labels:
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- $annotations := deepCopy ($values.podAnnotations | default dict) }}
-{{- if .root.Values.etcd.endpoints }}
+{{- if and .root.Values.etcd.endpoints (or (ne .mode "agent") .root.Values.agent.member) }}
 {{- /* The file is read at the start alone. */}}
 {{- $_ := set $annotations "checksum/etcd-config" (include "mesh-agent.etcdClientFile" .root | sha256sum) }}
 {{- end }}

@@ -4,20 +4,20 @@
 {{- $values := include "mesh-agent.values" . | fromJson -}}
 {{- if $values.hostNetwork -}}
 {{- if eq .mode "agent" -}}
-# The node's own network: the way to the remote kvstores must not depend on the mesh that is looked at,
-# and the answers are for the node (127.0.0.1 is the node's).
+# The network of the node: the connection to remote clusters must not depend on the mesh that the agent observes.
+# 127.0.0.1 is that of the node.
 hostNetwork: true
-# Without this a pod in the node's network asks the node's DNS, which does not know
-# clustermesh-apiserver.kube-system.svc. Names such as cluster2.mesh.cilium.io are in the client files
-# themselves (cilium-host-aliases); where an older Cilium wrote none, copy the hostAliases of its DaemonSet to here.
+# A pod in the node's network uses the node's DNS by default, which does not know clustermesh-apiserver.kube-system.svc.
+# Client files contain the addresses of names such as cluster2.mesh.cilium.io (cilium-host-aliases). If an older Cilium
+# did not write them, copy the `hostAliases` of its DaemonSet here.
 {{- else -}}
-# The node's own network: the way to the kvstores must not depend on what is published in them.
+# The network of the node: the connection to etcd must not depend on the published data.
 hostNetwork: true
-# Without this a pod in the node's network asks the node's DNS, which does not know names of services.
+# A pod in the node's network uses the node's DNS by default, which does not know the names of Services.
 {{- end }}
 dnsPolicy: ClusterFirstWithHostNet
 {{- else -}}
-# A network of its own, where policies limit who reaches it.
+# The pod has its own network, where NetworkPolicies apply.
 dnsPolicy: ClusterFirst
 {{- end }}
 {{- with $values.hostAliases }}
@@ -31,7 +31,7 @@ hostAliases:
 {{- $values := include "mesh-agent.values" . | fromJson -}}
 {{- with $values.priorityClassName -}}
 {{ if eq $.mode "agent" -}}
-# Before other pods, and the last to be evicted: people ask it when things go wrong.
+# The scheduler starts it before other pods, and evicts it last: users need it when something is wrong.
 {{ end -}}
 priorityClassName: {{ include "mesh-agent.string" . }}
 {{ end -}}
@@ -45,19 +45,19 @@ affinity:
 {{ end -}}
 {{- if $values.tolerations -}}
 {{ if eq .mode "agent" -}}
-# On every node, also on those that nothing else may use or that are not ready yet.
+# On every node, also on tainted ones and on those that are not ready.
 {{ end -}}
 tolerations:
 {{- if eq .mode "etcd-users" }}
-# Where the network waits for a kvstore the nodes are not ready before this runs.
+# If the network needs the etcd, nodes become ready only after this pod runs.
 {{- else if ne .mode "agent" }}
-# Where the network waits for a kvstore the nodes are not ready before this runs. A node that is lost for longer is
-# left to another one, so nothing tolerates that for ever.
+# If the network needs the etcd, nodes become ready only after this pod runs. It does not tolerate a lost node for ever,
+# so it moves to another one.
 {{- end }}
 {{- include "mesh-agent.tolerations" $values.tolerations }}
 {{ end -}}
 {{- if ne .mode "etcd-users" -}}
-# It stops within 10 seconds of being asked.
+# The process stops within 10 seconds.
 {{ end -}}
 terminationGracePeriodSeconds: 20
 {{- with .root.Values.image.pullSecrets }}
@@ -86,7 +86,7 @@ securityContext:
   runAsNonRoot: true
   runAsUser: 65532
   runAsGroup: 65532
-  # Makes the files of the volumes readable for this group; without it they are root's alone.
+  # The group that can read the files of the volumes. Without it, only root can.
   fsGroup: 65532
   seccompProfile:
     type: RuntimeDefault
@@ -134,7 +134,8 @@ limits:
 {{- end }}
 
 {{- define "mesh-agent.socketVolume" -}}
-# Where the command finds the {{ eq .mode "agent" | ternary "agent" "process" }}, within the pod. In memory, since it holds nothing but the socket.
+# The directory of the socket, in memory. Commands in the pod find the {{ eq .mode "agent" | ternary "agent" "process" }}
+# by it.
 - name: socket
   emptyDir:
     medium: Memory
@@ -159,7 +160,7 @@ limits:
 - name: api-tls
   secret:
     secretName: {{ include "mesh-agent.string" . }}
-    # For the owner alone; fsGroup adds the group.
+    # Only the owner can read them; `fsGroup` adds the group.
     defaultMode: 0400
 {{- end }}
 {{- with $values.extraVolumes }}

@@ -2,11 +2,11 @@
 
 {{- define "mesh-agent.replicas" -}}
 {{- $values := include "mesh-agent.values" . | fromJson -}}
-# One leads, the other one takes over within the lease of a lock in the kvstore (25 s). What is written outlives both by
-# its own lease (15 minutes).
+# One process leads, the other one takes over within 25 seconds, the lease of a lock in etcd. The written keys have their
+# own lease (15 minutes), so they stay.
 replicas: {{ $values.replicas | int64 }}
 {{- if eq .mode "mirror" }}
-# It is not ready before everything is copied that can be, for which it may take 10 minutes.
+# A mirror is ready after the first copy of all reachable clusters, which can take 10 minutes.
 progressDeadlineSeconds: 900
 {{- end }}
 selector:
@@ -16,15 +16,31 @@ strategy:
   type: RollingUpdate
   rollingUpdate:
     maxUnavailable: 1
-    # Two of them cannot share a node: they would want the same port. That also spreads them.
+    {{- if $values.hostNetwork }}
+    # Two of them cannot run on one node, because they use the same port. This also spreads them.
+    {{- end }}
     maxSurge: 0
+{{- end }}
+
+{{/* Ports of the node spread the two of a mode. Without them this does. */}}
+{{- define "mesh-agent.spread" -}}
+{{- $values := include "mesh-agent.values" . | fromJson -}}
+{{- if and (not $values.hostNetwork) (empty $values.affinity) }}
+topologySpreadConstraints:
+- maxSkew: 1
+  topologyKey: kubernetes.io/hostname
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      {{- include "mesh-agent.selector" . | nindent 6 }}
+{{- end }}
 {{- end }}
 
 {{- define "mesh-agent.budget" -}}
 {{- if (include "mesh-agent.values" . | fromJson).podDisruptionBudget }}
 ---
-# A drain takes one of the two at a time, and one that is not ready at any time. (The DaemonSet of the agents has no such
-# budget: a drain leaves its pods alone, and its own maxUnavailable is for updates.)
+# A drain evicts one of the two at a time, and always one that is not ready. The DaemonSet of the agents needs no such
+# budget: a drain does not evict its pods, and its `maxUnavailable` is for updates.
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:

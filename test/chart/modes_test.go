@@ -1,0 +1,114 @@
+package chart
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/strvals"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+)
+
+// parsed are values as --set gives them.
+func parsed(t *testing.T, text string) map[string]any {
+	t.Helper()
+	values, err := strvals.Parse(text)
+	waittest.Must(t, err)
+	return values
+}
+
+// container is that of the pod of an object.
+func container(t *testing.T, values, kind, name string) corev1.Container {
+	t.Helper()
+	template, _ := pod(t, find(t, objects(t, load(t), parsed(t, values)), kind, name))
+	return template.Spec.Containers[0]
+}
+
+// TestSettingsOfAMember: options of the own etcd come to its client file. A flag replaces its variable.
+func TestSettingsOfAMember(t *testing.T) {
+	t.Parallel()
+	args := container(t, "agent.member=true,agent.settings.kvstore-opt={etcd.qps=100}", "DaemonSet", "mesh-agent").Args
+	same(t, "flags", []string{"--kvstore-opt=etcd.config=/var/lib/etcd-config/etcd.config", "--kvstore-opt=etcd.qps=100"},
+		slices.DeleteFunc(args, func(a string) bool { return !strings.HasPrefix(a, "--kvstore-opt") }))
+}
+
+// TestNetworksOfOperators: an operator that reads remote clusters knows the own networks, as agents do.
+func TestNetworksOfOperators(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]bool{"": false, ",operate.endpointSlices=true": true, ",operate.mcsAPI.enabled=true": true} {
+		env := container(t, "operate.enabled=true,cluster.serviceCIDRs={10.96.0.0/12}"+values, "Deployment", "mesh-agent-operate").Env
+		if got := slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == "MESH_AGENT_SERVICE_CIDR" && v.Value == "10.96.0.0/12" }); got != want {
+			t.Errorf("%q: the network is known: %v, want %v", values, got, want)
+		}
+	}
+}
+
+// TestTwoInTheirOwnNetwork: no port of the node spreads them, so something else does.
+func TestTwoInTheirOwnNetwork(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"operate", "mirror"} {
+		values := parsed(t, mode+".enabled=true,"+mode+".hostNetwork=false,"+mode+".port=9979,api.host=0.0.0.0,api.insecure=true")
+		template, _ := pod(t, find(t, objects(t, load(t), values), "Deployment", "mesh-agent-"+mode))
+		if spread := template.Spec.TopologySpreadConstraints; len(spread) != 1 || spread[0].LabelSelector.MatchLabels["app.kubernetes.io/name"] != "mesh-agent-"+mode {
+			t.Errorf("%s: %+v", mode, spread)
+		}
+	}
+}
+
+// TestWhoRestartsWithTheEtcd: a change of the endpoints replaces only pods that use them.
+func TestWhoRestartsWithTheEtcd(t *testing.T) {
+	t.Parallel()
+	all := objects(t, load(t), parsed(t, "etcd.endpoints={https://etcd.example:2379},operate.enabled=true"))
+	for name, want := range map[string]bool{"DaemonSet mesh-agent": false, "Deployment mesh-agent-operate": true} {
+		kind, object, _ := strings.Cut(name, " ")
+		template, _ := pod(t, find(t, all, kind, object))
+		if _, got := template.Annotations["checksum/etcd-config"]; got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestAnotherName: the rules and dashboards are about the jobs of this name.
+func TestAnotherName(t *testing.T) {
+	t.Parallel()
+	c, err := loader.Load(filepath.Join(deploy, "chart")) // with the real files
+	waittest.Must(t, err)
+	texts, err := Render(c, parsed(t, "name=meshview,monitoring.rules.enabled=true,monitoring.rules.configMap=true,monitoring.dashboards.enabled=true"))
+	waittest.Must(t, err)
+	for _, name := range []string{"rules.yaml", "dashboards.yaml"} {
+		if strings.Contains(texts[name], ".*mesh-agent.*") || !strings.Contains(texts[name], ".*meshview.*") {
+			t.Errorf("%s has not the jobs of this name: %s", name, texts[name])
+		}
+	}
+}
+
+// TestRightsForDefinitions: only an operator that installs definitions may write them.
+func TestRightsForDefinitions(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]bool{"false": false, "true": true} {
+		texts, err := Render(load(t), parsed(t, "operate.enabled=true,operate.mcsAPI.enabled=true,operate.mcsAPI.installCRDs="+values))
+		waittest.Must(t, err)
+		if got := strings.Contains(texts["operate-mcs.yaml"], "customresourcedefinitions"); got != want {
+			t.Errorf("installCRDs=%s: rights for definitions %v", values, got)
+		}
+	}
+}
+
+// TestNamespaceOfLeases: the rights and the processes are about the same one.
+func TestNamespaceOfLeases(t *testing.T) {
+	t.Parallel()
+	all := objects(t, load(t), parsed(t, "agent.member=true,operate.enabled=true,identities.mode=crd,identities.leaseNamespace=mesh-leases"))
+	for _, kind := range []string{"Role", "RoleBinding"} {
+		same(t, kind, "mesh-leases", find(t, all, kind, "mesh-agent-identities").GetNamespace())
+	}
+	for kind, name := range map[string]string{"DaemonSet": "mesh-agent", "Deployment": "mesh-agent-operate"} {
+		template, _ := pod(t, find(t, all, kind, name))
+		if !slices.ContainsFunc(template.Spec.Containers[0].Env, func(v corev1.EnvVar) bool { return v.Name == "MESH_AGENT_K8S_NAMESPACE" && v.Value == "mesh-leases" }) {
+			t.Errorf("%s %s does not know the namespace", kind, name)
+		}
+	}
+}
