@@ -57,7 +57,11 @@ export function ListView<T>({ of }: { of: ListOf<T> }) {
           const next = { ...r, items: [...r.items], gone: new Set(r.gone), changed: new Set(r.changed) };
           for (const { type, object } of all) {
             const key = of.key(object), i = at.get(key);
-            if (i === undefined) { if (type === "upsert" && !state) next.fresh++; continue; }
+            if (i === undefined) {
+              if (type === "upsert" && !state) next.fresh++;
+              if (state && !cursor && !value.next) missed = true; // the page had everything
+              continue;
+            }
             if (type === "delete") { next.gone.add(key); continue; }
             next.gone.delete(key);
             state?.add(key);
@@ -67,7 +71,8 @@ export function ListView<T>({ of }: { of: ListOf<T> }) {
           }
           rows.value = next;
         },
-        reset() { state = new Set(); missed = true; },
+        // After a token that is known no longer the page is read again. What has no token begins with the state each time.
+        reset() { if (token) round.value++; else { state = new Set(); missed = true; } },
         synced() {
           const r = rows.peek(), all = state;
           state = null;
@@ -102,7 +107,7 @@ export function ListView<T>({ of }: { of: ListOf<T> }) {
       </Scroll>
       {r.items.length === 0 && <p>No {of.noun} {filters.size ? "pass the filters." : "are known."}</p>}
       <p class="pager">
-        <span class="muted">{r.items.length} {of.noun}, read <Ago at={r.at} />{r.unknown ? "; others have changed since" : r.fresh > 0 && `; ${r.fresh} changes of others since`}</span>{" "}
+        <span class="muted">{r.items.length} {of.noun}, read <Ago at={r.at} />{r.unknown ? "; others may have changed since" : r.fresh > 0 && `; ${r.fresh} changes of others since`}</span>{" "}
         {(r.unknown || r.fresh > 0) && <button type="button" onClick={again}>Read again</button>}{" "}
         {cursor && <a href={link(route.value.path, Object.fromEntries(filters))}>First page</a>}{" "}
         {r.next && <a rel="next" href={link(route.value.path, { ...Object.fromEntries(filters), cursor: r.next })}>Next page</a>}

@@ -16,7 +16,7 @@ export function useRead<T>(path: string, watch: string, withClusters = true): Re
   const again = useRef<() => void>(() => {});
   useEffect(() => {
     const abort = new AbortController();
-    let timer = 0, last = 0, running = false, dirty = false, missed = false;
+    let timer = 0, last = 0, running = false, dirty = false, missed = true;
     const read = async () => {
       timer = 0;
       running = true;
@@ -40,7 +40,7 @@ export function useRead<T>(path: string, watch: string, withClusters = true): Re
     void read();
     const stop = watch ? follow(watch, {
       changes: soon, contact() {},
-      // What was deleted meanwhile is not in the state that follows a reset.
+      // What was deleted before the state came is not in it.
       reset() { missed = true; }, synced() { if (missed) soon(); missed = false; },
     }) : () => {};
     const states = () => [...clusters.value.values()].map((c) => `${c.name} ${c.state} ${c.freshness.worst.state} ${c.policy?.state}`).join("\n");

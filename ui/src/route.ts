@@ -38,6 +38,9 @@ export function setQuery(changes: Record<string, string>): void {
   hash.value = location.hash;
 }
 
+/** Whether a prefix, or an address, is one address. */
+export const alone = (prefix: string) => !prefix.includes("/") || prefix.endsWith(prefix.includes(":") ? "/128" : "/32");
+
 /** Where an object of a list of the API is shown; nothing for what has no view. */
 export function linkTo(resource: string, name: string): string | undefined {
   const parts = name.split("/");
@@ -45,10 +48,7 @@ export function linkTo(resource: string, name: string): string | undefined {
     case "clusters": return link(["clusters", name]);
     case "services": return parts.length === 2 ? link(["services", ...parts]) : undefined;
     case "nodes": return parts.length === 2 ? link(["nodes", ...parts]) : undefined;
-    case "ips": { // a network has no owner of its own: what is within it
-      const alone = parts.length < 2 || /^(32|128)$/.test(parts[1] ?? "");
-      return alone ? link(["addresses", parts[0] ?? ""]) : link(["addresses"], { prefix: name });
-    }
+    case "ips": return alone(name) ? link(["addresses", parts[0] ?? ""]) : link(["addresses"], { prefix: name }); // a network has no owner of its own
     case "identities": return link(["identities", parts[0] ?? ""]);
     case "conflicts": return link(["conflicts"], { contains: parts.slice(1).join("/") });
   }

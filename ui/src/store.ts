@@ -132,13 +132,13 @@ export async function readStatus(): Promise<void> {
   if (again) { again = false; readStatusSoon(); }
 }
 
-let readingCodes = false;
+let askedCodes = 0;
 
 /** Reads what the codes mean, until it has succeeded once. */
 function readCodes(): void {
-  if (readingCodes || codes.value.size) return;
-  readingCodes = true;
-  void get<{ items: Code[] }>("v1/codes").then(({ value }) => { codes.value = new Map(value.items.map((c) => [c.code, c])); }, () => {}).finally(() => { readingCodes = false; });
+  if (codes.value.size || Date.now() < askedCodes + 10_000) return;
+  askedCodes = Date.now();
+  void get<{ items: Code[] }>("v1/codes").then(({ value }) => { codes.value = new Map(value.items.map((c) => [c.code, c])); }, () => {});
 }
 
 /** Why the streams of the present view are not followed; empty while they are. */

@@ -2,7 +2,7 @@ import { pathOf } from "../api";
 import { AddressLink, Ago, Badge, ClusterLink, Facts, Failed, Known, Labels, Scroll, ServiceLink, Title, Waiting, Why } from "../parts";
 import { type ListOf, ListView } from "../list";
 import { useRead } from "../read";
-import { link } from "../route";
+import { alone, link } from "../route";
 import type { IP, Lookup } from "../types";
 
 const list: ListOf<IP> = {
@@ -23,9 +23,6 @@ const list: ListOf<IP> = {
 export const Addresses = () => <ListView of={list} />;
 
 const prefixOf = (address: string) => (/^[0-9a-fA-F:.]+$/.test(address) ? address : "");
-
-/** Whether a prefix is one address. */
-const alone = (prefix: string) => /\/(32|128)$/.test(prefix);
 
 export function Address({ address }: { address: string }) {
   const prefix = prefixOf(address);

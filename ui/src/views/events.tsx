@@ -43,8 +43,8 @@ function PerMinute({ of }: { of: MeshEvent[] }) {
 export function EventTable({ of, most, pausable = false }: { of: (e: MeshEvent) => boolean; most: number; pausable?: boolean }) {
   const held = useSignal<Map<string, MeshEvent> | null>(null); // what is shown while nothing is to move
   const all = [...(held.value ?? events.value).values()].filter(of).sort((a, b) => b.id - a.id);
-  const newest = held.value && Math.max(0, ...[...held.value.values()].map((e) => e.id));
-  const since = newest === null ? 0 : [...events.value.values()].filter((e) => e.id > newest).length;
+  const shown = held.value;
+  const since = shown ? [...events.value].filter(([id, e]) => shown.get(id)?.time !== e.time).length : 0;
   const [some, more] = useSome(all, most);
   if (!known.value) return <Waiting />;
   return <>
