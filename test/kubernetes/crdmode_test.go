@@ -92,7 +92,7 @@ spec: {addresses: [{type: InternalIP, ip: 192.168.0.1}], ipam: {podCIDRs: [10.1.
 func TestKindsAreTakenUpWhenTheyAreDefined(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.follow(t, kubernetes.Options{LookAgain: 500 * time.Millisecond})
+	w.follow(t, kubernetes.Options{LookAgain: 500 * time.Millisecond, LookTwice: 500 * time.Millisecond})
 	w.awaitListed(t)
 	if !w.well() {
 		t.Errorf("kinds without a definition are wrong: %s", w.wrong())

@@ -22,14 +22,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
-// confirm is after how long a kind that had objects and has no definition is looked for again
-// before they are removed: of several API servers one may have just begun.
-const confirm = 10 * time.Second
-
 // common is what followers have in common.
 type common struct {
 	health    *health
 	lookAgain time.Duration
+	lookTwice time.Duration
 	log       *slog.Logger
 }
 
@@ -68,7 +65,7 @@ func (f *follower) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		pause := min(confirm, f.lookAgain)
+		pause := f.lookTwice
 		if f.missed.Load() > 1 || f.store.count() == 0 {
 			f.withdraw()
 			pause = f.lookAgain

@@ -27,7 +27,7 @@ func kinds(o Options, into *local.Cluster, clients clients, h *health, log *slog
 		// What is written in this version is read in it: the older one has the same schema where it is served at all.
 		mcsBeta = schema.GroupVersion{Group: mcs.Group, Version: "v1beta1"}
 		cilium  = schema.GroupVersion{Group: "cilium.io", Version: "v2"}
-		with    = common{health: h, lookAgain: o.LookAgain, log: log}
+		with    = common{health: h, lookAgain: o.LookAgain, lookTwice: o.LookTwice, log: log}
 	)
 	list := []*follower{
 		newFollower(with, into.Services, typed(stripService), typedRequests(clients.coreV1, "services", all)),

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ type Options struct {
 	// LookAgain is how often a kind without a definition is looked for, a minute
 	// when 0. Every agent of a cluster does it, so it should not be much shorter.
 	LookAgain time.Duration
+	// LookTwice is after how long a kind that had objects and has no definition is looked for again
+	// before they are removed, 10 seconds when 0: of several API servers one may have just begun.
+	LookTwice time.Duration
 	// Report is called with what is wrong whenever that changes, nil when all is well.
 	// It must not block. It may be nil.
 	Report func(error)
@@ -61,9 +65,7 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 	if o.OwnPodsOnly && o.NodeName == "" {
 		return nil, errors.New("the pods of this node are unknown without its name: set the node's name")
 	}
-	if o.LookAgain == 0 {
-		o.LookAgain = time.Minute
-	}
+	o.LookAgain, o.LookTwice = cmp.Or(o.LookAgain, time.Minute), cmp.Or(o.LookTwice, 10*time.Second)
 	if o.Report == nil {
 		o.Report = func(error) {}
 	}
