@@ -63,23 +63,29 @@ func TestTheRightToWriteSlices(t *testing.T) {
 	want(t, "who", []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}, binding.Subjects)
 }
 
-// TestTheRightToWriteImports: of operators alone, and of definitions those two alone.
+// TestTheRightToWriteImports: of operators alone, and of definitions those two alone, in a file of their own.
 func TestTheRightToWriteImports(t *testing.T) {
 	t.Parallel()
+	checkRightToWrite(t, "mcs.yaml",
+		"serviceimports: get list watch create patch delete", "serviceimports/status: patch", "serviceexports/status: patch",
+		"services: create patch delete", "endpointslices: create patch delete")
+	checkRightToWrite(t, "mcs-crds.yaml", "customresourcedefinitions: create",
+		"customresourcedefinitions: get patch of serviceexports.multicluster.x-k8s.io of serviceimports.multicluster.x-k8s.io")
+}
+
+// checkRightToWrite wants the operators to have these rights in a file.
+func checkRightToWrite(t *testing.T, file string, rights ...string) {
+	t.Helper()
 	var role rbacv1.ClusterRole
 	var binding rbacv1.ClusterRoleBinding
-	readStrictly(t, "mcs.yaml", rbacv1.AddToScheme, &role, &binding)
+	readStrictly(t, file, rbacv1.AddToScheme, &role, &binding)
 	var verbs []string
 	for _, rule := range role.Rules {
 		for _, resource := range rule.Resources {
 			verbs = append(verbs, resource+": "+strings.Join(rule.Verbs, " ")+strings.Join(append([]string{""}, rule.ResourceNames...), " of "))
 		}
 	}
-	want(t, "rules", []string{
-		"serviceimports: get list watch create patch delete", "serviceimports/status: patch", "serviceexports/status: patch",
-		"services: create patch delete", "endpointslices: create patch delete", "customresourcedefinitions: create",
-		"customresourcedefinitions: get patch of serviceexports.multicluster.x-k8s.io of serviceimports.multicluster.x-k8s.io",
-	}, verbs)
+	want(t, "rules in "+file, rights, verbs)
 	want(t, "role", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name}, binding.RoleRef)
 	account := readDeployments(t)["operate"].account
 	want(t, "who", []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}, binding.Subjects)
@@ -95,7 +101,12 @@ func TestOperatorsThatWriteReadTheMeshDirectory(t *testing.T) {
 		want(t, "what is changed", operate.Namespace+"/"+operate.Name, patch.Namespace+"/"+patch.Name)
 		w := workload{&patch.Spec.Template}
 		want(t, "container", operate.container().Name, w.container().Name)
-		want(t, "variables", []corev1.EnvVar{{Name: variable, Value: "true"}}, w.container().Env)
+		var names []string
+		for _, v := range w.container().Env {
+			names = append(names, v.Name)
+		}
+		want(t, "variables", []string{"MESH_AGENT_SERVICE_CIDR", "MESH_AGENT_POD_CIDR", "MESH_AGENT_CLUSTER_SIZE", variable}, names)
+		want(t, "variable", "true", w.container().Env[len(names)-1].Value)
 		want(t, "volume", agent.volume("clustermesh"), w.volume("clustermesh"))
 		want(t, "mounts", []corev1.VolumeMount{{Name: "clustermesh", MountPath: "/var/lib/cilium/clustermesh", ReadOnly: true}}, w.container().VolumeMounts)
 		want(t, "path of the agents", agent.flag(t, "clustermesh-config"), w.container().VolumeMounts[0].MountPath+"/")

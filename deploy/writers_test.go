@@ -123,7 +123,7 @@ func TestTheJobThatMakesTheUsers(t *testing.T) {
 	want(t, "namespaces", m.daemons.Namespace+" "+m.daemons.Namespace, account.Namespace+" "+job.Namespace)
 	want(t, "account", account.Name, w.pod().ServiceAccountName)
 	want(t, "tokens", []*bool{new(false), new(false)}, []*bool{account.AutomountServiceAccountToken, w.pod().AutomountServiceAccountToken})
-	want(t, "again", corev1.RestartPolicyOnFailure, w.pod().RestartPolicy)
+	want(t, "again", corev1.RestartPolicyNever, w.pod().RestartPolicy) // a failed pod keeps its log
 	want(t, "image", m.container().Image, w.container().Image)
 	want(t, "arguments", []string{"users", "ensure", "--kvstore-opt=etcd.config=/var/lib/etcd-config/etcd.config"}, w.container().Args)
 	want(t, "containers", 1, len(w.pod().Containers)+len(w.pod().InitContainers))

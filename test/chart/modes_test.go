@@ -92,7 +92,7 @@ func TestRightsForDefinitions(t *testing.T) {
 	for values, want := range map[string]bool{"false": false, "true": true} {
 		texts, err := Render(load(t), parsed(t, "operate.enabled=true,operate.mcsAPI.enabled=true,operate.mcsAPI.installCRDs="+values))
 		waittest.Must(t, err)
-		if got := strings.Contains(texts["operate-mcs.yaml"], "customresourcedefinitions"); got != want {
+		if got := strings.Contains(texts["operate-mcs.yaml"]+texts["operate-mcs-crds.yaml"], "customresourcedefinitions"); got != want {
 			t.Errorf("installCRDs=%s: rights for definitions %v", values, got)
 		}
 	}

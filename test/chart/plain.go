@@ -26,6 +26,7 @@ func plainValues(name string) string {
 		"operate.yaml":        "operate.enabled=true",
 		"endpointslices.yaml": "operate.enabled=true,operate.endpointSlices=true",
 		"mcs.yaml":            "operate.enabled=true,operate.mcsAPI.enabled=true",
+		"mcs-crds.yaml":       "operate.enabled=true,operate.mcsAPI.enabled=true,operate.mcsAPI.installCRDs=true",
 		"dns.yaml":            "services.dns.enabled=true,agent.dns.enabled=true,agent.dns.host=0.0.0.0",
 		"mirror.yaml":         "mirror.enabled=true",
 		"identities.yaml":     "identities.mode=crd",

@@ -28,7 +28,7 @@ func newImported(t *testing.T) imported {
 	t.Helper()
 	i := imported{sliced: newSliced(t)}
 	i.Apply(t, manifest(t, "operate.yaml")[:3]...) // account, role and binding
-	i.Apply(t, slices.Concat(manifest(t, "mcs.yaml"), manifest(t, "endpointslices.yaml"))...)
+	i.Apply(t, slices.Concat(manifest(t, "mcs.yaml"), manifest(t, "mcs-crds.yaml"), manifest(t, "endpointslices.yaml"))...)
 	i.token = i.Token(t, "kube-system", "mesh-agent-operate")
 	exports := true
 	i.west.Put(t, wire.ClusterConfigPrefix+"/west", string(wire.ClusterConfig{ID: 7, Capabilities: wire.Capabilities{MaxConnectedClusters: 255, ServiceExportsEnabled: &exports}}.Encode()))
