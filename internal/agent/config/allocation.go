@@ -17,7 +17,7 @@ const AllocationMode = "identity-allocation-mode"
 // AllocationConfig says where identities are allocated.
 type AllocationConfig struct {
 	Mode      string `mapstructure:"identity-allocation-mode" modes:"run operate" help:"where identities are allocated: kvstore, crd (CiliumIdentity objects), or both during a migration: doublewrite-readkvstore, doublewrite-readcrd (docs/identity-migration.md)"`
-	Namespace string `mapstructure:"k8s-namespace" help:"namespace of the Lease objects in which nodes list the identities that they use (with crd and doublewrite)"`
+	Namespace string `mapstructure:"k8s-namespace" modes:"run operate" help:"namespace of the Lease objects in which nodes list the identities that they use (with crd and doublewrite)"`
 }
 
 // Place is valid once the configuration is.

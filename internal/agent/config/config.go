@@ -46,11 +46,11 @@ type Config struct {
 	ClusterSize            uint32            `mapstructure:"cluster-size" subject:"Own cluster" help:"number of nodes of the own cluster; agents of large clusters check an etcd less often and wait longer before they reconnect (docs/performance.md); 0 counts the nodes, or is 1 without a kvstore and a description of the own cluster"`
 	NodeName               string            `mapstructure:"node-name" subject:"Own cluster" help:"name of this node"`
 	ClustermeshConfig      string            `mapstructure:"clustermesh-config" subject:"Remote clusters" help:"mesh directory, with one etcd client file for each remote cluster"`
-	ClustermeshSyncTimeout time.Duration     `mapstructure:"clustermesh-sync-timeout" subject:"Remote clusters" help:"time that readiness waits for clusters that do not answer"`
+	ClustermeshSyncTimeout time.Duration     `mapstructure:"clustermesh-sync-timeout" modes:"run operate" subject:"Remote clusters" help:"time that readiness waits for clusters that do not answer"`
 	ClustermeshCacheTTL    time.Duration     `mapstructure:"clustermesh-cache-ttl" subject:"Remote clusters" help:"time without contact after which the service backends of a cluster are no longer used; 0 keeps them"`
-	DisconnectPolicy       map[string]string `mapstructure:"disconnect-policy" subject:"Remote clusters"`
+	DisconnectPolicy       map[string]string `mapstructure:"disconnect-policy" modes:"run operate" subject:"Remote clusters"`
 	RemoteBudget           map[string]string `mapstructure:"remote-budget" subject:"Remote clusters"`
-	RemoteMemory           string            `mapstructure:"remote-memory" subject:"Remote clusters" help:"memory limit for the entries of all remote clusters together, such as 600Mi (an estimate); empty is 70 % of GOMEMLIMIT, which follows the memory limit of the container; 0 is no limit (docs/budgets.md)"`
+	RemoteMemory           string            `mapstructure:"remote-memory" modes:"run operate" subject:"Remote clusters" help:"memory limit for the entries of all remote clusters together, such as 600Mi (an estimate); empty is 70 % of GOMEMLIMIT, which follows the memory limit of the container; 0 is no limit (docs/budgets.md)"`
 	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt" subject:"Etcd clients" help:"option of the etcd clients; etcd.config (a client file) or etcd.address name the own cluster's etcd; etcd.qps is the limit of operations per second, etcd.bootstrapQps the limit before the first sync is complete and in commands such as 'kvstore get'; repeat the flag, or give one JSON map"`
 	KVStore                KVStoreConfig     `mapstructure:",squash" subject:"Etcd clients"`
 	NodeIP                 string            `mapstructure:"node-ip" subject:"Own cluster" help:"address of this node, which the agent writes into identity references; default: the node's address in the description of the own cluster, otherwise the first global address"`

@@ -10,11 +10,11 @@ import (
 
 // LocalConfig says where the description of the own cluster comes from, and what follows from it.
 type LocalConfig struct {
-	Manifests        string `mapstructure:"local-manifests" help:"directory of Kubernetes manifests that describe the own cluster; the agent watches it"`
-	Kubernetes       bool   `mapstructure:"kubernetes" help:"read the description of the own cluster from the Kubernetes API"`
-	Kubeconfig       string `mapstructure:"kubeconfig" help:"kubeconfig file for the Kubernetes API; default: the service account of the pod"`
-	Labels           string `mapstructure:"labels" help:"labels of pods that are part of identities: key prefixes, separated by spaces, with '!' for exclusions; default: the rules of Cilium"`
-	GlobalNamespaces bool   `mapstructure:"clustermesh-default-global-namespace" help:"export the services and pods of namespaces without the annotation clustermesh.cilium.io/global"`
+	Manifests        string `mapstructure:"local-manifests" modes:"run operate" help:"directory of Kubernetes manifests that describe the own cluster; the agent watches it"`
+	Kubernetes       bool   `mapstructure:"kubernetes" modes:"run operate" help:"read the description of the own cluster from the Kubernetes API"`
+	Kubeconfig       string `mapstructure:"kubeconfig" modes:"run operate" help:"kubeconfig file for the Kubernetes API; default: the service account of the pod"`
+	Labels           string `mapstructure:"labels" modes:"run operate" help:"labels of pods that are part of identities: key prefixes, separated by spaces, with '!' for exclusions; default: the rules of Cilium"`
+	GlobalNamespaces bool   `mapstructure:"clustermesh-default-global-namespace" modes:"run operate" help:"export the services and pods of namespaces without the annotation clustermesh.cilium.io/global"`
 }
 
 func (c LocalConfig) validate(note func(flag string, err error)) {
