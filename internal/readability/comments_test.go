@@ -7,9 +7,7 @@ import (
 	"testing"
 )
 
-var (
-	comment = regexp.MustCompile(`^\s*# (\S.*)$`)
-)
+var comment = regexp.MustCompile(`^\s*# (\S.*)$`)
 
 // commented is the text of the comments of a file, a paragraph for each. What is indented in a comment is code.
 func commented(text string) string {

@@ -34,10 +34,10 @@ func policySuggestCommand(c *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suggest",
 		Short: "Write a claim policy file from the current claims of the clusters",
-		Long: "Write a file for --claim-policy-file from the current claims of the clusters in the running agent: the ID of each\n" +
-			"cluster, the networks of its pods and nodes, and its namespaces. The file does not grant claims that break a rule\n" +
-			"(docs/claims.md). The command names these claims with their code. Review the file: it can still grant claims that a\n" +
-			"cluster should not have.",
+		Long: "Write a file for --claim-policy-file from the claims that the running agent knows. It has the ID of each cluster,\n" +
+			"the networks of its pods and nodes, and its namespaces. The file does not grant claims that break a rule\n" +
+			"(docs/claims.md), except addresses in --pod-cidr and --service-cidr, which the command does not know. It names the\n" +
+			"refused claims with their code. Review the file: it can still grant claims that a cluster should not have.",
 		Example: "  mesh-agent policy suggest > claims.yaml\n  mesh-agent config check --connect --claim-policy-file claims.yaml",
 		Args:    command.NoArgs,
 		RunE: c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error {

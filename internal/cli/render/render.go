@@ -45,7 +45,7 @@ func New(c *command.Env) *cobra.Command {
 			"  services, nodes, clusters           lists, with filters such as \"namespace=shop\"\n\n" +
 			"The command replaces a file atomically, only if it differs, and only after the agent has read every cluster. While\n" +
 			"the agent does not answer, files stay unchanged.",
-		Example: "  mesh-agent render -t nginx.tmpl=/etc/nginx/upstreams.conf --check \"nginx -t\" --exec \"nginx -s reload\"\n" +
+		Example: "  mesh-agent render -t nginx.tmpl=/etc/nginx/upstreams.conf --exec \"nginx -t && nginx -s reload\"\n" +
 			"  mesh-agent render -t hosts.tmpl=/dev/stdout --once --dry-run",
 		Args: command.Arguments(0, 0, "no arguments"),
 		RunE: c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error {

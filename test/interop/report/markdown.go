@@ -42,7 +42,8 @@ equal, and the reader accepted them and found no others.
 - *KVStoreMesh*, *our mirror*: Cilium's mirror, or ` + "`mesh-agent mirror`" + `, copies the cluster to another etcd, from which
   the other side reads it.
 
-etcd transports the bytes of all releases in the same way. For this reason, only the newest release is tested through etcd.
+etcd transports the bytes of all releases in the same way. For this reason, these tables test only the newest release through
+etcd. Older releases read one published cluster from etcd, directly and through ` + "`mesh-agent mirror`" + ` (below).
 `
 
 func (r *report) markdown() string {
