@@ -74,6 +74,12 @@ func TestResumeToken(t *testing.T) {
 	if token != f.View.Token(all.Revision) || token == "" {
 		t.Errorf("%q is not the token of revision %d", token, all.Revision)
 	}
+	// A watch of addresses by labels always begins with the state, so their list has no token.
+	for target, want := range map[string]bool{"/v1/ips": true, "/v1/ips?labels=app": false, "/v1/services?labels=app": true} {
+		if got := f.get(target).Header().Get(HeaderToken) != ""; got != want {
+			t.Errorf("%s has a token: %v, want %v", target, got, want)
+		}
+	}
 }
 
 func TestCodes(t *testing.T) {
