@@ -97,7 +97,7 @@ func status(c *command.Env, cmd *cobra.Command, cl *client.Client, o *statusOpti
 		return late
 	}
 	if o.cluster != "" && ClusterNamed(st.Clusters, o.cluster) == nil {
-		return fmt.Errorf("there is no cluster %q", o.cluster)
+		return NoCluster(st.Clusters, o.cluster)
 	}
 	var found []string
 	if !o.wait {
@@ -145,6 +145,18 @@ func ClusterNamed(clusters []api.Cluster, name string) *api.Cluster {
 		}
 	}
 	return nil
+}
+
+// NoCluster says that there is no cluster of this name, and which there are.
+func NoCluster(clusters []api.Cluster, name string) error {
+	var names []string
+	for _, c := range clusters {
+		names = append(names, c.Name)
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("there is no cluster %q: the agent knows no clusters", name)
+	}
+	return fmt.Errorf("there is no cluster %q; there are: %s", name, printer.Some(names, 10))
 }
 
 func wellOn(st *api.Status, cluster string) bool {

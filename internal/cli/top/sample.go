@@ -2,7 +2,6 @@ package top
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/status"
@@ -71,7 +70,7 @@ func (l *look) next(ctx context.Context) (*sample, error) {
 	if l.cluster != "" {
 		one := status.ClusterNamed(st.Clusters, l.cluster)
 		if one == nil {
-			return nil, fmt.Errorf("there is no cluster %q", l.cluster)
+			return nil, status.NoCluster(st.Clusters, l.cluster)
 		}
 		st.Clusters, st.OwnCluster = []api.Cluster{*one}, nil
 	}

@@ -78,7 +78,14 @@ func Listen(o Options) (*Listeners, error) {
 			return nil, &ListenError{o.Socket, err}
 		}
 	}
-	o.Log.Info("Listening", "address", l.Address, "socket", l.Socket)
+	var at []any
+	if l.Address != "" {
+		at = append(at, "address", l.Address)
+	}
+	if l.Socket != "" {
+		at = append(at, "socket", l.Socket)
+	}
+	o.Log.Info("Listening", at...)
 	return l, nil
 }
 
