@@ -170,7 +170,7 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if res.dependsOn == nil || res.dependsOn(&q) == "" { // a watch of others begins with the state, whatever the token
+	if res.filter(s, &q).Uses() == "" { // a watch of others begins with the state, whatever the token
 		w.Header().Set(HeaderToken, s.View.Token(v.Position))
 	}
 	if r.Method == http.MethodHead {
