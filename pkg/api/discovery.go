@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/discovery"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -118,7 +119,7 @@ func discoveryRoute[D, J any](s *Server, res *resource[D, J], name, summary stri
 				return nil
 			}
 			chosen := filtered(items, func(d D) bool { return res.chosen(s, v, &q.query, d) })
-			writeArray(r.Context(), w, targets(chosen, known, &q))
+			transport.WriteArray(r.Context(), w, targets(chosen, known, &q))
 			return nil
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cilium/statedb"
 
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
@@ -176,25 +177,25 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := newListWriter(r.Context(), w, v.Position, toFreshnesses(v.Freshness(families...), s.now()))
+	out := transport.NewListWriter(r.Context(), w, v.Position, toFreshnesses(v.Freshness(families...), s.now()))
 	n, last := 0, ""
 	for d := range items {
-		if out.err() != nil {
+		if out.Err() != nil {
 			break
 		}
 		if !res.chosen(s, v, &q, d) {
 			continue
 		}
 		if q.limit > 0 && n == q.limit {
-			out.close(encodeCursor(string(res.name), last))
+			out.Close(encodeCursor(string(res.name), last))
 			return nil
 		}
-		out.item(res.convert(s, v, d))
+		out.Item(res.convert(s, v, d))
 		if n++; n == q.limit {
 			last = s.View.Key(res.name, d)
 		}
 	}
-	out.close("")
+	out.Close("")
 	return nil
 }
 

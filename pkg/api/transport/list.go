@@ -1,4 +1,4 @@
-package api
+package transport
 
 import (
 	"bufio"
@@ -12,7 +12,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/safetext"
 )
 
-type listWriter struct {
+// ListWriter writes the items of a list as JSON, one at a time, so that it never holds all of them. One goroutine uses it.
+type ListWriter struct {
 	done <-chan struct{} // closed when nobody reads any more
 	out  *bufio.Writer   // keeps its first error
 	buf  bytes.Buffer    // the item that is being encoded
@@ -24,13 +25,14 @@ type listWriter struct {
 
 const chunkSize = 64 << 10 // gathered before it goes to the connection
 
-func newItemWriter(ctx context.Context, w io.Writer) *listWriter {
-	l := &listWriter{done: ctx.Done(), out: bufio.NewWriterSize(w, chunkSize)}
+func newItemWriter(ctx context.Context, w io.Writer) *ListWriter {
+	l := &ListWriter{done: ctx.Done(), out: bufio.NewWriterSize(w, chunkSize)}
 	l.enc = safetext.Encoder(&l.buf)
 	return l
 }
 
-func newListWriter(ctx context.Context, w io.Writer, revision uint64, freshness map[string]Freshness) *listWriter {
+// NewListWriter begins a list of a revision, with the freshness of its clusters unless that is nil.
+func NewListWriter[F any](ctx context.Context, w io.Writer, revision uint64, freshness map[string]F) *ListWriter {
 	l := newItemWriter(ctx, w)
 	l.write(`{"revision":`, revision)
 	if freshness != nil {
@@ -40,7 +42,8 @@ func newListWriter(ctx context.Context, w io.Writer, revision uint64, freshness 
 	return l
 }
 
-func (l *listWriter) item(v any) {
+// Item writes one more.
+func (l *ListWriter) Item(v any) {
 	separator := "\n"
 	if l.n > 0 {
 		separator = ",\n"
@@ -49,7 +52,8 @@ func (l *listWriter) item(v any) {
 	l.write(separator, v)
 }
 
-func (l *listWriter) close(next string) {
+// Close ends the list, with the cursor of the next page. It aborts the answer when an item could not be written.
+func (l *ListWriter) Close(next string) {
 	end := `],"next":`
 	if l.n > 0 {
 		end = "\n" + end
@@ -59,28 +63,28 @@ func (l *listWriter) close(next string) {
 	l.flush()
 }
 
-func (l *listWriter) flush() {
+func (l *ListWriter) flush() {
 	if l.out.Flush() != nil || l.fail != nil {
 		panic(http.ErrAbortHandler) // so that nobody takes the list for complete
 	}
 }
 
-// writeArray writes items as an array of JSON, which is never held as a whole.
-func writeArray[T any](ctx context.Context, w io.Writer, items iter.Seq[T]) {
+// WriteArray writes items as an array of JSON, which is never held as a whole.
+func WriteArray[T any](ctx context.Context, w io.Writer, items iter.Seq[T]) {
 	out := newItemWriter(ctx, w)
 	_, _ = out.out.WriteString("[")
 	for one := range items {
-		if out.err() != nil {
+		if out.Err() != nil {
 			break
 		}
-		out.item(one)
+		out.Item(one)
 	}
 	_, _ = out.out.WriteString("]\n")
 	out.flush()
 }
 
-// err tells why nobody reads any more. It is cheap enough for every item.
-func (l *listWriter) err() error {
+// Err tells why nobody reads any more. It is cheap enough for every item.
+func (l *ListWriter) Err() error {
 	if l.seen++; l.fail == nil && l.seen%1024 == 0 {
 		select {
 		case <-l.done:
@@ -91,7 +95,7 @@ func (l *listWriter) err() error {
 	return l.fail
 }
 
-func (l *listWriter) write(text string, v any) {
+func (l *ListWriter) write(text string, v any) {
 	_, _ = l.out.WriteString(text)
 	l.buf.Reset()
 	err := l.enc.Encode(v)
