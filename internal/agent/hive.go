@@ -69,7 +69,7 @@ func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 	return hive.NewWithOptions(
 		opts,
 		cell.Config(config.Default()),
-		cell.Provide(health.New, newRegistry, newMetrics, func() *logging.Level { return level }, func() config.Mode { return m }, func() version.Info { return v }, func() *servers { return new(servers) }),
+		cell.Provide(health.New, newRegistry, newMetrics, newBoundaries, func() *logging.Level { return level }, func() config.Mode { return m }, func() version.Info { return v }, func() *servers { return new(servers) }),
 		job.Cell,
 		statedb.Cell,
 		viewCell(),

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"log/slog"
 	"runtime"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/version"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -28,6 +30,12 @@ func newRegistry(v version.Info) (*prometheus.Registry, prometheus.Registerer, p
 		buildInfo(v),
 	)
 	return reg, reg, reg
+}
+
+// newBoundaries are those of all parts that serve clients, or write what remote clusters say somewhere.
+func newBoundaries(log *slog.Logger, reg prometheus.Registerer) (*boundary.Boundaries, error) {
+	b := boundary.New(log)
+	return b, reg.Register(b)
 }
 
 // newMetrics makes those of the packages that several cells use.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/dnsserver"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
@@ -46,7 +47,7 @@ func (s *servers) xdsClients() []api.XDSClient {
 	return s.xds()
 }
 
-func serveDNS(c config.Config, v *view.View, all *servers, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, log *slog.Logger) error {
+func serveDNS(c config.Config, v *view.View, all *servers, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, bounds *boundary.Boundaries, log *slog.Logger) error {
 	d := c.Serving.DNS
 	if d.Address == "" {
 		return nil
@@ -58,7 +59,7 @@ func serveDNS(c config.Config, v *view.View, all *servers, lc cell.Lifecycle, jo
 	metrics := dnsserver.NewMetrics()
 	s, err := dnsserver.New(dnsserver.Params{
 		View: v, Cluster: c.ClusterName, Asker: c.Asker(), Zones: d.ZoneNames(), MeshZone: d.MeshZone, TTL: &d.TTL, Answers: int(d.Answers),
-		Clients: clients, Queries: int(d.Queries), Metrics: metrics, Log: log,
+		Clients: clients, Queries: int(d.Queries), Metrics: metrics, Boundary: bounds.Part("dns"), Log: log,
 	})
 	if err != nil {
 		return err

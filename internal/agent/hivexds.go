@@ -10,6 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
 )
@@ -22,13 +23,13 @@ func xdsCell() cell.Cell {
 	)
 }
 
-func serveXDS(c config.Config, v *view.View, all *servers, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, log *slog.Logger) error {
+func serveXDS(c config.Config, v *view.View, all *servers, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, bounds *boundary.Boundaries, log *slog.Logger) error {
 	x := c.Serving.XDS
 	if x.Address == "" {
 		return nil
 	}
 	p := xdsserver.Params{
-		View: v, Asker: c.Asker(), Zones: c.Serving.DNS.ZoneNames(), Names: int(x.Names), Metrics: xdsserver.NewMetrics(), Log: log,
+		View: v, Asker: c.Asker(), Zones: c.Serving.DNS.ZoneNames(), Names: int(x.Names), Metrics: xdsserver.NewMetrics(), Boundary: bounds.Part("xds"), Log: log,
 		Streams: transport.Limit{All: int(x.Streams), Peer: int(x.StreamsPerPeer)},
 	}
 	if files, secure := c.Listening.TLS(); secure {

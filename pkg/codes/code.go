@@ -121,6 +121,7 @@ const (
 	Operate       Owner = "operate"       // pkg/operate: what its cluster's objects say
 	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
 	Alerts        Owner = "alerts"        // internal/monitoring: what Prometheus sees from outside
+	Boundary      Owner = "boundary"      // pkg/boundary: bugs of this program that end the work for one
 )
 
 // Finding is one thing that was found somewhere.

@@ -277,4 +277,5 @@ const (
 	UpdatesRejected     Code = "MESH-7047" // xDS clients reject resources
 	NotReadyToServe     Code = "MESH-7048" // an agent cannot answer all clients, because it does not know every cluster
 	AllocationsFail     Code = "MESH-7049" // identities cannot be allocated
+	WorkFailed          Code = "MESH-7060" // an internal error ended the work for one client, question or object
 )

@@ -19,10 +19,14 @@ func (s *Server) accept(h dns.Header) dns.MsgAcceptAction {
 	return dns.DefaultMsgAcceptFunc(h)
 }
 
-// serve answers one message.
+// serve answers one message. The library recovers from nothing: what fails here would end the process.
 func (s *Server) serve(w dns.ResponseWriter, q *dns.Msg, network string) {
 	s.atOnce.Add(1)
 	defer s.atOnce.Add(-1)
+	_ = s.boundary.Run(func() error { s.serveOne(w, q, network); return nil }, "client", w.RemoteAddr())
+}
+
+func (s *Server) serveOne(w dns.ResponseWriter, q *dns.Msg, network string) {
 	began := time.Now()
 	peer, size, rcode := peerOf(w.RemoteAddr()), sizeFor(q, network), dns.RcodeSuccess
 	// Who does not take the answer asks again.

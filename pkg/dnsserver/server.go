@@ -39,6 +39,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
@@ -64,17 +65,18 @@ func DefaultClients() []netip.Prefix {
 // default.
 type Params struct {
 	View     *view.View
-	Cluster  string          // the own one
-	Asker    backends.Asker  // where the clients are
-	Zones    []string        // of services; none: DefaultZone
-	MeshZone string          // of clusters, nodes and addresses; empty: there is none
-	TTL      *time.Duration  // of answers, in whole seconds; nil: DefaultTTL
-	Answers  int             // backends in an answer; 0: DefaultAnswers
-	Clients  []netip.Prefix  // who may ask; nil: DefaultClients
-	Queries  int             // answered at once; 0: DefaultQueries
-	TCP      transport.Limit // connections at once; zero: 1,000, and 100 of one address
-	Metrics  *Metrics        // nil: nobody looks at them
-	Log      *slog.Logger    // nil: silence
+	Cluster  string             // the own one
+	Asker    backends.Asker     // where the clients are
+	Zones    []string           // of services; none: DefaultZone
+	MeshZone string             // of clusters, nodes and addresses; empty: there is none
+	TTL      *time.Duration     // of answers, in whole seconds; nil: DefaultTTL
+	Answers  int                // backends in an answer; 0: DefaultAnswers
+	Clients  []netip.Prefix     // who may ask; nil: DefaultClients
+	Queries  int                // answered at once; 0: DefaultQueries
+	TCP      transport.Limit    // connections at once; zero: 1,000, and 100 of one address
+	Metrics  *Metrics           // nil: nobody looks at them
+	Boundary *boundary.Boundary // of each question; nil: failures are neither counted nor logged
+	Log      *slog.Logger       // nil: silence
 }
 
 // Server answers questions. [Server.Listen] opens its sockets, [Server.Run] answers.
@@ -87,6 +89,7 @@ type Server struct {
 	mostAtOnce int64
 	gate       *transport.Gate // of connections over TCP
 	metrics    *Metrics
+	boundary   *boundary.Boundary // of each question
 	log        *slog.Logger
 
 	packets     net.PacketConn
@@ -115,6 +118,7 @@ func New(p Params) (*Server, error) {
 		p.TCP = transport.Limit{All: 1000, Peer: 100}
 	}
 	p.Metrics = cmp.Or(p.Metrics, NewMetrics())
+	p.Boundary = cmp.Or(p.Boundary, boundary.New(p.Log).Part("dns"))
 	s := &Server{
 		names: resolver{
 			view: p.View, own: p.Cluster, asker: p.Asker, zones: newZones(p.Zones, p.MeshZone), ttl: uint32(ttl / time.Second), //nolint:gosec // was checked
@@ -122,7 +126,7 @@ func New(p Params) (*Server, error) {
 		},
 		known:   doubts{view: p.View},
 		kept:    keptAnswers{seed: maphash.MakeSeed()},
-		clients: p.Clients, mostAtOnce: int64(cmp.Or(p.Queries, DefaultQueries)), metrics: p.Metrics, log: cmp.Or(p.Log, slog.New(slog.DiscardHandler)),
+		clients: p.Clients, mostAtOnce: int64(cmp.Or(p.Queries, DefaultQueries)), metrics: p.Metrics, boundary: p.Boundary, log: cmp.Or(p.Log, slog.New(slog.DiscardHandler)),
 	}
 	refused := s.metrics.refused.WithLabelValues("connections")
 	s.gate = transport.NewGate(p.TCP, transport.Refusals{All: refused, Peer: refused})

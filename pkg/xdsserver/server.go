@@ -58,6 +58,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
@@ -87,31 +88,33 @@ const unixPrefix = "unix:"
 // Params says what a [Server] serves. View is required, the zero value of everything else is its
 // default.
 type Params struct {
-	View    *view.View
-	Asker   backends.Asker      // where the clients are
-	Zones   []string            // of DNS, in which services have names; none: there are only the others
-	TLS     *transport.TLSFiles // nil: TCP is plain
-	Streams transport.Limit     // at once, over TCP and the unix socket; zero: 2,000, and 100 of one address
-	Names   int                 // that a stream may follow of one type; 0: DefaultNames
-	Wait    time.Duration       // how long a stream waits until the view may deny, before it is refused; 0: DefaultWait
-	Metrics *Metrics            // nil: nobody looks at them
-	Log     *slog.Logger        // nil: silence
+	View     *view.View
+	Asker    backends.Asker      // where the clients are
+	Zones    []string            // of DNS, in which services have names; none: there are only the others
+	TLS      *transport.TLSFiles // nil: TCP is plain
+	Streams  transport.Limit     // at once, over TCP and the unix socket; zero: 2,000, and 100 of one address
+	Names    int                 // that a stream may follow of one type; 0: DefaultNames
+	Wait     time.Duration       // how long a stream waits until the view may deny, before it is refused; 0: DefaultWait
+	Metrics  *Metrics            // nil: nobody looks at them
+	Boundary *boundary.Boundary  // of each stream and resource; nil: failures are logged, and not counted
+	Log      *slog.Logger        // nil: silence
 }
 
 // Server serves streams. [Server.Listen] opens its socket, [Server.Run] serves.
 type Server struct {
-	view    *view.View
-	catalog *catalog
-	tls     *transport.TLS
-	gate    *transport.Gate // of streams
-	conns   *transport.Gate // of connections over TCP
-	names   int
-	wait    time.Duration
-	metrics *Metrics
-	log     *slog.Logger
-	saying  *rate.Limiter // of what clients reject
-	now     func() time.Time
-	ready   atomic.Bool // which the view stays
+	view     *view.View
+	catalog  *catalog
+	tls      *transport.TLS
+	gate     *transport.Gate // of streams
+	conns    *transport.Gate // of connections over TCP
+	names    int
+	wait     time.Duration
+	metrics  *Metrics
+	boundary *boundary.Boundary // of each stream and resource
+	log      *slog.Logger
+	saying   *rate.Limiter // of what clients reject
+	now      func() time.Time
+	ready    atomic.Bool // which the view stays
 
 	listeners *transport.Listeners
 	address   string
@@ -132,13 +135,14 @@ func New(p Params) (*Server, error) {
 	if p.Streams == (transport.Limit{}) {
 		p.Streams = transport.Limit{All: DefaultStreams, Peer: DefaultStreamsPerPeer}
 	}
+	p.Boundary = cmp.Or(p.Boundary, boundary.New(p.Log).Part("xds"))
 	p.Metrics, p.Log = cmp.Or(p.Metrics, NewMetrics()), cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	random := make([]byte, 6)
 	_, _ = rand.Read(random) // never fails
 	s := &Server{
 		view: p.View, catalog: newCatalog(p.View, p.Asker, newNaming(p.Zones), hex.EncodeToString(random)+".", p.Log),
 		gate: transport.NewGate(p.Streams, p.Metrics.refusals(tooManyStreams)), conns: transport.NewGate(p.Streams, p.Metrics.refusals(tooManyConnections)),
-		names: cmp.Or(p.Names, DefaultNames), wait: cmp.Or(p.Wait, DefaultWait), metrics: p.Metrics, log: p.Log, saying: rate.NewLimiter(1, 10), now: time.Now,
+		names: cmp.Or(p.Names, DefaultNames), wait: cmp.Or(p.Wait, DefaultWait), metrics: p.Metrics, boundary: p.Boundary, log: p.Log, saying: rate.NewLimiter(1, 10), now: time.Now,
 		listeners: new(transport.Listeners), clients: make(map[uint64]*client),
 	}
 	if p.TLS != nil {
@@ -265,10 +269,9 @@ func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream
 	open := s.metrics.streams.WithLabelValues(v.String())
 	open.Inc()
 	defer open.Dec()
-	err := guard.Run(func() error { return handle(c) })
-	if p, ok := errors.AsType[*guard.Panic](err); ok {
-		s.log.Error("Internal error in the stream of an xDS client", "error", p, "stack", p.Stack)
-		return status.Error(codes.Internal, "an error of the agent: its log says more")
+	err := s.boundary.Run(func() error { return handle(c) }, "client", c.Peer)
+	if errors.Is(err, boundary.ErrInternal) {
+		return status.Error(codes.Internal, err.Error())
 	}
 	return err
 }

@@ -1,0 +1,40 @@
+package quota
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	q := New[string](10, 6)
+	for _, c := range []struct {
+		owner string
+		n     int64
+		own   bool // the error is about the owner's share
+		fails bool
+	}{
+		{owner: "a", n: 6},
+		{owner: "a", n: 1, fails: true, own: true},
+		{owner: "b", n: 5, fails: true},
+		{owner: "b", n: 4},
+		{owner: "c", n: 1, fails: true},
+		{owner: "a", n: -2},
+		{owner: "c", n: 2},
+	} {
+		err := q.Take(c.owner, c.n)
+		exceeded, is := errors.AsType[*Exceeded](err)
+		if is != c.fails || is && exceeded.Own != c.own {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if q.Held("a") != 4 || q.Sum() != 10 {
+		t.Errorf("%d of %d", q.Held("a"), q.Sum())
+	}
+	q.Give("a", 4)
+	q.Give("b", 4)
+	q.Give("c", 2)
+	if len(q.held) != 0 || q.Sum() != 0 {
+		t.Errorf("kept: %v", q.held)
+	}
+}
