@@ -69,6 +69,8 @@ func RefusalRemedy(cluster string, resource wire.Resource, reason wire.Reason) s
 			"(the message of the cluster names the option; docs/budgets.md).", cluster, resource)
 	case wire.ReasonTooLarge:
 		return "Entries with the reason too-large exceed a limit that no flag raises (docs/budgets.md): make them smaller in that cluster."
+	case wire.ReasonName:
+		return "Entries with the reason name have a name or another text that no object of Kubernetes can have. Correct, or stop, the program that writes them in that cluster (docs/spec/design.md §1.9)."
 	default:
 		return "Their previous values stay. Correct the program that writes them in that cluster; the agent's log names more of them."
 	}

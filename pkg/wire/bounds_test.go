@@ -146,8 +146,9 @@ func TestBounds(t *testing.T) {
 	readIP := func(v []byte) error { _, err := DecodeIP("10.0.0.1", v, cluster2); return err }
 
 	label := func(i int) string { return "example.com/label-" + strconv.Itoa(i) }
+	port := func(i int) string { return "port-" + strconv.Itoa(i) }
 	cidrs := func(n int) []CIDR { return slices.Repeat([]CIDR{NewCIDR(netip.MustParsePrefix("10.1.0.0/24"))}, n) }
-	ports := func(n int) Ports { return several(n, label, &L4{"TCP", 80}) }
+	ports := func(n int) Ports { return several(n, port, &L4{"TCP", 80}) }
 	namedPorts := func(n int) []byte {
 		return (&IPIdentityPair{IP: net.IP{10, 0, 0, 1}, Identity: 6, NamedPorts: slices.Repeat([]NamedPort{{"http", 80, "TCP"}}, n)}).Encode()
 	}
@@ -186,7 +187,7 @@ func TestBounds(t *testing.T) {
 		"slice ports": {maxPorts, func(n int) []byte {
 			return slice(EndpointSlice{Ports: slices.Repeat([]EndpointPort{{Name: &name, Protocol: &name, Port: &number}}, n)})
 		}, readSlice},
-		"slice labels":      {maxLabels, func(n int) []byte { return slice(EndpointSlice{Labels: several(n, label, "a value of usual length")}) }, readSlice},
+		"slice labels":      {maxLabels, func(n int) []byte { return slice(EndpointSlice{Labels: several(n, label, "a-value-of-usual-length")}) }, readSlice},
 		"slice annotations": {maxLabels, func(n int) []byte { return slice(EndpointSlice{Annotations: several(n, label, "x")}) }, readSlice},
 
 		"export ports": {maxPorts, func(n int) []byte {

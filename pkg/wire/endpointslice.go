@@ -83,7 +83,48 @@ func (s *EndpointSlice) validate(name string, e Expect) error {
 	if err := cmp.Or(required([2]string{"cluster", s.Cluster}, [2]string{"namespace", s.Namespace}, [2]string{"name", s.Name}), e.validID(s.ClusterID)); err != nil {
 		return err
 	}
-	return cmp.Or(s.validateAddresses(), e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID))
+	return cmp.Or(s.validateAddresses(), e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID), s.validNames())
+}
+
+// validNames checks all texts but the addresses. A zone that is none is left out.
+func (s *EndpointSlice) validNames() error {
+	var c checks
+	c.label("the namespace", s.Namespace)
+	c.subdomain("the name", s.Name)
+	c.labels("label", s.Labels)
+	c.annotations(s.Annotations)
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		c.optional("the port name", textOf(p.Name), isLabel, ruleLabel)
+		c.token("the protocol", textOf(p.Protocol))
+		c.optional("the application protocol", textOf(p.AppProtocol), isQualified, ruleQualified)
+	}
+	for i := range s.Endpoints {
+		c.endpoint(&s.Endpoints[i])
+	}
+	return c.err
+}
+
+func (c *checks) endpoint(e *Endpoint) {
+	c.optional("the host name", textOf(e.Hostname), isLabel, ruleLabel)
+	c.optional("the node name", textOf(e.NodeName), isNode, ruleNode)
+	c.labels("topology label", e.DeprecatedTopology)
+	if e.Zone != nil {
+		c.zone(e.Zone)
+	}
+	if e.Hints != nil {
+		for i := range e.Hints.ForZones {
+			c.zone(&e.Hints.ForZones[i].Name)
+		}
+	}
+}
+
+// textOf is a text that may be unset.
+func textOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 func (s *EndpointSlice) validateAddresses() error {

@@ -64,6 +64,9 @@ func DecodeIdentity(name string, value []byte, e Expect) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
+	if err := labels.validNames(); err != nil {
+		return Identity{}, err
+	}
 	if !e.Own {
 		if err := clusterLabel(labels, e.Cluster); err != nil {
 			return Identity{}, err
@@ -89,6 +92,17 @@ func parseIdentityLabels(value []byte) (Labels, error) {
 		return nil, err
 	}
 	return ParseLabels(string(value)), nil
+}
+
+// validNames checks all texts.
+func (ls Labels) validNames() error {
+	var c checks
+	for _, l := range ls {
+		c.printable("the source of a label", l.Source)
+		c.printable("the key of a label", l.Key)
+		c.printable("the value of a label", l.Value)
+	}
+	return c.err
 }
 
 // clusterLabel checks that the labels say they are the cluster's, and nothing else beside it.

@@ -106,5 +106,11 @@ func (ip IP) checked(e *Expect) (IP, error) {
 	if ip.Identity == IdentityHost {
 		ip.Identity = IdentityRemoteNode
 	}
+	if ip.Namespace != "" && !isLabel(ip.Namespace) {
+		return IP{}, notA("the namespace", ip.Namespace, ruleLabel)
+	}
+	if ip.Pod != "" && !isSubdomain(ip.Pod) {
+		return IP{}, notA("the pod", ip.Pod, ruleSubdomain)
+	}
 	return ip, nil
 }

@@ -114,5 +114,20 @@ func (n *Node) validate(name string, e Expect) error {
 	if n.Name != name {
 		return reject(ReasonKey, "name does not match key: got %s, expected %s", n.Name, name)
 	}
-	return e.sameID(n.ClusterID)
+	return cmp.Or(e.sameID(n.ClusterID), n.validNames())
+}
+
+// validNames checks all texts.
+func (n *Node) validNames() error {
+	var c checks
+	c.name("the name", n.Name, isNode, ruleNode)
+	c.labels("label", n.Labels)
+	c.annotations(n.Annotations)
+	for i := range n.IPAddresses {
+		c.token("the address type", n.IPAddresses[i].Type)
+	}
+	c.printable("the source", n.Source)
+	c.printable("the WireGuard key", n.WireguardPubKey)
+	c.printable("the boot ID", n.BootID)
+	return c.err
 }

@@ -31,6 +31,8 @@ const (
 	ReasonAddress Reason = "address"
 	// ReasonValue: a field has none of the values that it may have.
 	ReasonValue Reason = "value"
+	// ReasonName: a name or another text breaks the rule that it has in Kubernetes (names.go).
+	ReasonName Reason = "name"
 	// ReasonTooLarge: the entry is beyond a bound, or would take much more memory
 	// than it has bytes.
 	ReasonTooLarge Reason = "too-large"

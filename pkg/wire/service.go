@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"reflect"
 )
 
 // Service is a service as a cluster exports it, in the older of the two
@@ -78,7 +79,48 @@ func (s *Service) validate(name string, e Expect) error {
 	if err := cmp.Or(validAddresses(s.Frontends), validAddresses(s.Backends)); err != nil {
 		return &RejectError{Reason: ReasonAddress, Err: err}
 	}
-	return cmp.Or(e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID))
+	return cmp.Or(e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID), s.validNames())
+}
+
+// validNames checks all texts but the addresses. A zone that is none is left out.
+func (s *Service) validNames() error {
+	var c checks
+	c.label("the namespace", s.Namespace)
+	c.label("the name", s.Name)
+	c.labels("label", s.Labels)
+	c.labels("selector", s.Selector)
+	c.ports(s.Frontends)
+	c.ports(s.Backends)
+	c.least(s.Hostnames, func(one *checks, _, host string) { one.optional("the host name", host, isLabel, ruleLabel) })
+	for address, zone := range s.Zones {
+		if c.zone(&zone.Zone) {
+			s.Zones[address] = zone
+		}
+		for i := range zone.ForZones {
+			c.zone(&zone.ForZones[i].Name)
+		}
+	}
+	return c.err
+}
+
+// ports checks the names and protocols of ports. Most addresses share theirs.
+func (c *checks) ports(m map[string]Ports) {
+	var last uintptr
+	for _, ports := range m {
+		if at := reflect.ValueOf(ports).Pointer(); at != last {
+			last = at
+			c.portsOfOne(ports)
+		}
+	}
+}
+
+func (c *checks) portsOfOne(ports Ports) {
+	for name, port := range ports {
+		c.optional("the port name", name, isLabel, ruleLabel)
+		if port != nil {
+			c.token("the protocol", port.Protocol)
+		}
+	}
 }
 
 // validAddresses checks the keys of a map. It reports the least of the bad

@@ -148,6 +148,9 @@ func (s *ServiceExport) validate() error {
 	if s.ExportCreationTimestamp.IsZero() {
 		return reject(ReasonMissing, "exportCreationTimestamp is unset")
 	}
+	if err := s.validNames(); err != nil {
+		return err
+	}
 	return cmp.Or(
 		oneOf("type", &s.Type, ServiceExportClusterSetIP, ServiceExportHeadless),
 		oneOf("session affinity", &s.SessionAffinity, SessionAffinityClientIP, SessionAffinityNone),
@@ -156,10 +159,29 @@ func (s *ServiceExport) validate() error {
 	)
 }
 
+// validNames checks all texts but those that are one of a few.
+func (s *ServiceExport) validNames() error {
+	var c checks
+	c.label("the namespace", s.Namespace)
+	c.label("the name", s.Name)
+	c.texts("label", s.Labels)
+	c.annotations(s.Annotations)
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		c.optional("the port name", p.Name, isLabel, ruleLabel)
+		c.token("the protocol", p.Protocol)
+		c.optional("the application protocol", textOf(p.AppProtocol), isQualified, ruleQualified)
+	}
+	for _, family := range s.IPFamilies {
+		c.token("the address family", family)
+	}
+	return c.err
+}
+
 // oneOf rejects a value that is set to none of those allowed.
 func oneOf(field string, value *string, allowed ...string) error {
 	if value == nil || slices.Contains(allowed, *value) {
 		return nil
 	}
-	return reject(ReasonValue, "%s is unknown: %s", field, *value)
+	return reject(ReasonValue, "%s is unknown: %.80s", field, *value)
 }

@@ -65,7 +65,7 @@ func TestALargeSliceIsItsMessage(t *testing.T) {
 	t.Parallel()
 	s := EndpointSlice{Cluster: "cluster2", ClusterID: 2, Namespace: "ns", Name: "web-1", AddressType: AddressTypeIPv4}
 	for i := range 1000 {
-		node, yes := "node-"+strings.Repeat("x", i%13), i%2 == 0
+		node, yes := "node"+strings.Repeat("x", i%13), i%2 == 0
 		s.Endpoints = append(s.Endpoints, Endpoint{
 			Addresses: []string{netip.AddrFrom4([4]byte{10, 2, byte(i * 7919 >> 8), byte(i * 7919)}).String()}, NodeName: &node, Conditions: EndpointConditions{Ready: &yes},
 		})

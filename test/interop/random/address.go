@@ -37,7 +37,7 @@ func (m *Maker) Identity(i int) model.Identity {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		value := labels[key]
 		if m.percent(30) {
-			value = strings.ReplaceAll(m.text(500), ";", ",") // a semicolon ends a label
+			value = strings.ReplaceAll(m.printable(500), ";", ",") // a semicolon ends a label
 		}
 		source := pick(m.r, "k8s", "k8s", "k8s", "reserved", "any", "unspec", "container", "cni", "fqdn", "Ünï", "<&>")
 		identity.Labels = append(identity.Labels, model.Label{Source: source, Key: key, Value: value})

@@ -26,9 +26,9 @@ func (m *Maker) ServiceExport(i int) model.ServiceExport {
 	}
 	for range m.few(100) {
 		e.Ports = append(e.Ports, model.ServicePort{
-			Name:        pick(m.r, "", "http", m.text(60)),
+			Name:        pick(m.r, "", "http", name("p-", 7, maxLabel)),
 			Protocol:    pick(m.r, "TCP", "UDP", "SCTP", ""),
-			AppProtocol: maybe(m.r, pick(m.r, "", "kubernetes.io/ws", m.text(60))),
+			AppProtocol: maybe(m.r, pick(m.r, "", "kubernetes.io/ws", m.labelKey(7))),
 			Port:        pick(m.r, int32(0), 1, 80, math.MaxUint16, math.MaxInt32, math.MinInt32),
 		})
 	}

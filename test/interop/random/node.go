@@ -33,8 +33,8 @@ func (m *Maker) Node(i int) model.Node {
 		EncryptionKey:   pick(m.r, uint8(0), 1, 15, math.MaxUint8),
 		Labels:          m.labels(),
 		Annotations:     m.annotations(),
-		WireguardPubKey: pick(m.r, "", "nC3mHbOxIBzM2Yk1NLRG4xmn9rX3hZpM0kzyHpbqCkc=", m.text(500)),
-		BootID:          pick(m.r, "", "9f0f5f8e-6b0e-4d67-8f0c-6f6f2a6c6d5e", m.text(500)),
+		WireguardPubKey: pick(m.r, "", "nC3mHbOxIBzM2Yk1NLRG4xmn9rX3hZpM0kzyHpbqCkc=", m.printable(500)),
+		BootID:          pick(m.r, "", "9f0f5f8e-6b0e-4d67-8f0c-6f6f2a6c6d5e", m.printable(500)),
 	}
 	for range m.few(20) {
 		kind := pick(m.r, "InternalIP", "ExternalIP", "CiliumInternalIP", "Hostname", "InternalDNS", "ExternalDNS", "Other", "")

@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
@@ -52,14 +53,16 @@ func (m *Maker) backend(s *model.Service, addr netip.Addr, ports model.Ports) {
 	}
 	s.Backends[addr] = ports
 	if m.percent(30) {
-		s.Hostnames[addr] = pick(m.r, "", "pod-0", name("host", 7, maxLabel), m.text(100))
+		s.Hostnames[addr] = pick(m.r, "", "pod-0", name("host", 7, maxLabel))
 	}
 	if m.percent(40) {
 		s.Zones[addr] = model.Zone{Zone: m.zone(), ForZones: m.zones()}
 	}
 }
 
-func (m *Maker) zone() string { return pick(m.r, "", "zone-a", "eu-west-1b", m.text(100)) }
+func (m *Maker) zone() string {
+	return pick(m.r, "", "zone-a", "eu-west-1b", "Rack_7.A", strings.Repeat("z", maxLabel))
+}
 
 func (m *Maker) zones() []model.ForZone {
 	zones := []model.ForZone{}
@@ -73,7 +76,7 @@ func (m *Maker) zones() []model.ForZone {
 func (m *Maker) ports() model.Ports {
 	ports := model.Ports{}
 	for i := range m.few(100) {
-		name := pick(m.r, "", "http", "a", "port-with-15char", m.text(60))
+		name := pick(m.r, "", "http", "a", "port-with-15char", "0-longer-than-fifteen-characters")
 		if name != "" {
 			name += strconv.Itoa(i)
 		}

@@ -29,9 +29,9 @@ func (m *Maker) EndpointSlice(i int) model.EndpointSlice {
 	}
 	for range m.few(100) {
 		s.Ports = append(s.Ports, model.EndpointPort{
-			Name:        maybe(m.r, pick(m.r, "", "http", m.text(60))),
+			Name:        maybe(m.r, pick(m.r, "", "http", name("p-", 7, maxLabel))),
 			Protocol:    maybe(m.r, pick(m.r, "TCP", "UDP", "SCTP", "")),
-			AppProtocol: maybe(m.r, pick(m.r, "", "kubernetes.io/h2c", m.text(60))),
+			AppProtocol: maybe(m.r, pick(m.r, "", "kubernetes.io/h2c", m.labelKey(7))),
 			Port:        maybe(m.r, pick(m.r, int32(0), 1, 80, math.MaxUint16, math.MaxInt32, math.MinInt32, -1)),
 		})
 	}
@@ -41,8 +41,8 @@ func (m *Maker) EndpointSlice(i int) model.EndpointSlice {
 func (m *Maker) endpoint(of func() netip.Addr) model.Endpoint {
 	e := model.Endpoint{
 		Conditions: model.Conditions{Ready: m.flag(), Serving: m.flag(), Terminating: m.flag()},
-		Hostname:   maybe(m.r, pick(m.r, "", "pod-0", m.text(100))),
-		NodeName:   maybe(m.r, pick(m.r, "", "node-1", m.text(100))),
+		Hostname:   maybe(m.r, pick(m.r, "", "pod-0", name("host", 7, maxLabel))),
+		NodeName:   maybe(m.r, pick(m.r, "", "node-1", name("node-", 7, maxName))),
 		Zone:       maybe(m.r, m.zone()),
 	}
 	for range m.few(100) {

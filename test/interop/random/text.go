@@ -3,6 +3,7 @@ package random
 import (
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // The longest names and values that Kubernetes allows.
@@ -38,6 +39,16 @@ func (m *Maker) text(most int) string {
 	default:
 		return strings.Repeat("é", most/2)
 	}
+}
+
+// printable makes any text without characters that control a terminal or a line, which no source of it has.
+func (m *Maker) printable(most int) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\ufeff' {
+			return -1
+		}
+		return r
+	}, m.text(most))
 }
 
 // labelKey makes the key of a label, which is different for each i.

@@ -1,0 +1,246 @@
+package wire
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The rules for names and texts that a remote writes. What breaks a rule is rejected with [ReasonName]: whoever
+// shows, serves or writes a name later finds nothing in it that a Kubernetes object cannot have. The rules are
+// those of Kubernetes for the object that the text comes from. Where a text comes from elsewhere, its rule is wider,
+// and says so.
+//
+//	namespace, service, port, host name         DNS label (RFC 1123)
+//	endpoint slice, pod, node of an endpoint    DNS subdomain
+//	node                                        subdomain in any letter case, with underscores: the host name
+//	                                            of a machine that is in no Kubernetes
+//	key and value of a label, zone in a hint    qualified name, label value
+//	zone                                        [usableZone]
+//	protocol, address type, address family      up to 32 letters, digits and hyphens
+//	application protocol                        qualified name
+//	labels of an identity and of an export      printable: container runtimes have labels of their own, and the
+//	                                            API server does not check those of an export
+//	annotations                                 UTF-8, up to 256 KiB together
+
+// Lengths in bytes, those of Kubernetes.
+const (
+	maxLabelName   = 63
+	maxSubdomain   = 253
+	maxToken       = 32
+	maxPrintable   = 1024
+	maxAnnotations = 256 << 10 // keys and values of one object together
+)
+
+// Classes of characters, as bits.
+const (
+	classLower = 1 << iota // a lower-case letter or a digit
+	classUpper
+	classDash
+	classDot
+	classUnderscore
+
+	classLabel   = classLower | classDash
+	classDomain  = classLabel | classDot
+	classValue   = classLower | classUpper | classDash | classDot | classUnderscore
+	classLetters = classLower | classUpper
+)
+
+// classes has the class of each byte below 0x80, from 0 on; 0 for one that no name has. Names are checked for each
+// address that is read: a table takes a third of the time of comparisons.
+const classes = none + none + // control characters
+	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x04\x08\x00" + // space to slash
+	"\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x00\x00\x00\x00\x00\x00" + // 0 to ?
+	"\x00\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02" + // @ to O
+	"\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x00\x00\x00\x00\x10" + // P to _
+	"\x00\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01" + // ` to o
+	"\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x00\x00\x00\x00\x00" // p to DEL
+
+const none = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// class is that of a byte.
+func class(c byte) uint8 {
+	if c >= 0x80 {
+		return 0
+	}
+	return classes[c]
+}
+
+// isMadeOf tells whether a text is not empty, is short enough, has only allowed classes, and begins and ends with a
+// letter or a digit.
+func isMadeOf(s string, most int, allowed uint8) bool {
+	if s == "" || len(s) > most {
+		return false
+	}
+	for i := range len(s) {
+		if class(s[i])&allowed == 0 {
+			return false
+		}
+	}
+	return class(s[0])&classLetters != 0 && class(s[len(s)-1])&classLetters != 0
+}
+
+// isLabel tells whether a text is a DNS label, the name of a namespace, a service or a port.
+func isLabel(s string) bool { return isMadeOf(s, maxLabelName, classLabel) }
+
+// isSubdomain tells whether a text is a DNS subdomain, the name of most objects.
+func isSubdomain(s string) bool { return isMadeOf(s, maxSubdomain, classDomain) && isWithoutGaps(s) }
+
+// isWithoutGaps tells whether each part between dots begins and ends with a letter or a digit. The text has no other
+// characters than names have.
+func isWithoutGaps(s string) bool {
+	if strings.IndexByte(s, '.') < 0 { // as in nearly all names
+		return true
+	}
+	return !strings.Contains(s, "..") && !strings.Contains(s, ".-") && !strings.Contains(s, "-.")
+}
+
+// isNode tells whether a text can be the name of a node.
+func isNode(s string) bool {
+	return isMadeOf(s, maxSubdomain, classValue) && !strings.Contains(s, "..")
+}
+
+// isLabelValue tells whether a text can be the value of a label.
+func isLabelValue(s string) bool { return s == "" || isMadeOf(s, maxLabelName, classValue) }
+
+// isQualified tells whether a text can be the key of a label: [PREFIX/]NAME. The prefix of an annotation may have
+// capital letters.
+func isQualified(s string) bool {
+	prefix, name, hasPrefix := strings.Cut(s, "/")
+	if !hasPrefix {
+		return isMadeOf(s, maxLabelName, classValue)
+	}
+	return isMadeOf(prefix, maxSubdomain, classDomain|classUpper) && isWithoutGaps(prefix) && isMadeOf(name, maxLabelName, classValue)
+}
+
+// isToken tells whether a text can be one of a fixed set of words, also of one that is not known yet.
+func isToken(s string) bool { return s == "" || isMadeOf(s, maxToken, classLetters|classDash) }
+
+// isPrintable tells whether a text is short, and UTF-8 without characters that control a terminal, a line or the
+// direction of text.
+func isPrintable(s string) bool {
+	if len(s) > maxPrintable || !utf8.ValidString(s) {
+		return false
+	}
+	return strings.IndexFunc(s, isControl) < 0
+}
+
+func isControl(r rune) bool {
+	switch {
+	case r < ' ', r == '\u2028', r == '\u2029', r == '\ufeff', r == '\ufffe', r == '\uffff':
+		return true
+	case r < 0x7f:
+		return false
+	}
+	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r)
+}
+
+// usableZone is a zone as readers have it. The API server does not check it, other than the label of the node that it
+// normally comes from: a text that no label can have is no zone, and is left out. False is not even a text.
+func usableZone(s string) (zone string, ok bool) {
+	if isLabelValue(s) {
+		return s, true
+	}
+	return "", isPrintable(s)
+}
+
+// zone checks a zone, and empties one that is left out; then it reports true.
+func (c *checks) zone(s *string) (changed bool) {
+	zone, ok := usableZone(*s)
+	if !ok && c.err == nil {
+		c.err = notA("the zone", *s, rulePrintable)
+	}
+	changed, *s = zone != *s, zone
+	return changed
+}
+
+// checks are those of one entry. The first failure stays.
+type checks struct{ err error }
+
+// name checks a text by a rule; what and rule are for the error.
+func (c *checks) name(what, s string, is func(string) bool, rule string) {
+	if c.err == nil && !is(s) {
+		c.err = notA(what, s, rule)
+	}
+}
+
+// shown bounds how much of a text is in an error.
+const shown = 80
+
+func notA(what, s, rule string) error {
+	if len(s) > shown {
+		s = s[:shown] + "..."
+	}
+	return reject(ReasonName, "%s %q is not %s", what, s, rule)
+}
+
+// Rules, as errors name them.
+const (
+	ruleLabel      = "a DNS label (lower-case letters, digits and inner hyphens, at most 63)"
+	ruleSubdomain  = "a DNS subdomain (lower-case letters, digits, inner hyphens and dots, at most 253)"
+	ruleNode       = "a node name (letters, digits, and inner hyphens, dots and underscores, at most 253)"
+	ruleLabelValue = "a label value (letters, digits, and inner hyphens, dots and underscores, at most 63)"
+	ruleQualified  = "a qualified name ([PREFIX/]NAME)"
+	ruleToken      = "a word (letters, digits and inner hyphens, at most 32)"
+	rulePrintable  = "printable UTF-8 of at most 1024 bytes"
+	ruleText       = "UTF-8"
+)
+
+func (c *checks) label(what, s string)      { c.name(what, s, isLabel, ruleLabel) }
+func (c *checks) subdomain(what, s string)  { c.name(what, s, isSubdomain, ruleSubdomain) }
+func (c *checks) labelValue(what, s string) { c.name(what, s, isLabelValue, ruleLabelValue) }
+func (c *checks) token(what, s string)      { c.name(what, s, isToken, ruleToken) }
+func (c *checks) printable(what, s string)  { c.name(what, s, isPrintable, rulePrintable) }
+
+// optional checks a text that may be empty.
+func (c *checks) optional(what, s string, is func(string) bool, rule string) {
+	if s != "" {
+		c.name(what, s, is, rule)
+	}
+}
+
+// labels checks the labels of an object, or a selector. Of several failures it reports the least, so that the same
+// value always gives the same error.
+func (c *checks) labels(what string, m map[string]string) {
+	c.least(m, func(one *checks, key, value string) {
+		one.name("the key of a "+what, key, isQualified, ruleQualified)
+		one.labelValue("the value of a "+what, value)
+	})
+}
+
+// texts checks a map of which only the author knows the rules.
+func (c *checks) texts(what string, m map[string]string) {
+	c.least(m, func(one *checks, key, value string) {
+		one.printable("the key of a "+what, key)
+		one.printable("the value of a "+what, value)
+	})
+}
+
+// annotations checks annotations, whose values may be any text.
+func (c *checks) annotations(m map[string]string) {
+	size := 0
+	c.least(m, func(one *checks, key, value string) {
+		size += len(key) + len(value)
+		one.name("the key of an annotation", key, isQualified, ruleQualified)
+		one.name("the value of the annotation "+key, value, utf8.ValidString, ruleText)
+	})
+	if c.err == nil {
+		c.err = atMost(maxAnnotations, size, "bytes of annotations")
+	}
+}
+
+func (c *checks) least(m map[string]string, check func(one *checks, key, value string)) {
+	if c.err != nil {
+		return
+	}
+	var bad string
+	for key, value := range m {
+		if c.err != nil && key >= bad {
+			continue // another error would cost memory
+		}
+		var one checks
+		if check(&one, key, value); one.err != nil {
+			bad, c.err = key, one.err
+		}
+	}
+}
