@@ -98,8 +98,8 @@ func parseIdentityLabels(value []byte) (Labels, error) {
 func (ls Labels) validNames() error {
 	var c checks
 	for _, l := range ls {
-		c.printable("the source of a label", l.Source)
-		c.printable("the key of a label", l.Key)
+		c.key("the source of a label", l.Source, maxSource)
+		c.key("the key of a label", l.Key, maxKey)
 		c.printable("the value of a label", l.Value)
 	}
 	return c.err

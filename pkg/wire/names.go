@@ -29,6 +29,8 @@ const (
 	maxSubdomain   = 253
 	maxToken       = 32
 	maxPrintable   = 1024
+	maxKey         = 400 // of a label of an identity or an export; of a namespace's label in an identity it has 348
+	maxSource      = 64
 	maxAnnotations = 256 << 10 // keys and values of one object together
 )
 
@@ -192,6 +194,15 @@ func (c *checks) labelValue(what, s string) { c.name(what, s, isLabelValue, rule
 func (c *checks) token(what, s string)      { c.name(what, s, isToken, ruleToken) }
 func (c *checks) printable(what, s string)  { c.name(what, s, isPrintable, rulePrintable) }
 
+// key checks a printable text that is a key somewhere: it is shorter than what readers of YAML take for one (1024, with
+// escapes).
+func (c *checks) key(what, s string, most int) {
+	c.printable(what, s)
+	if c.err == nil {
+		c.err = atMost(most, len(s), "bytes in "+what)
+	}
+}
+
 // optional checks a text that may be empty.
 func (c *checks) optional(what, s string, is func(string) bool, rule string) {
 	if s != "" {
@@ -211,7 +222,7 @@ func (c *checks) labels(what string, m map[string]string) {
 // texts checks a map of which only the author knows the rules.
 func (c *checks) texts(what string, m map[string]string) {
 	c.least(m, func(one *checks, key, value string) {
-		one.printable("the key of a "+what, key)
+		one.key("the key of a "+what, key, maxKey)
 		one.printable("the value of a "+what, value)
 	})
 }
