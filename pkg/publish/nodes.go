@@ -97,13 +97,17 @@ func (n *Nodes) node(txn statedb.ReadTxn, name string, changes []store.Change[no
 
 // value is what is to be published of a node; nil when there is none.
 func (n *Nodes) value(txn statedb.ReadTxn, name string) (*wire.Node, error) {
+	var value *wire.Node
+	var err error
 	if o, found := n.cluster.CiliumNodes.Get(txn, name); found {
-		return CiliumNode(n.own, o)
+		value, err = CiliumNode(n.own, o)
+	} else if o, found := n.cluster.Nodes.Get(txn, name); found && !n.CiliumOnly {
+		value, err = Node(n.own, o)
 	}
-	if o, found := n.cluster.Nodes.Get(txn, name); found && !n.CiliumOnly {
-		return Node(n.own, o)
+	if err == nil && value != nil {
+		err = value.CheckNames()
 	}
-	return nil, nil
+	return value, err
 }
 
 // view adds what becomes of a node in the view, nil for one that is gone. What comes from a weaker

@@ -64,13 +64,13 @@ func (v *View) Run(ctx context.Context) error {
 
 // change is what became of the service of this name.
 func (v *View) change(txn statedb.ReadTxn, name string) store.Change[services.Service] {
-	svc, found := v.cluster.Services.Get(txn, name)
-	if !found {
+	if svc, found := v.cluster.Services.Get(txn, name); !found {
 		v.judge(name, nil)
-		namespace, short, _ := strings.Cut(name, "/")
-		return store.Change[services.Service]{Name: name, Old: &services.Service{Cluster: v.own.Name, Namespace: namespace, Name: short}}
+	} else if s := v.service(txn, name, svc); s != nil {
+		return store.Change[services.Service]{Name: name, New: s}
 	}
-	return store.Change[services.Service]{Name: name, New: v.service(txn, name, svc)}
+	namespace, short, _ := strings.Cut(name, "/")
+	return store.Change[services.Service]{Name: name, Old: &services.Service{Cluster: v.own.Name, Namespace: namespace, Name: short}}
 }
 
 // exports is what became of the exports of these names: what other clusters would read of them.
@@ -78,7 +78,7 @@ func (v *View) exports(txn statedb.ReadTxn, names []string) []store.Change[servi
 	changes := make([]store.Change[services.Export], 0, len(names))
 	for _, name := range names {
 		ch := store.Change[services.Export]{Name: name}
-		if value := exportOf(txn, v.cluster, v.own, name, v.defaultGlobal); value != nil {
+		if value := exportOf(txn, v.cluster, v.own, name, v.defaultGlobal); value != nil && value.CheckNames() == nil {
 			ch.New = services.ExportFromWire(value)
 		} else {
 			namespace, short, _ := strings.Cut(name, "/")
@@ -89,10 +89,18 @@ func (v *View) exports(txn statedb.ReadTxn, names []string) []store.Change[servi
 	return changes
 }
 
-// service is our own part in a service.
+// service is our own part in a service; nil when a text of it breaks the rules that those of remotes have to follow, too:
+// files are not checked by an API server, and that does not check everything.
 func (v *View) service(txn statedb.ReadTxn, name string, svc *corev1.Service) *services.Service {
 	slices := v.members.of(txn, name)
-	s := services.FromWire(Service(v.own, svc, slices), wire.SourceKubernetes)
+	value := Service(v.own, svc, slices)
+	if err := value.CheckNames(); err != nil {
+		if v.judge(name, err) {
+			v.log.Warn("A service is not shown; correct the object that has the name, or the slices of the service", "service", name, "error", err)
+		}
+		return nil
+	}
+	s := services.FromWire(value, wire.SourceKubernetes)
 	a, err := wire.ParseServiceAnnotations(svc.Annotations)
 	if v.judge(name, err) {
 		v.log.Warn("Ignored an unknown affinity of a service; use local, remote or none", "service", name, "error", err)
@@ -101,7 +109,7 @@ func (v *View) service(txn statedb.ReadTxn, name string, svc *corev1.Service) *s
 	s.IncludeExternal, s.Affinity = a.Global, a.Affinity
 	var details []*services.Slice
 	for _, slice := range slices {
-		if w := EndpointSlice(v.own, slice); w != nil {
+		if w := EndpointSlice(v.own, slice); w != nil && w.CheckNames() == nil {
 			details = append(details, services.SliceFromWire(w, wire.SourceKubernetes))
 		}
 	}

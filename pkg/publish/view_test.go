@@ -118,6 +118,34 @@ func TestAffinityTakesEffect(t *testing.T) {
 	v.untilUsed(t, "10.9.0.1")
 }
 
+// TestOwnObjectsFollowTheRulesOfRemotes: files are not checked by an API server, and that does not check everything.
+func TestOwnObjectsFollowTheRulesOfRemotes(t *testing.T) {
+	t.Parallel()
+	v := newViewed(t)
+	service := func(labels string) {
+		set(t, v.cluster.Services, "{metadata: {namespace: prod, name: a, labels: {"+labels+"}}, spec: {clusterIP: 10.0.0.1}}")
+	}
+	none := func(g *services.Global) bool { return g == nil }
+	service("app: a")
+	set(t, v.cluster.EndpointSlices, slice("a-1", "a", "10.2.0.1"))
+	v.untilUsed(t, "10.2.0.1")
+	service(`app: "a\nserver evil"`)
+	v.untilGlobal(t, "no service with such a label", none)
+	waittest.Until(t, "the reason", func() bool { return strings.Contains(v.log.String(), "label value") })
+	service("app: a")
+	v.untilUsed(t, "10.2.0.1")
+	withZone := func(zone string) string {
+		return strings.ReplaceAll(slice("a-1", "a", "10.2.0.1"), "addresses:", "zone: "+zone+", addresses:")
+	}
+	set(t, v.cluster.EndpointSlices, withZone(`"a\nb"`))
+	v.untilGlobal(t, "no service with such a zone", none)
+	set(t, v.cluster.EndpointSlices, withZone(`"rack 7"`)) // which the API server takes
+	g := v.untilGlobal(t, "the service", func(g *services.Global) bool { return g != nil && g.NumBackends() == 1 })
+	if zone := g.Local().Backends[0].Zone; zone != "" {
+		t.Errorf("a zone that no label can have: %q", zone)
+	}
+}
+
 func TestWhatTheViewKnowsOfAService(t *testing.T) {
 	t.Parallel()
 	v := newViewed(t)

@@ -83,15 +83,17 @@ func (s *EndpointSlice) validate(name string, e Expect) error {
 	if err := cmp.Or(required([2]string{"cluster", s.Cluster}, [2]string{"namespace", s.Namespace}, [2]string{"name", s.Name}), e.validID(s.ClusterID)); err != nil {
 		return err
 	}
-	return cmp.Or(s.validateAddresses(), e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID), s.validNames())
+	return cmp.Or(s.validateAddresses(), e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID), s.CheckNames())
 }
 
-// validNames checks all texts but the addresses. A zone that is none is left out.
-func (s *EndpointSlice) validNames() error {
+// CheckNames checks all texts but the addresses, as [DecodeEndpointSlice] does. A zone that is none is left out. The error
+// is a [*RejectError].
+func (s *EndpointSlice) CheckNames() error {
 	var c checks
 	c.label("the namespace", s.Namespace)
 	c.subdomain("the name", s.Name)
 	c.labels("label", s.Labels)
+	c.optional("the service", s.Labels[LabelServiceName], isLabel, ruleLabel)
 	c.annotations(s.Annotations)
 	for i := range s.Ports {
 		p := &s.Ports[i]

@@ -114,11 +114,11 @@ func (n *Node) validate(name string, e Expect) error {
 	if n.Name != name {
 		return reject(ReasonKey, "name does not match key: got %s, expected %s", n.Name, name)
 	}
-	return cmp.Or(e.sameID(n.ClusterID), n.validNames())
+	return cmp.Or(e.sameID(n.ClusterID), n.CheckNames())
 }
 
-// validNames checks all texts.
-func (n *Node) validNames() error {
+// CheckNames checks all texts, as [DecodeNode] does. The error is a [*RejectError].
+func (n *Node) CheckNames() error {
 	var c checks
 	c.name("the name", n.Name, isNode, ruleNode)
 	c.labels("label", n.Labels)

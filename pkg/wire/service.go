@@ -79,11 +79,12 @@ func (s *Service) validate(name string, e Expect) error {
 	if err := cmp.Or(validAddresses(s.Frontends), validAddresses(s.Backends)); err != nil {
 		return &RejectError{Reason: ReasonAddress, Err: err}
 	}
-	return cmp.Or(e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID), s.validNames())
+	return cmp.Or(e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID), s.CheckNames())
 }
 
-// validNames checks all texts but the addresses. A zone that is none is left out.
-func (s *Service) validNames() error {
+// CheckNames checks all texts but the addresses, as [DecodeService] does; what was made otherwise is checked before it is
+// shown to anybody. A zone that is none is left out. The error is a [*RejectError].
+func (s *Service) CheckNames() error {
 	var c checks
 	c.label("the namespace", s.Namespace)
 	c.label("the name", s.Name)

@@ -148,7 +148,7 @@ func (s *ServiceExport) validate() error {
 	if s.ExportCreationTimestamp.IsZero() {
 		return reject(ReasonMissing, "exportCreationTimestamp is unset")
 	}
-	if err := s.validNames(); err != nil {
+	if err := s.CheckNames(); err != nil {
 		return err
 	}
 	return cmp.Or(
@@ -159,8 +159,8 @@ func (s *ServiceExport) validate() error {
 	)
 }
 
-// validNames checks all texts but those that are one of a few.
-func (s *ServiceExport) validNames() error {
+// CheckNames checks all texts but those that are one of a few, as [DecodeServiceExport] does. The error is a [*RejectError].
+func (s *ServiceExport) CheckNames() error {
 	var c checks
 	c.label("the namespace", s.Namespace)
 	c.label("the name", s.Name)
