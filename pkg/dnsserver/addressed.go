@@ -42,7 +42,9 @@ func (s serviceName) portsOf(addresses []netip.Addr, matches func(services.Port)
 	for _, p := range s.service.Local().Ports {
 		if matches(p) {
 			s.exists = true
-			records = append(records, &dns.SRV{Hdr: s.header(s.name, dns.TypeSRV, s.ttl), Port: p.Port, Target: s.base})
+			if len(records) < mostRecords {
+				records = append(records, &dns.SRV{Hdr: s.header(s.name, dns.TypeSRV, s.ttl), Port: p.Port, Target: s.base})
+			}
 		}
 	}
 	if s.kind != dns.TypeSRV || len(addresses) == 0 || len(records) == 0 {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -46,19 +45,12 @@ func (a *answer) inMesh(labels []string) {
 	}
 }
 
-// all gives the addresses of the family that is asked for.
-func (a *answer) all(addresses []netip.Addr) {
-	s := serviceName{answer: a}
-	bs := make([]backends.Backend, len(addresses))
-	for i, ip := range addresses {
-		bs[i].IP = ip
-	}
-	s.addresses(bs)
-}
+// mostAddresses bounds those of a node.
+const mostAddresses = 64
 
 // addressesOf are those by which a node is reached.
 func addressesOf(n *nodes.Node) (all []netip.Addr) {
-	for _, a := range n.Addresses {
+	for _, a := range n.Addresses[:min(len(n.Addresses), mostAddresses)] {
 		if a.Type != wire.AddressCiliumInternalIP && !slices.Contains(all, a.IP) {
 			all = append(all, a.IP)
 		}
@@ -74,11 +66,10 @@ func (a *answer) claims(cluster string, ip netip.Addr) bool {
 
 // winner is who has an address, not a network that it is in; nil for nobody.
 func (a *answer) winner(ip netip.Addr) *ipcache.Entry {
-	found := a.view.IPs.Lookup(ip)
-	if len(found.Claims) == 0 || !found.Claims[0].Prefix().IsSingleIP() {
-		return nil
+	if e := a.view.IPs.LookupWinner(ip); e != nil && e.Prefix().IsSingleIP() {
+		return e
 	}
-	return found.Claims[0]
+	return nil
 }
 
 // reverse is how a zone of addresses writes them: how many labels, in which base, of how many bits.

@@ -1,11 +1,15 @@
 package dnsserver
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/mesh-agent/mesh-agent/internal/quota"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 // Metrics count questions. It is a [prometheus.Collector].
@@ -14,6 +18,8 @@ type Metrics struct {
 	queries              *prometheus.CounterVec
 	refused              *prometheus.CounterVec
 	seconds              prometheus.Histogram
+
+	ignored, malformed, unsupported, strangers prometheus.Counter // messages that are no questions to be answered
 }
 
 // NewMetrics returns metrics of which nothing has been counted.
@@ -33,9 +39,22 @@ func NewMetrics() *Metrics {
 		}),
 	}
 	for _, limit := range []string{"connections", "queries"} {
-		m.refused.WithLabelValues(limit)
+		m.places(limit, transport.Limit{})
 	}
+	rejected := of.NewCounterVec(prometheus.CounterOpts{
+		Name: "mesh_agent_dns_rejected_messages_total", Help: "Messages that are no questions to be answered, by reason.",
+	}, []string{"reason"})
+	m.ignored, m.malformed = rejected.WithLabelValues("ignored"), rejected.WithLabelValues("malformed")
+	m.unsupported, m.strangers = rejected.WithLabelValues("unsupported"), rejected.WithLabelValues("client")
 	return m
+}
+
+// places are bounded ones, whose refusals are counted.
+func (m *Metrics) places(of string, l transport.Limit) places {
+	return places{
+		Quota: quota.New[netip.Addr](int64(l.All), int64(l.Peer)),
+		all:   m.refused.WithLabelValues(of), own: m.refused.WithLabelValues(of + "_of_client"),
+	}
 }
 
 // Totals are how many questions were answered, and how many questions and connections were not taken.

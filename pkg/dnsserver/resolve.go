@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"cmp"
+	"hash/maphash"
 	"net/netip"
 	"slices"
 	"strings"
@@ -22,10 +23,12 @@ type resolver struct {
 	view   *view.View
 	own    string // the own cluster's name
 	asker  backends.Asker
-	zones  []zone // the longest first
-	ttl    uint32 // of answers, seconds
-	most   int    // backends in an answer
-	offset uint32 // which of them, of a service that has more: agents differ in it
+	zones  []zone       // the longest first
+	ttl    uint32       // of answers, seconds
+	most   int          // backends in an answer
+	seed   maphash.Seed // it decides which of them, of a service that has more: agents differ in it
+	kept   *keptAnswers
+	spaces keptNamespaces
 }
 
 // zone is one that is answered for.
@@ -173,7 +176,7 @@ func (a *answer) belowServices(labels []string, cluster, base string) {
 		s.findAddressed(labels[:n-2], addresses)
 		return
 	}
-	s.find(labels[:n-2], backends.Choose(g, backends.Port{}, a.asker))
+	s.find(labels[:n-2])
 }
 
 // find finds the shared service of a name; nil for none. A service that is exported through the MCS
@@ -213,14 +216,4 @@ func (r *resolver) ofImport(txn statedb.ReadTxn, namespace, name string, address
 		}
 	}
 	return all
-}
-
-// hasNamespace tells whether there is a service in a namespace, or one of a cluster.
-func (a *answer) hasNamespace(namespace, cluster string) bool {
-	for g := range services.GlobalByNamespace(a.txn, a.view.Services.Global(), namespace) {
-		if cluster == "" && g.Shared() || cluster != "" && g.Part(cluster) != nil {
-			return true
-		}
-	}
-	return false
 }

@@ -1,94 +1,97 @@
 package dnsserver
 
 import (
-	"net"
+	"errors"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 )
 
-// accept judges a message by its header, before the rest is read. Beyond the bound it is not
-// answered, as if it had been lost: who asks tries again.
-func (s *Server) accept(h dns.Header) dns.MsgAcceptAction {
-	if s.atOnce.Load() >= s.mostAtOnce {
-		s.metrics.refused.WithLabelValues("queries").Inc()
-		return dns.MsgIgnore
-	}
-	return dns.DefaultMsgAcceptFunc(h)
+// check reads a message: it is a question that may be answered, or there is a reply that needs no answer; for
+// neither there is silence. It costs little, whatever the message is: who sends it may be anybody.
+func (s *Server) check(message []byte, peer netip.Addr) (q *query, reply []byte) {
+	_ = s.boundary.Run(func() error { q, reply = s.judge(message, peer); return nil }, "client", peer)
+	return q, reply
 }
 
-// serve answers one message. The library recovers from nothing: what fails here would end the process.
-func (s *Server) serve(w dns.ResponseWriter, q *dns.Msg, network string) {
-	s.atOnce.Add(1)
-	defer s.atOnce.Add(-1)
-	_ = s.boundary.Run(func() error { s.serveOne(w, q, network); return nil }, "client", w.RemoteAddr())
-}
-
-func (s *Server) serveOne(w dns.ResponseWriter, q *dns.Msg, network string) {
-	began := time.Now()
-	peer, size, rcode := peerOf(w.RemoteAddr()), sizeFor(q, network), dns.RcodeSuccess
-	// Who does not take the answer asks again.
-	if m := s.quick(q, peer, size); m != nil {
-		_, _ = w.Write(m)
-	} else {
-		m := s.answer(q, peer)
-		whole := len(m.Answer)
-		m.Truncate(size)
-		m.Truncated = len(m.Answer) < whole // what is missing of the rest is not asked for again (RFC 2181, section 9)
-		rcode = m.Rcode
-		_ = w.WriteMsg(m)
-	}
-	s.metrics.answered(network, q.Question[0].Qtype, rcode, time.Since(began))
-}
-
-// sizeFor is how long an answer may be.
-func sizeFor(q *dns.Msg, network string) int {
-	if network != "udp" {
-		return dns.MaxMsgSize
-	}
-	opt := q.IsEdns0()
-	if opt == nil {
-		return dns.MinMsgSize
-	}
-	return min(max(dns.MinMsgSize, int(opt.UDPSize())), udpSize)
-}
-
-func peerOf(a net.Addr) netip.Addr {
-	switch a := a.(type) {
-	case *net.UDPAddr:
-		return a.AddrPort().Addr().Unmap()
-	case *net.TCPAddr:
-		return a.AddrPort().Addr().Unmap()
-	}
-	return netip.Addr{}
-}
-
-// answer answers a message with one question, which the library has seen to.
-func (s *Server) answer(q *dns.Msg, peer netip.Addr) *dns.Msg {
-	m := new(dns.Msg)
-	m.SetReply(q)
-	m.Compress = true
-	opt := q.IsEdns0()
-	if opt != nil {
-		m.SetEdns0(udpSize, false)
-		if opt.Version() != 0 {
-			m.Rcode = dns.RcodeBadVers
-			return m
+func (s *Server) judge(message []byte, peer netip.Addr) (*query, []byte) {
+	q, rcode := parse(message)
+	wellFormed := rcode == dns.RcodeSuccess || rcode == dns.RcodeBadVers
+	switch {
+	case rcode == ignored:
+		s.metrics.ignored.Inc()
+		return nil, nil
+	case !s.admits(peer):
+		s.metrics.strangers.Inc()
+		if !wellFormed {
+			return nil, nil
 		}
+		rcode = dns.RcodeRefused
+	case rcode == dns.RcodeSuccess:
+		return &q, nil
+	case rcode == dns.RcodeFormatError:
+		s.metrics.malformed.Inc()
+	default:
+		s.metrics.unsupported.Inc()
 	}
-	question := q.Question[0]
+	return nil, q.failure(rcode)
+}
+
+// respond answers a question. Whatever fails in the work for it, the client is told.
+func (s *Server) respond(q *query, peer netip.Addr, network string) (reply []byte) {
+	began, rcode := time.Now(), dns.RcodeSuccess
+	err := s.boundary.Run(func() (err error) {
+		reply, rcode, err = s.compose(q, network)
+		return err
+	}, "client", peer)
+	if err != nil {
+		if !errors.Is(err, boundary.ErrInternal) { // which was reported
+			s.boundary.Report(err, "client", peer)
+		}
+		reply, rcode = q.failure(dns.RcodeServerFailure), dns.RcodeServerFailure
+	}
+	s.metrics.answered(network, q.kind, rcode, time.Since(began))
+	return reply
+}
+
+// compose returns an answer as it is sent. The error is a bug: there is no answer that cannot be sent.
+func (s *Server) compose(q *query, network string) (reply []byte, rcode int, err error) {
+	size := q.sizeFor(network)
+	if m := s.quick(q, size); m != nil {
+		return m, dns.RcodeSuccess, nil
+	}
+	m := s.answer(q)
+	whole := len(m.Answer)
+	m.Truncate(size)
+	m.Truncated = len(m.Answer) < whole // what is missing of the rest is not asked for again (RFC 2181, section 9)
+	reply, err = m.Pack()
+	return reply, m.Rcode, err
+}
+
+// answer answers a question with all that there is to say.
+func (s *Server) answer(q *query) *dns.Msg {
+	m := &dns.Msg{
+		MsgHdr: dns.MsgHdr{
+			Id: q.id, Response: true, RecursionDesired: q.flags&isRecursive != 0, CheckingDisabled: q.flags&checksDisabled != 0,
+		},
+		Compress: true, Question: []dns.Question{{Name: q.name, Qtype: q.kind, Qclass: q.class}},
+	}
+	if q.extended {
+		m.SetEdns0(udpSize, q.dnssec)
+	}
 	var z *zone
-	if s.admits(peer) && question.Qclass == dns.ClassINET {
-		z = s.names.zoneOf(dns.CanonicalName(question.Name))
+	if q.class == dns.ClassINET {
+		z = s.names.zoneOf(dns.CanonicalName(q.name))
 	}
-	if z == nil || question.Qtype == dns.TypeAXFR || question.Qtype == dns.TypeIXFR {
+	if z == nil || q.kind == dns.TypeAXFR || q.kind == dns.TypeIXFR {
 		m.Rcode = dns.RcodeRefused
 		return m
 	}
 	ready := s.known.isReady() // before the question is looked at: what is there then was there already
-	a := s.names.resolve(s.names.view.DB.ReadTxn(), z, question.Name, question.Qtype)
+	a := s.resolve(z, q)
 	if !ready && !a.fixed && len(a.records) == 0 { // somebody may have what was asked for
 		m.Rcode = dns.RcodeServerFailure
 		explain(m, dns.ExtendedErrorCodeNotReady, notReady)
@@ -111,11 +114,24 @@ func (s *Server) answer(q *dns.Msg, peer netip.Addr) *dns.Msg {
 	return m
 }
 
-const notReady = "the agent still reads the clusters"
+// anyKinds are those of which the first that a name has answers a question for all of them (RFC 8482, section 4.1).
+var anyKinds = [...]uint16{dns.TypeSOA, dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypePTR, dns.TypeTXT}
 
-func (s *Server) admits(peer netip.Addr) bool {
-	return slices.ContainsFunc(s.clients, func(p netip.Prefix) bool { return p.Contains(peer) })
+// resolve finds what is asked for, at one moment.
+func (s *Server) resolve(z *zone, q *query) (a *answer) {
+	txn := s.names.view.DB.ReadTxn()
+	if q.kind != dns.TypeANY {
+		return s.names.resolve(txn, z, q.name, q.kind)
+	}
+	for _, kind := range anyKinds {
+		if a = s.names.resolve(txn, z, q.name, kind); len(a.records) > 0 || !a.exists {
+			break
+		}
+	}
+	return a
 }
+
+const notReady = "the agent still reads the clusters"
 
 // explain adds an extended error for those who take one; an empty text is none.
 func explain(m *dns.Msg, code uint16, text string) {

@@ -27,16 +27,14 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/miekg/dns"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/boundary"
@@ -72,8 +70,8 @@ type Params struct {
 	TTL      *time.Duration     // of answers, in whole seconds; nil: DefaultTTL
 	Answers  int                // backends in an answer; 0: DefaultAnswers
 	Clients  []netip.Prefix     // who may ask; nil: DefaultClients
-	Queries  int                // answered at once; 0: DefaultQueries
-	TCP      transport.Limit    // connections at once; zero: 1,000, and 100 of one address
+	Queries  int                // answered at once, a quarter of them of one client; 0: DefaultQueries
+	TCP      transport.Limit    // connections at once; zero: 1,000, and 100 of one client
 	Metrics  *Metrics           // nil: nobody looks at them
 	Boundary *boundary.Boundary // of each question; nil: failures are neither counted nor logged
 	Log      *slog.Logger       // nil: silence
@@ -81,18 +79,16 @@ type Params struct {
 
 // Server answers questions. [Server.Listen] opens its sockets, [Server.Run] answers.
 type Server struct {
-	names      resolver
-	known      doubts
-	kept       keptAnswers
-	clients    []netip.Prefix
-	atOnce     atomic.Int64 // queries that are answered
-	mostAtOnce int64
-	gate       *transport.Gate // of connections over TCP
-	metrics    *Metrics
-	boundary   *boundary.Boundary // of each question
-	log        *slog.Logger
+	names    resolver
+	known    doubts
+	clients  []netip.Prefix
+	queries  places // of questions that are answered
+	open     places // of connections
+	metrics  *Metrics
+	boundary *boundary.Boundary // of each question
+	log      *slog.Logger
 
-	packets     net.PacketConn
+	packets     *net.UDPConn
 	connections net.Listener
 }
 
@@ -119,17 +115,17 @@ func New(p Params) (*Server, error) {
 	}
 	p.Metrics = cmp.Or(p.Metrics, NewMetrics())
 	p.Boundary = cmp.Or(p.Boundary, boundary.New(p.Log).Part("dns"))
+	queries := cmp.Or(p.Queries, DefaultQueries)
+	seed := maphash.MakeSeed()
 	s := &Server{
 		names: resolver{
 			view: p.View, own: p.Cluster, asker: p.Asker, zones: newZones(p.Zones, p.MeshZone), ttl: uint32(ttl / time.Second), //nolint:gosec // was checked
-			most: cmp.Or(p.Answers, DefaultAnswers), offset: rand.Uint32(),
+			most: cmp.Or(p.Answers, DefaultAnswers), seed: seed, kept: &keptAnswers{seed: seed},
 		},
-		known:   doubts{view: p.View},
-		kept:    keptAnswers{seed: maphash.MakeSeed()},
-		clients: p.Clients, mostAtOnce: int64(cmp.Or(p.Queries, DefaultQueries)), metrics: p.Metrics, boundary: p.Boundary, log: cmp.Or(p.Log, slog.New(slog.DiscardHandler)),
+		known: doubts{view: p.View}, clients: p.Clients,
+		queries: p.Metrics.places("queries", transport.Limit{All: queries, Peer: max(1, queries/4)}), open: p.Metrics.places("connections", p.TCP),
+		metrics: p.Metrics, boundary: p.Boundary, log: cmp.Or(p.Log, slog.New(slog.DiscardHandler)),
 	}
-	refused := s.metrics.refused.WithLabelValues("connections")
-	s.gate = transport.NewGate(p.TCP, transport.Refusals{All: refused, Peer: refused})
 	return s, nil
 }
 
@@ -158,12 +154,12 @@ func (s *Server) Listen(address string) error {
 	if err != nil {
 		return fmt.Errorf("DNS cannot listen on %s: %w", address, err)
 	}
-	udp, err := net.ListenPacket("udp", tcp.Addr().String())
+	udp, err := listenUDP(tcp.Addr().String())
 	if err != nil {
 		_ = tcp.Close()
 		return fmt.Errorf("DNS cannot listen on %s: %w", address, err)
 	}
-	s.packets, s.connections = udp, transport.Bounded(tcp, s.gate)
+	s.packets, s.connections = udp, tcp
 	s.log.Info("Answering DNS", "address", s.Address())
 	return nil
 }
@@ -183,48 +179,7 @@ func (s *Server) Close() {
 	}
 }
 
-// Times of connections.
-const (
-	tcpIdle     = 8 * time.Second
-	tcpRead     = 2 * time.Second
-	tcpWrite    = 2 * time.Second
-	tcpQueries  = 128 // of one connection
-	udpSize     = 1232
-	stopTimeout = 2 * time.Second
-)
-
-// Run answers until ctx ends, whose error it returns, or a socket fails.
+// Run answers until ctx ends, whose error it returns, or a socket is closed.
 func (s *Server) Run(ctx context.Context) error {
-	udp, tcp := s.over("udp"), s.over("tcp")
-	udp.PacketConn, tcp.Listener = s.packets, s.connections
-	ended := make(chan error, 2)
-	var running sync.WaitGroup
-	for _, one := range []*dns.Server{udp, tcp} {
-		started := make(chan struct{}, 1)
-		one.NotifyStartedFunc = func() { started <- struct{}{} }
-		running.Go(func() {
-			ended <- one.ActivateAndServe()
-			started <- struct{}{}
-		})
-		<-started
-	}
-	var failed error
-	select {
-	case <-ctx.Done():
-		failed = ctx.Err()
-	case err := <-ended:
-		failed = fmt.Errorf("DNS on %s: %w", s.Address(), cmp.Or(err, errors.New("the socket was closed")))
-	}
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-	defer cancel()
-	_, _ = udp.ShutdownContext(stopping), tcp.ShutdownContext(stopping)
-	running.Wait()
-	return failed
-}
-
-func (s *Server) over(network string) *dns.Server {
-	return &dns.Server{
-		Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) { s.serve(w, q, network) }), MsgAcceptFunc: s.accept,
-		ReadTimeout: tcpRead, WriteTimeout: tcpWrite, IdleTimeout: func() time.Duration { return tcpIdle }, MaxTCPQueries: tcpQueries, UDPSize: udpSize,
-	}
+	return waiting.Together(ctx, s.serveUDP, s.serveTCP)
 }

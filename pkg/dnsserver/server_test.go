@@ -220,6 +220,14 @@ func TestMetrics(t *testing.T) {
 	ask(t, s, "udp", cart, dns.TypeA, 0)
 	ask(t, s, "udp", cart, dns.TypeMX, 0)
 	ask(t, s, "tcp", "nope."+cart, dns.TypeSRV, 0)
+	for reason, message := range map[string]string{"ignored": "short", "malformed": "\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00", "unsupported": "\x00\x01\x28\x00\x00\x01\x00\x00\x00\x00\x00\x00"} {
+		conn, err := net.Dial("udp", s.Address())
+		waittest.Must(t, err)
+		defer conn.Close()
+		if _, err := conn.Write([]byte(message)); err != nil {
+			t.Fatal(reason, err)
+		}
+	}
 	want := `
 # HELP mesh_agent_dns_queries_total Answered queries, by transport, record type and response code.
 # TYPE mesh_agent_dns_queries_total counter
@@ -229,10 +237,21 @@ mesh_agent_dns_queries_total{rcode="NXDOMAIN",transport="tcp",type="SRV"} 1
 # HELP mesh_agent_dns_refused_total Queries and connections that exceeded a limit.
 # TYPE mesh_agent_dns_refused_total counter
 mesh_agent_dns_refused_total{limit="connections"} 0
+mesh_agent_dns_refused_total{limit="connections_of_client"} 0
 mesh_agent_dns_refused_total{limit="queries"} 0
+mesh_agent_dns_refused_total{limit="queries_of_client"} 0
+# HELP mesh_agent_dns_rejected_messages_total Messages that are no questions to be answered, by reason.
+# TYPE mesh_agent_dns_rejected_messages_total counter
+mesh_agent_dns_rejected_messages_total{reason="client"} 0
+mesh_agent_dns_rejected_messages_total{reason="ignored"} 1
+mesh_agent_dns_rejected_messages_total{reason="malformed"} 1
+mesh_agent_dns_rejected_messages_total{reason="unsupported"} 1
 `
-	waittest.Until(t, "three answers to be counted", func() bool { answered, refused := m.Totals(); return answered == 3 && refused == 0 })
-	if err := testutil.CollectAndCompare(m, strings.NewReader(want), "mesh_agent_dns_queries_total", "mesh_agent_dns_refused_total"); err != nil {
+	waittest.Until(t, "three answers and three rejections to be counted", func() bool {
+		answered, refused := m.Totals()
+		return answered == 3 && refused == 0 && counted(t, m, "mesh_agent_dns_rejected_messages_total") == 3
+	})
+	if err := testutil.CollectAndCompare(m, strings.NewReader(want), "mesh_agent_dns_queries_total", "mesh_agent_dns_refused_total", "mesh_agent_dns_rejected_messages_total"); err != nil {
 		t.Error(err)
 	}
 }

@@ -20,14 +20,14 @@ type serviceName struct {
 }
 
 // find finds a name below the service: labels are what is to the left of its own.
-func (s serviceName) find(labels []string, c backends.Choice) {
+func (s serviceName) find(labels []string) {
 	var left, right string
 	switch len(labels) {
 	case 0:
-		if now := s.part(s.now(c)); len(now) > 0 { // no backend, no name (KEP-1645 2.4.1)
+		if p := s.part(s.service, s.cluster, backends.Port{}, "", ""); p.exists { // no backend, no name (KEP-1645 2.4.1)
 			s.exists = true
-			s.addresses(now)
-			s.targets(now, "", "")
+			s.addresses(p)
+			s.targets(p)
 		}
 		return
 	case 1:
@@ -38,59 +38,36 @@ func (s serviceName) find(labels []string, c backends.Choice) {
 		return
 	}
 	if strings.HasPrefix(right, "_") {
-		s.port(strings.TrimPrefix(left, "_"), strings.TrimPrefix(right, "_"), left != "" && !strings.HasPrefix(left, "_"), c)
+		s.port(strings.TrimPrefix(left, "_"), strings.TrimPrefix(right, "_"), left != "" && !strings.HasPrefix(left, "_"))
 		return
 	}
 	if s.cluster == "" {
-		s.ofCluster(left, right, c)
+		s.ofCluster(left, right)
 	} else if left == "" {
 		s.host(right, s.cluster)
 	}
 }
 
-// now are the backends that connections go to; of one cluster, those that it has in any group.
-func (s serviceName) now(c backends.Choice) []backends.Backend {
-	if s.cluster == "" {
-		return c.Now()
+// addresses gives those of the family that is asked for.
+func (s serviceName) addresses(p *part) {
+	if s.kind == dns.TypeA || s.kind == dns.TypeAAAA {
+		s.all(p.of(s.kind).addresses())
 	}
-	var all []backends.Backend
-	for _, g := range c.Groups {
-		for _, b := range g.Backends {
-			if b.Cluster == s.cluster {
-				all = append(all, b)
+}
+
+// all gives those of the addresses that are of the family that is asked for, in turns, and a bounded number of them.
+func (a *answer) all(addresses []netip.Addr) {
+	if len(addresses) == 0 {
+		return
+	}
+	a.exists = true
+	first := rand.IntN(len(addresses))
+	for i := range addresses {
+		rr := a.address(a.name, addresses[(first+i)%len(addresses)])
+		if rr.Header().Rrtype == a.kind {
+			if a.records = append(a.records, rr); len(a.records) == a.most {
+				return
 			}
-		}
-	}
-	return all
-}
-
-// part bounds the backends. It is the same part whatever is asked for, so that the records of a
-// service agree with each other.
-func (s serviceName) part(all []backends.Backend) []backends.Backend {
-	if len(all) <= s.most {
-		return all
-	}
-	from := int(s.offset % uint32(len(all))) //nolint:gosec // no service has that many
-	some := make([]backends.Backend, 0, s.most)
-	for i := range s.most {
-		some = append(some, all[(from+i)%len(all)])
-	}
-	return some
-}
-
-// addresses gives those of the backends that are of the family that is asked for, in turns.
-func (s serviceName) addresses(all []backends.Backend) {
-	if len(all) == 0 {
-		return
-	}
-	s.exists = true
-	if s.kind != dns.TypeA && s.kind != dns.TypeAAAA {
-		return
-	}
-	first := rand.IntN(len(all))
-	for i := range all {
-		if rr := s.address(s.name, all[(first+i)%len(all)].IP); rr != nil && rr.Header().Rrtype == s.kind {
-			s.records = append(s.records, rr)
 		}
 	}
 }
@@ -102,33 +79,31 @@ func (a *answer) address(name string, ip netip.Addr) dns.RR {
 	return &dns.AAAA{Hdr: a.header(name, dns.TypeAAAA, a.ttl), AAAA: ip.AsSlice()}
 }
 
-// targets gives an SRV record for each backend and each of its ports, or for those of a name and a
-// protocol. The targets' addresses come with them.
-func (s serviceName) targets(all []backends.Backend, port, protocol string) {
-	if s.kind != dns.TypeSRV || len(all) == 0 {
+// targets gives an SRV record for each backend and each of its ports. The targets' addresses come with them.
+func (s serviceName) targets(p *part) {
+	if s.kind != dns.TypeSRV {
 		return
 	}
 	type target struct {
 		name string
 		port uint16
 	}
-	seen := make(map[target]bool)
-	for i := range all {
-		b := &all[i]
-		name := s.nameOf(b)
+	seen := make(map[target]bool, len(p.targets))
+	for i := range p.targets {
+		t := &p.targets[i]
+		name := t.name + "." + s.base
 		if len(name) > maxName {
 			continue
 		}
 		before := len(s.records)
-		for _, p := range b.Ports {
-			if port != "" && (p.Name != port || !strings.EqualFold(p.Protocol, protocol)) || seen[target{name, p.Port}] {
-				continue
+		for _, port := range t.ports {
+			if one := (target{name, port}); !seen[one] {
+				seen[one] = true
+				s.records = append(s.records, &dns.SRV{Hdr: s.header(s.name, dns.TypeSRV, s.ttl), Port: port, Target: name})
 			}
-			seen[target{name, p.Port}] = true
-			s.records = append(s.records, &dns.SRV{Hdr: s.header(s.name, dns.TypeSRV, s.ttl), Port: p.Port, Target: name})
 		}
 		if len(s.records) > before {
-			s.extra = append(s.extra, s.address(name, b.IP))
+			s.extra = append(s.extra, s.address(name, t.ip))
 		}
 	}
 	weigh(s.records)
@@ -146,82 +121,62 @@ func weigh(targets []dns.RR) {
 // maxName is the longest name of DNS, with its final dot.
 const maxName = 254
 
-// nameOf is the name of a backend.
-func (s serviceName) nameOf(b *backends.Backend) string {
-	if s.cluster != "" {
-		return hostOf(b.Hostname, b.IP) + "." + s.base
-	}
-	return hostOf(b.Hostname, b.IP) + "." + b.Cluster + "." + s.base
-}
-
 // port finds the backends of a port of this name, those that connections to it go to: not the same as
 // those of the service where the best ones lack the port. Without a name it finds whether the protocol
 // has a port at all.
-func (s serviceName) port(name, protocol string, malformed bool, c backends.Choice) {
-	switch {
-	case malformed:
-	case name == "":
-		s.exists = s.speaks(protocol, c)
-	default:
-		now := s.part(s.now(backends.Choose(s.service, backends.NamedPort(name, strings.ToUpper(protocol)), s.asker)))
-		s.exists = len(now) > 0
-		s.targets(now, name, protocol)
+func (s serviceName) port(name, protocol string, malformed bool) {
+	if malformed {
+		return
 	}
-}
-
-// speaks tells whether a backend has a named port of a protocol.
-func (s serviceName) speaks(protocol string, c backends.Choice) bool {
-	for _, g := range c.Groups {
-		for _, b := range slices.Concat(g.Backends, g.Draining) {
-			if s.cluster != "" && b.Cluster != s.cluster {
-				continue
-			}
-			if slices.ContainsFunc(b.Ports, func(p services.Port) bool { return p.Name != "" && strings.EqualFold(p.Protocol, protocol) }) {
-				return true
-			}
-		}
+	protocol = strings.ToUpper(protocol)
+	ports := s.ports(s.service, s.cluster)
+	if name == "" {
+		s.exists = ports.has(ports.protocol(protocol))
+		return
 	}
-	return false
+	if !ports.has(ports.port(name, protocol)) {
+		return
+	}
+	if p := s.part(s.service, s.cluster, backends.NamedPort(name, protocol), name, protocol); p.exists {
+		s.exists = true
+		s.targets(p)
+	}
 }
 
 // ofCluster finds a host of a cluster. Without a host the name is reserved (KEP-1645 2.4.4): it owns
 // nothing, and yet exists when there are names below it (RFC 8020).
-func (s serviceName) ofCluster(host, cluster string, c backends.Choice) {
-	if host != "" {
+func (s serviceName) ofCluster(host, cluster string) {
+	switch {
+	case s.service.Part(cluster) == nil:
+	case host != "":
 		s.host(host, cluster)
-		return
+	default:
+		s.exists = s.part(s.service, cluster, backends.Port{}, "", "").exists
 	}
-	s.cluster = cluster
-	s.exists = len(s.now(c)) > 0
 }
 
 // host finds the backends of a cluster that have a host name and take connections to any of their
 // ports, whatever is chosen among them.
 func (s serviceName) host(host, cluster string) {
-	var all []backends.Backend
-	for part, b := range backends.Usable(s.service) {
-		if part.Cluster == cluster && hostOf(b.Hostname, b.IP) == host && (!b.Terminating() || s.isLast(cluster, &b)) {
-			all = append(all, backends.Backend{IP: b.IP})
+	part := s.service.Part(cluster)
+	if part == nil {
+		return
+	}
+	var all []netip.Addr
+	for b := range s.hosts(s.service, part).of(part, host) {
+		if !b.Terminating() || s.isLast(b) {
+			all = append(all, b.IP)
 		}
 	}
-	s.addresses(s.part(all))
+	s.all(all)
 }
 
 // isLast tells whether a backend that terminates takes connections to any of its ports all the same:
 // whether all that have the port terminate.
-func (s serviceName) isLast(cluster string, b *services.Backend) bool {
-	ports := []backends.Port{{}}
-	for _, p := range b.Ports {
-		ports = append(ports, backends.NamedPort(p.Name, p.Protocol))
-	}
-	for _, port := range ports {
-		for _, g := range backends.Choose(s.service, port, s.asker).Groups {
-			if slices.ContainsFunc(g.Backends, func(o backends.Backend) bool { return o.IP == b.IP && o.Cluster == cluster }) {
-				return true
-			}
-		}
-	}
-	return false
+func (s serviceName) isLast(b *services.Backend) bool {
+	ports := s.ports(s.service, "")
+	return !ports.stay(ports.any()) ||
+		slices.ContainsFunc(b.Ports, func(o services.Port) bool { return !ports.stay(ports.port(o.Name, o.Protocol)) })
 }
 
 // hostOf is the host name of a backend, or its address with dashes where it has none that DNS can

@@ -1,0 +1,62 @@
+package dnsserver
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/internal/quota"
+)
+
+// peerBits is how much of an IPv6 address tells clients apart: a machine has a whole network of that length
+// for itself.
+const peerBits = 64
+
+// ownerOf is who counts as one client: an address, or its network. All of this machine are one, because any
+// of its processes may use any of its loopback addresses.
+func ownerOf(a netip.Addr) netip.Addr {
+	a = a.Unmap()
+	switch {
+	case a.IsLoopback():
+		return netip.IPv6Loopback()
+	case a.Is6() && !a.IsLinkLocalUnicast():
+		if p, err := a.Prefix(peerBits); err == nil {
+			return p.Addr()
+		}
+	}
+	return a.WithZone("")
+}
+
+// isAnswerable tells whether an answer to an address reaches one machine. Others are forged.
+func isAnswerable(a netip.AddrPort) bool {
+	ip := a.Addr()
+	return a.Port() != 0 && ip.IsValid() && !ip.IsUnspecified() && !ip.IsMulticast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+func (s *Server) admits(peer netip.Addr) bool {
+	return slices.ContainsFunc(s.clients, func(p netip.Prefix) bool { return p.Contains(peer) })
+}
+
+// places are a number of something, with a share for each client.
+type places struct {
+	*quota.Quota[netip.Addr]
+	all, own prometheus.Counter // what was refused, by bound
+}
+
+// take takes a place for a client until it is given back.
+func (p places) take(peer netip.Addr) bool {
+	err := p.Take(ownerOf(peer), 1)
+	if err == nil {
+		return true
+	}
+	if exceeded, is := errors.AsType[*quota.Exceeded](err); is && exceeded.Own {
+		p.own.Inc()
+	} else {
+		p.all.Inc()
+	}
+	return false
+}
+
+func (p places) give(peer netip.Addr) { p.Give(ownerOf(peer), 1) }
