@@ -48,28 +48,54 @@ const (
 )
 
 // keptAnswers has what was made for questions before, in a bounded number of bytes. Something new takes the
-// place of an old version, or of something else; then others go, in turns, until there is room. It may be used
-// by any number of goroutines.
+// place of its old version, or of one of few others; then others go, in turns, until there is room. It may be
+// used by any number of goroutines.
 type keptAnswers struct {
 	seed   maphash.Seed
-	all    [4096]atomic.Pointer[kept]
-	making [64]sync.Mutex // of what has the same place, by turns: many ask for it at once
+	all    [4096]keptPlaces
+	making [64]sync.Mutex // of what has the same places, by turns: many ask for it at once
 
 	mu    sync.Mutex // guards changes of all, and the following
 	bytes int64
 	next  int // which goes next
 }
 
+// keptPlaces are those where something may be: if there was one alone, two that have the same would take turns.
+type keptPlaces [4]atomic.Pointer[kept]
+
+func (p *keptPlaces) find(key *keptKey, g *services.Global) *kept {
+	for i := range p {
+		if e := p[i].Load(); e.is(key, g) {
+			return e
+		}
+	}
+	return nil
+}
+
+// placeFor is where something new goes; next decides when there is something else everywhere.
+func (p *keptPlaces) placeFor(key *keptKey, next int) *atomic.Pointer[kept] {
+	place := &p[next%len(p)]
+	for i := range p {
+		switch e := p[i].Load(); {
+		case e == nil:
+			place = &p[i]
+		case e.key == *key:
+			return &p[i]
+		}
+	}
+	return place
+}
+
 // remember returns what is kept for a service, or makes it; bytes is the memory that it takes.
 func remember[T any](k *keptAnswers, key keptKey, g *services.Global, make func() (made T, bytes int64)) T {
 	at := maphash.Comparable(k.seed, key) % uint64(len(k.all))
-	if e := k.all[at].Load(); e.is(&key, g) {
+	if e := k.all[at].find(&key, g); e != nil {
 		return e.value.(T)
 	}
 	turn := &k.making[at%uint64(len(k.making))]
 	turn.Lock()
 	defer turn.Unlock()
-	if e := k.all[at].Load(); e.is(&key, g) {
+	if e := k.all[at].find(&key, g); e != nil {
 		return e.value.(T)
 	}
 	made, bytes := make()
@@ -77,29 +103,32 @@ func remember[T any](k *keptAnswers, key keptKey, g *services.Global, make func(
 		key.namespace, key.name, key.cluster = strings.Clone(key.namespace), strings.Clone(key.name), strings.Clone(key.cluster)
 		key.port, key.protocol = strings.Clone(key.port), strings.Clone(key.protocol)
 		bytes += int64(keptSize + len(key.namespace) + len(key.name) + len(key.cluster) + len(key.port) + len(key.protocol))
-		k.put(at, &kept{key, weak.Make(g), made, bytes})
+		k.put(&k.all[at], &kept{key, weak.Make(g), made, bytes})
 	}
 	return made
 }
 
 // put keeps something, and drops others when there is no room.
-func (k *keptAnswers) put(at uint64, e *kept) {
+func (k *keptAnswers) put(at *keptPlaces, e *kept) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.swap(at, e)
+	k.next++
+	k.swap(at.placeFor(&e.key, k.next), e)
 	for k.bytes > mostKept {
 		k.next = (k.next + 1) % len(k.all)
-		if uint64(k.next) != at { //nolint:gosec // an index
-			k.swap(uint64(k.next), nil) //nolint:gosec // an index
+		for i := range k.all[k.next] {
+			if place := &k.all[k.next][i]; place.Load() != e {
+				k.swap(place, nil)
+			}
 		}
 	}
 }
 
-func (k *keptAnswers) swap(at uint64, e *kept) {
+func (k *keptAnswers) swap(place *atomic.Pointer[kept], e *kept) {
 	if e != nil {
 		k.bytes += e.bytes
 	}
-	if old := k.all[at].Swap(e); old != nil {
+	if old := place.Swap(e); old != nil {
 		k.bytes -= old.bytes
 	}
 }
