@@ -112,6 +112,7 @@ func (r *resolver) hosts(g *services.Global, part *services.Service) *hosts {
 }
 
 func (h *hosts) read(part *services.Service, most int) {
+	named := make([]uint64, 0, len(part.Backends))
 	for i := range part.Backends {
 		b := &part.Backends[i]
 		if !b.Usable() || !isLabel(b.Hostname) || i >= terminates {
@@ -121,12 +122,12 @@ func (h *hosts) read(part *services.Service, most int) {
 		if b.Terminating() {
 			entry |= terminates
 		}
-		h.named = append(h.named, entry)
+		named = append(named, entry)
 	}
-	slices.Sort(h.named)
+	slices.Sort(named)
 	var host string
 	var v4, v6 int
-	h.named = slices.DeleteFunc(h.named, func(entry uint64) bool {
+	h.named = slices.Clone(slices.DeleteFunc(named, func(entry uint64) bool {
 		b := &part.Backends[entry&(terminates-1)]
 		if b.Hostname != host {
 			host, v4, v6 = b.Hostname, 0, 0
@@ -137,8 +138,7 @@ func (h *hosts) read(part *services.Service, most int) {
 		}
 		*n++
 		return *n > most
-	})
-	h.named = slices.Clip(h.named)
+	}))
 }
 
 func (h *hosts) number(host string) uint64 { return maphash.String(h.seed, host) >> 32 }

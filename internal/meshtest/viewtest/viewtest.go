@@ -201,9 +201,13 @@ func (w *World) service(cluster, name string, words []string) error {
 	return nil
 }
 
-// Apply replaces a service of a cluster.
-func (w *World) Apply(s *services.Service) {
-	w.tables.Services.Apply([]store.Change[services.Service]{{Name: s.Key(), New: s}})
+// Apply replaces services of clusters.
+func (w *World) Apply(all ...*services.Service) {
+	var changes []store.Change[services.Service]
+	for _, s := range all {
+		changes = append(changes, store.Change[services.Service]{Name: s.Key(), New: s})
+	}
+	w.tables.Services.Apply(changes)
 }
 
 func parseBackend(word string) (b services.Backend, err error) {
