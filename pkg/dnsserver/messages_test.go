@@ -279,9 +279,9 @@ func TestChangedMessages(t *testing.T) {
 	}
 }
 
-// TestStrangersLearnNothing: those who may not ask get one code, which is not longer than their question, and for
+// TestOthersLearnNothing: those who may not ask get one code, which is not longer than their question, and for
 // what is malformed nothing.
-func TestStrangersLearnNothing(t *testing.T) {
+func TestOthersLearnNothing(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
 	w.Play(t, "service own shop/cart 10.0.0.1")

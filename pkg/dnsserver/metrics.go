@@ -19,7 +19,7 @@ type Metrics struct {
 	refused              *prometheus.CounterVec
 	seconds              prometheus.Histogram
 
-	ignored, malformed, unsupported, strangers prometheus.Counter // messages that are no questions to be answered
+	ignored, malformed, unsupported, notPermitted prometheus.Counter // messages that are no questions to be answered
 }
 
 // NewMetrics returns metrics of which nothing has been counted.
@@ -45,7 +45,7 @@ func NewMetrics() *Metrics {
 		Name: "mesh_agent_dns_rejected_messages_total", Help: "Messages that are no questions to be answered, by reason.",
 	}, []string{"reason"})
 	m.ignored, m.malformed = rejected.WithLabelValues("ignored"), rejected.WithLabelValues("malformed")
-	m.unsupported, m.strangers = rejected.WithLabelValues("unsupported"), rejected.WithLabelValues("client")
+	m.unsupported, m.notPermitted = rejected.WithLabelValues("unsupported"), rejected.WithLabelValues("client")
 	return m
 }
 

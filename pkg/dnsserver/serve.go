@@ -25,7 +25,7 @@ func (s *Server) judge(message []byte, peer netip.Addr) (*query, []byte) {
 		s.metrics.ignored.Inc()
 		return nil, nil
 	case !s.admits(peer):
-		s.metrics.strangers.Inc()
+		s.metrics.notPermitted.Inc()
 		if !wellFormed {
 			return nil, nil
 		}
@@ -40,7 +40,7 @@ func (s *Server) judge(message []byte, peer netip.Addr) (*query, []byte) {
 	return nil, q.failure(rcode)
 }
 
-// respond answers a question. Whatever fails in the work for it, the client is told.
+// respond answers a question. When the work for it fails, the client gets SERVFAIL.
 func (s *Server) respond(q *query, peer netip.Addr, network string) (reply []byte) {
 	began, rcode := time.Now(), dns.RcodeSuccess
 	err := s.boundary.Run(func() (err error) {

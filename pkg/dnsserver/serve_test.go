@@ -50,7 +50,7 @@ func exchange(t *testing.T, s *Server, network, name string, kind uint16) *dns.M
 	return m
 }
 
-// TestAFailureEndsOneQuestion: who asks is told, it is counted, and others are answered, also on the same connection.
+// TestAFailureEndsOneQuestion: who asks gets SERVFAIL, it is counted, and others are answered, also on the same connection.
 func TestAFailureEndsOneQuestion(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -284,7 +284,7 @@ func FuzzMessage(f *testing.F) {
 		q, reply := s.check(text, peer)
 		if q != nil {
 			if !friend || reply != nil {
-				t.Errorf("a stranger is answered: %t, twice: %x", !friend, reply)
+				t.Errorf("a client that is not permitted is answered: %t, twice: %x", !friend, reply)
 			}
 			for _, network := range []string{"tcp", "udp"} {
 				reply, size = s.respond(q, peer, network), q.sizeFor(network)
