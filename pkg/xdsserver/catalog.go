@@ -1,320 +1,265 @@
 package xdsserver
 
 import (
-	"errors"
 	"log/slog"
+	"net/netip"
 	"slices"
-	"strconv"
 	"sync"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
-	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/cilium/statedb"
+	"golang.org/x/time/rate"
 
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// maxFollowed bounds how many different names all clients follow together.
-const maxFollowed = 100_000
-
-var errTooMany = errors.New("too many different names are followed")
-
 // catalog has the resources that somebody follows, and no others. Its caches find out what a client
 // has to be sent, and keep each resource's bytes for all of them.
+//
+// Each resource is made and encoded alone: one that cannot be is left out, or stays as it was, and is
+// reported, and nothing else is concerned.
 type catalog struct {
-	view   *view.View
-	asker  backends.Asker
-	naming naming
-	prefix string // of versions
-	log    *slog.Logger
+	view     *view.View
+	asker    backends.Asker
+	naming   naming
+	boundary *boundary.Boundary
+	metrics  *Metrics
+	log      *slog.Logger
+	saying   *rate.Limiter // of what is left out
 
-	named [kinds]*cache.LinearCache // what is followed by its name
-	none  [kinds]*cache.LinearCache // for those who want everything of a kind that is not given so
-	all   *cache.LinearCache        // the clusters of all services, while somebody wants everything
+	named [kinds]*resourceCache // what is followed by its name
+	none  [kinds]*resourceCache // for those who want everything of a kind that is not given so
+	all   *resourceCache        // the clusters of all services, while somebody wants everything
 
-	mu        sync.Mutex // before those of the caches
-	followers [kinds]map[string]int
-	endpoints map[serviceName]map[string]*followed // assignments, by name
-	followAll int                                  // clients of all
-	clusters  map[serviceName][]string             // in all
-	held      map[serviceName]struct{}             // those that have an assignment which is held back
+	kept *amount // what clients make it keep
+	sent *amount // what they have not confirmed
+
+	mu       sync.Mutex // before those of the caches
+	follows  [kinds]map[string]*holding
+	targets  map[serviceName]map[target]*assigned
+	clusters *clusterList
+	held     map[serviceName]struct{} // those that have an assignment which is held back
+	leftOut  int                      // backends for which assignments have no room
 }
 
-// followed is an assignment that somebody follows.
-type followed struct {
+// assigned is the assignment of a target that somebody follows.
+type assigned struct {
 	target
-	now *endpointv3.ClusterLoadAssignment // nil: held back
+	holding
+	names map[string]struct{} // by which it is followed
+	now   *body               // nil: held back
 }
 
 // newCatalog returns an empty one. The prefix is of the versions of this process: a client that has a
 // version of another one knows nothing (xds.md A6).
-func newCatalog(v *view.View, asker backends.Asker, n naming, prefix string, log *slog.Logger) *catalog {
-	c := &catalog{view: v, asker: asker, naming: n, prefix: prefix, log: log, endpoints: make(map[serviceName]map[string]*followed), clusters: make(map[serviceName][]string), held: make(map[serviceName]struct{})}
-	linear := func(k kind) *cache.LinearCache { return cache.NewLinearCache(k.url(), cache.WithVersionPrefix(prefix)) }
-	for k := range kinds {
-		c.named[k], c.none[k], c.followers[k] = linear(k), linear(k), make(map[string]int)
+func newCatalog(p Params, prefix string) *catalog {
+	c := &catalog{
+		view: p.View, asker: p.Asker, naming: newNaming(p.Zones), boundary: p.Boundary, metrics: p.Metrics, log: p.Log, saying: rate.NewLimiter(1, 10),
+		kept: newAmount(maxKept), sent: newAmount(maxSent),
+		targets: make(map[serviceName]map[target]*assigned), clusters: newClusterList(), held: make(map[serviceName]struct{}),
 	}
-	c.all = linear(clusterKind)
+	for k := range kinds {
+		c.named[k], c.none[k], c.follows[k] = newResourceCache(k, prefix), newResourceCache(k, prefix), make(map[string]*holding)
+	}
+	c.all = newResourceCache(clusterKind, prefix)
 	return c
 }
 
-// follow makes what is followed from now on, each by one more client.
-func (c *catalog) follow(k kind, names []string) error {
+// follow makes what is followed from now on, each by one more client of an owner. With an error, nothing is.
+func (c *catalog) follow(owner netip.Addr, k kind, names []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var fresh []string
-	for _, name := range names {
-		if c.followers[k][name]++; c.followers[k][name] == 1 {
-			fresh = append(fresh, name)
-		}
-	}
-	if c.numNames() > maxFollowed {
-		return errTooMany // the stream ends, and lets go of them
-	}
-	added := make(map[string]types.Resource)
+	added := make(map[string]*body)
 	txn := c.view.DB.ReadTxn()
-	for _, name := range fresh {
-		r, err := c.make(txn, k, name)
+	for i, name := range names {
+		b, err := c.join(txn, owner, k, name)
 		if err != nil {
+			c.leave(owner, k, names[:i])
 			return err
 		}
-		if r != nil {
-			added[name] = r
+		if b != nil {
+			added[name] = b
 		}
 	}
-	if len(added) == 0 {
+	c.named[k].update(added, nil)
+	return nil
+}
+
+// join notes one more client of a name, and returns its resource; nil when there is none. c.mu is held.
+func (c *catalog) join(txn statedb.ReadTxn, owner netip.Addr, k kind, name string) (*body, error) {
+	t, ok := c.naming.parse(name)
+	h := c.follows[k][name]
+	known := h != nil
+	var b *body
+	if !known {
+		h = new(holding)
+		b = c.make(k, name, ok)
+	}
+	if err := h.join(c.kept, owner, resourceOverhead+int64(len(name))+int64(b.ownBytes(k))); err != nil {
+		return nil, err
+	}
+	c.follows[k][name] = h
+	if k != endpointKind || !ok {
+		return b, nil
+	}
+	b, err := c.assign(txn, owner, name, t)
+	if err != nil {
+		c.leaveName(owner, k, name)
+		return nil, err
+	}
+	if known {
+		return nil, nil
+	}
+	return b, nil
+}
+
+// ownBytes is how many bytes of a resource are for its name alone.
+func (b *body) ownBytes(k kind) int {
+	if b == nil || k == clusterKind || k == endpointKind {
+		return 0
+	}
+	return len(b.bytes)
+}
+
+// make makes a resource that is not an assignment of a target; nil when there is no such cluster, or it cannot
+// be made. A name that no service can have has no route and no endpoints. c.mu is held.
+func (c *catalog) make(k kind, name string, valid bool) *body {
+	switch {
+	case k == endpointKind && valid, k == clusterKind && !valid:
+		return nil
+	case k == clusterKind:
+		return c.clusters.body(c)
+	}
+	return c.encode(name, func() (*body, error) {
+		switch k {
+		case listenerKind:
+			l, err := c.naming.listener(name)
+			if err != nil {
+				return nil, err
+			}
+			return newBody(l)
+		case routeKind:
+			return newBody(c.naming.routes(name))
+		}
+		return newBody(assignment(backends.Choice{}, false)) // a cluster of Envoy's own configuration waits for it (xds.md A7)
+	})
+}
+
+// encode makes a resource within the boundary; nil when that failed.
+func (c *catalog) encode(name string, make func() (*body, error)) (b *body) {
+	err := c.boundary.Run(func() (err error) {
+		b, err = make()
+		c.boundary.Report(err, "resource", name)
+		return nil
+	}, "resource", name)
+	if err != nil {
 		return nil
 	}
-	return c.named[k].UpdateResources(added, nil)
+	return b
 }
 
-// make makes a resource that nobody has followed; nil when there is no such cluster, or what it stands for is
-// held back. A name that no service can have has no route and no endpoints. c.mu is held.
-func (c *catalog) make(txn statedb.ReadTxn, k kind, name string) (types.Resource, error) {
-	if k == listenerKind {
-		return c.naming.listener(name)
+// assign notes one more client of a target, by a name, and returns the assignment; nil when it is held back.
+// c.mu is held.
+func (c *catalog) assign(txn statedb.ReadTxn, owner netip.Addr, name string, t target) (*body, error) {
+	a := c.targets[t.service][t]
+	known := a != nil
+	if !known {
+		a = &assigned{target: t, names: make(map[string]struct{})}
+		if now := c.choose(txn, t, maxAssignment); now != nil && !c.hold(now) {
+			a.now = now
+		}
 	}
-	t, ok := c.naming.parse(name)
-	switch {
-	case k == routeKind:
-		return c.naming.routes(name), nil
-	case !ok && k == endpointKind: // a cluster of Envoy's own configuration waits for an answer (xds.md A7)
-		return assignment(name, t, backends.Choice{}), nil
-	case !ok:
-		return nil, nil
-	case k == clusterKind:
-		return cluster(name), nil
+	if err := a.join(c.kept, owner, resourceOverhead+int64(a.now.length())); err != nil {
+		return nil, err
 	}
-	f := &followed{target: t}
-	if now := c.choose(txn, name, t); !c.hold(now) {
-		f.now = now
+	a.names[name] = struct{}{}
+	if known {
+		return a.now, nil
 	}
-	if c.endpoints[t.service] == nil {
-		c.endpoints[t.service] = make(map[string]*followed)
+	if c.targets[t.service] == nil {
+		c.targets[t.service] = make(map[target]*assigned)
 	}
-	c.endpoints[t.service][name] = f
-	if f.now == nil {
+	c.targets[t.service][t] = a
+	if a.now == nil {
 		c.held[t.service] = struct{}{}
-		return nil, nil
 	}
-	return f.now, nil
+	c.note(a, nil, a.now)
+	c.countLeftOut()
+	return a.now, nil
 }
 
-func (c *catalog) choose(txn statedb.ReadTxn, name string, t target) *endpointv3.ClusterLoadAssignment {
-	g, _, _ := c.view.Services.Global().Get(txn, services.GlobalByName(t.service.namespace, t.service.name)) // nil when nobody has it
-	return assignment(name, t, backends.Choose(g, backends.ParsePort(t.port), c.asker))
+// choose makes the assignment of a target, of at most so many bytes; nil when it cannot be made.
+func (c *catalog) choose(txn statedb.ReadTxn, t target, most int) *body {
+	return c.encode(clusterName(t.service, t.port), func() (*body, error) {
+		g, _, _ := c.view.Services.Global().Get(txn, services.GlobalByName(t.service.namespace, t.service.name)) // nil when nobody has it
+		choice, out := bounded(backends.Choose(g, backends.ParsePort(t.port), c.asker), most)
+		a := assignment(choice, t.port == "")
+		b, err := newBody(a)
+		if err == nil {
+			b.usable, b.leftOut = usable(a), out
+		}
+		return b, err
+	})
 }
 
 // unfollow lets go of what nobody follows any more.
-func (c *catalog) unfollow(k kind, names []string) error {
+func (c *catalog) unfollow(owner netip.Addr, k kind, names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.leave(owner, k, names)
+}
+
+// leave is unfollow; c.mu is held.
+func (c *catalog) leave(owner netip.Addr, k kind, names []string) {
 	var gone []string
 	for _, name := range names {
-		if c.followers[k][name]--; c.followers[k][name] > 0 {
-			continue
-		}
-		delete(c.followers[k], name)
-		gone = append(gone, name)
-		if t, ok := c.naming.parse(name); ok && k == endpointKind {
-			delete(c.endpoints[t.service], name)
-			if len(c.endpoints[t.service]) == 0 {
-				delete(c.endpoints, t.service)
-				delete(c.held, t.service)
-			}
-		}
-	}
-	if len(gone) == 0 {
-		return nil
-	}
-	return c.named[k].UpdateResources(nil, gone)
-}
-
-// followEverything makes the clusters of all services, for one more client.
-func (c *catalog) followEverything() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.followAll++; c.followAll > 1 {
-		return nil
-	}
-	added := make(map[string]types.Resource)
-	for g := range c.view.Services.Global().All(c.view.DB.ReadTxn()) {
-		c.list(serviceName{g.Namespace, g.Name}, g, added)
-	}
-	return c.all.UpdateResources(added, nil)
-}
-
-func (c *catalog) unfollowEverything() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.followAll--; c.followAll > 0 {
-		return nil
-	}
-	var gone []string
-	for _, names := range c.clusters {
-		gone = append(gone, names...)
-	}
-	clear(c.clusters)
-	return c.all.UpdateResources(nil, gone)
-}
-
-// list notes the clusters of a service as they are now, adds those that are new, and returns those
-// that are gone. c.mu is held.
-func (c *catalog) list(s serviceName, g *services.Global, added map[string]types.Resource) (gone []string) {
-	before, now := c.clusters[s], clustersOf(s, g)
-	for _, name := range now {
-		if !slices.Contains(before, name) {
-			added[name] = cluster(name)
-		}
-	}
-	for _, name := range before {
-		if !slices.Contains(now, name) {
+		if c.leaveName(owner, k, name) {
 			gone = append(gone, name)
 		}
-	}
-	if len(now) == 0 {
-		delete(c.clusters, s)
-	} else {
-		c.clusters[s] = now
-	}
-	return gone
-}
-
-// clustersOf has a name for each TCP port of a service, by number: of those that clients know, and
-// of the backends where no cluster says which these are.
-func clustersOf(s serviceName, g *services.Global) []string {
-	if g == nil {
-		return nil
-	}
-	var numbers []uint16
-	note := func(ports []services.Port) {
-		for _, p := range ports {
-			if p.Protocol == "TCP" || p.Protocol == "" {
-				numbers = append(numbers, p.Port)
-			}
+		t, ok := c.naming.parse(name)
+		if a := c.targets[t.service][t]; ok && k == endpointKind && a != nil {
+			c.release(owner, a, name)
 		}
 	}
-	for _, part := range g.Parts {
-		if part.Offers() || part.Local() {
-			note(part.Ports)
-		}
-	}
-	if len(numbers) == 0 {
-		for _, b := range g.Backends() {
-			note(b.Ports)
-		}
-	}
-	slices.Sort(numbers)
-	var names []string
-	for _, n := range slices.Compact(numbers) {
-		names = append(names, clusterName(s, strconv.Itoa(int(n))))
-	}
-	return names
-}
-
-// update looks at services again, at all of them when changed is nil. What comes out as it was is not
-// sent. Clusters that are gone go before their endpoints, new ones come after them (xds.md A6).
-func (c *catalog) update(changed map[serviceName]struct{}) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	txn := c.view.DB.ReadTxn()
-	endpoints, clusters := make(map[string]types.Resource), make(map[string]types.Resource)
-	var gone []string
-	if changed == nil {
-		changed = make(map[serviceName]struct{})
-		for s := range c.endpoints {
-			changed[s] = struct{}{}
-		}
-		if c.followAll > 0 {
-			for s := range c.clusters {
-				changed[s] = struct{}{}
-			}
-			for g := range c.view.Services.Global().All(txn) {
-				changed[serviceName{g.Namespace, g.Name}] = struct{}{}
-			}
-		}
-	}
-	for s := range changed {
-		delete(c.held, s)
-		for name, f := range c.endpoints[s] {
-			now := c.choose(txn, name, f.target)
-			switch {
-			case proto.Equal(now, f.now):
-			case f.now == nil && c.hold(now):
-				c.held[s] = struct{}{}
-			default:
-				c.report(name, f.now, now)
-				f.now, endpoints[name] = now, now
-			}
-		}
-		if c.followAll > 0 {
-			g, _, _ := c.view.Services.Global().Get(txn, services.GlobalByName(s.namespace, s.name))
-			gone = append(gone, c.list(s, g, clusters)...)
-		}
-	}
-	var failed error
 	if len(gone) > 0 {
-		failed = errors.Join(failed, c.all.UpdateResources(nil, gone))
-	}
-	if len(endpoints) > 0 {
-		failed = errors.Join(failed, c.named[endpointKind].UpdateResources(endpoints, nil))
-	}
-	if len(clusters) > 0 {
-		failed = errors.Join(failed, c.all.UpdateResources(clusters, nil))
-	}
-	return failed
-}
-
-// report says when a service has lost its last backend, or has one again: clients cannot tell why
-// their calls fail.
-func (c *catalog) report(name string, before, now *endpointv3.ClusterLoadAssignment) {
-	switch usedTo, has := usable(before) > 0, usable(now) > 0; {
-	case usedTo && !has:
-		c.log.Warn("A service that xDS clients follow no longer has backends", "name", name)
-	case has && !usedTo:
-		c.log.Info("A service that xDS clients follow has backends", "name", name)
+		c.named[k].update(nil, gone)
 	}
 }
 
-// numNames is how many names are followed; c.mu is held.
-func (c *catalog) numNames() (n int) {
-	for k := range kinds {
-		n += len(c.followers[k])
+// leaveName tells whether nobody follows a name any more; c.mu is held.
+func (c *catalog) leaveName(owner netip.Addr, k kind, name string) (last bool) {
+	h := c.follows[k][name]
+	if h == nil || !h.leave(c.kept, owner) {
+		return false
 	}
-	return n
+	delete(c.follows[k], name)
+	return true
 }
 
-// names are how many names of each kind are followed.
-func (c *catalog) names() (n [kinds]int) {
+// release takes a client from a target; c.mu is held.
+func (c *catalog) release(owner netip.Addr, a *assigned, name string) {
+	if c.follows[endpointKind][name] == nil {
+		delete(a.names, name)
+	}
+	if !a.leave(c.kept, owner) {
+		return
+	}
+	c.note(a, a.now, nil)
+	delete(c.targets[a.service], a.target)
+	if len(c.targets[a.service]) == 0 {
+		delete(c.targets, a.service)
+		delete(c.held, a.service)
+	}
+}
+
+// numNames are how many names of each kind are followed.
+func (c *catalog) numNames() (n [kinds]int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k := range kinds {
-		n[k] = len(c.followers[k])
+		n[k] = len(c.follows[k])
 	}
 	return n
 }
@@ -325,7 +270,7 @@ func (c *catalog) without(names []string) (all []string) {
 	defer c.mu.Unlock()
 	for _, name := range names {
 		t, _ := c.naming.parse(name)
-		if f := c.endpoints[t.service][name]; f == nil || usable(f.now) == 0 {
+		if a := c.targets[t.service][t]; a == nil || a.now.numUsable() == 0 {
 			all = append(all, name)
 		}
 	}

@@ -121,18 +121,21 @@ func (c *client) sends(k kind, version, nonce string) {
 	f.sent, f.nonce = version, nonce
 }
 
-// answers notes what a client says of what it was sent: that it took it, or why not.
-func (c *client) answers(k kind, nonce, rejection string, now time.Time) {
+// answers notes what a client says of what it was sent: that it took it, or why not. It tells whether it has
+// received the last answer.
+func (c *client) answers(k kind, nonce, rejection string, now time.Time) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.of(k)
+	last = nonce != "" && nonce == f.nonce
 	switch {
 	case rejection != "":
 		f.rejected++
 		f.reason, f.at = safe(rejection, maxReason), now
-	case nonce != "" && nonce == f.nonce:
+	case last:
 		f.confirmed = f.sent
 	}
+	return last
 }
 
 // show is the client as it is now.

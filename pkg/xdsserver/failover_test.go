@@ -10,6 +10,9 @@ import (
 
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
 )
@@ -116,11 +119,16 @@ func TestRestart(t *testing.T) {
 	}
 	w.Play(t, "no-service own shop/cart\nnot-ready east is being listed")
 	w.start(impatient)
-	refused := func() uint64 { _, n := w.server.Totals(); return n }
-	waittest.Until(t, "a stream to be refused", func() bool { c.must(); return refused() > 0 })
+	isRefused := func() { // a stream of our own: gRPC waits longer after each one that is refused
+		t.Helper()
+		if _, err := w.sotw().to.Recv(); status.Code(err) != codes.Unavailable {
+			t.Errorf("a stream ended with %v", err)
+		}
+		c.must()
+	}
+	isRefused()
 	w.Play(t, "cluster east unread\nready") // the sync timeout has passed
-	before := refused()
-	waittest.Until(t, "a stream to be refused while no cluster was read", func() bool { c.must(); return refused() > before+1 })
+	isRefused()
 	if sent, _ := w.server.Totals(); sent > 0 {
 		t.Error("something was sent while not everything was known")
 	}
@@ -197,7 +205,7 @@ func TestAServiceTooLargeForAMessage(t *testing.T) {
 	s := w.sotw()
 	s.ask(resource.EndpointType, nil, "", "shop/a:http")
 	text := texts(t, s.next())[0]
-	if n := strings.Count(text, "10.1."); n != 10_000 {
+	if n := strings.Count(text, "10.1."); n < 20_000 || n >= 30_000 {
 		t.Errorf("%d backends of the large cluster", n)
 	}
 	if !strings.HasSuffix(text, "p0 b/*1 10.2.0.1:8080 -10.2.0.2:8080") {

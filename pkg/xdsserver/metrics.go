@@ -17,6 +17,7 @@ type Metrics struct {
 	rejected             *prometheus.CounterVec
 	refused              *prometheus.CounterVec
 	names                *prometheus.GaugeVec
+	leftOut              *prometheus.GaugeVec
 }
 
 // What is refused, as a label.
@@ -25,11 +26,13 @@ const (
 	tooManyStreams     = "streams"
 	tooManyNames       = "names"
 	tooLong            = "request size"
+	tooMuchMemory      = "memory"
+	tooSlow            = "unconfirmed"
 	tooEarly           = "not ready"
 )
 
 func reasons() []string {
-	return []string{tooManyConnections, tooManyStreams, tooManyNames, tooLong, tooEarly}
+	return []string{tooManyConnections, tooManyStreams, tooManyNames, tooLong, tooMuchMemory, tooSlow, tooEarly}
 }
 
 // NewMetrics returns metrics of which nothing has been counted.
@@ -50,6 +53,11 @@ func NewMetrics() *Metrics {
 		refused: counter("mesh_agent_xds_refused_total",
 			"Connections, streams and requests that were refused, by limit, or because not every cluster was known yet.", "reason"),
 		names: gauge("mesh_agent_xds_names", "Different names of resources that clients follow, by type.", "type"),
+		leftOut: gauge("mesh_agent_xds_left_out",
+			"Backends of followed services (type endpoints) and ports of services (type clusters) for which there is no room.", "type"),
+	}
+	for _, k := range []kind{clusterKind, endpointKind} {
+		m.leftOut.WithLabelValues(k.String())
 	}
 	for k := range kinds + 1 {
 		m.requests.WithLabelValues(k.String())

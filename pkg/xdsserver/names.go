@@ -1,9 +1,16 @@
 package xdsserver
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/backends"
+)
 
 // maxName bounds the names of resources, in bytes: a namespace, a service, a zone and a port are shorter.
 const maxName = 512
+
+// maxVersion bounds the versions that clients say they have, in bytes.
+const maxVersion = 64
 
 // target is what the name of a resource means: a port of a service.
 type target struct {
@@ -27,13 +34,13 @@ func (n naming) parse(name string) (t target, ok bool) {
 		return target{}, false
 	}
 	host, port, _ := strings.Cut(name, ":")
-	t.port = port
 	if strings.Contains(name, "/") {
 		t.service.namespace, t.service.name, _ = strings.Cut(host, "/")
 	} else {
 		t.service = n.ofDNS(host)
 	}
 	valid := isLabel(t.service.namespace) && isLabel(t.service.name) && !strings.HasSuffix(name, ":") && (port == "" || isLabel(port))
+	t.port = backends.ParsePort(port).String() // 080 is 80: one port has one assignment
 	return t, valid
 }
 

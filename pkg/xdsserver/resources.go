@@ -30,27 +30,31 @@ const connectTimeout = 5 * time.Second
 // gRPC does, and as the choice says, and not in proportion.
 const wholeWhileAny = 100_000
 
+// The resources here have no names: [body.named] adds them.
+
 // listener is that of a gRPC client for one target, with its route in it. A name that means nothing
 // has no route: calls fail at once, where without a listener they would wait (xds.md A4).
 func (n naming) listener(name string) (*listenerv3.Listener, error) {
+	r := n.routes(name)
+	r.Name = name // in a listener it is a part of the resource
 	router, err := anypb.New(&routerv3.Router{})
 	if err != nil {
 		return nil, err
 	}
 	manager, err := anypb.New(&hcmv3.HttpConnectionManager{
 		StatPrefix:     "mesh",
-		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: n.routes(name)},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: r},
 		HttpFilters:    []*hcmv3.HttpFilter{{Name: "router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: manager}}, nil
+	return &listenerv3.Listener{ApiListener: &listenerv3.ApiListener{ApiListener: manager}}, nil
 }
 
 // routes send everything to the cluster of the target.
 func (n naming) routes(name string) *routev3.RouteConfiguration {
-	r := &routev3.RouteConfiguration{Name: name}
+	r := new(routev3.RouteConfiguration)
 	if t, ok := n.parse(name); ok {
 		r.VirtualHosts = []*routev3.VirtualHost{{
 			Name: name, Domains: []string{"*"},
@@ -66,11 +70,10 @@ func (n naming) routes(name string) *routev3.RouteConfiguration {
 	return r
 }
 
-// cluster is the same as long as the program runs: Envoy waits for endpoints after each change of one.
-func cluster(name string) *clusterv3.Cluster {
+// cluster is the same for every name, and as long as the program runs: Envoy waits for endpoints after each change of one.
+func cluster() *clusterv3.Cluster {
 	unbounded := wrapperspb.UInt32(math.MaxUint32) // the default of 1,024 would fail calls
 	return &clusterv3.Cluster{
-		Name:                 name,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
 		EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{EdsConfig: &corev3.ConfigSource{
 			ResourceApiVersion:    corev3.ApiVersion_V3,
@@ -90,52 +93,15 @@ func cluster(name string) *clusterv3.Cluster {
 	}
 }
 
-// maxEndpoints is how many an assignment has at the most. Each takes about 60 bytes, and a message of
-// more than 4 MiB ends everything that a client follows: one cluster must not be able to do that.
-const maxEndpoints = 20_000
-
-// bounded leaves so many backends of each cluster in a choice, best first, that all have room.
-func bounded(c backends.Choice) backends.Choice {
-	all := 0
-	for _, g := range c.Groups {
-		all += len(g.Backends) + len(g.Draining)
-	}
-	if all <= maxEndpoints {
-		return c
-	}
-	clusters := make(map[string]int)
-	for _, g := range c.Groups {
-		for _, b := range slices.Concat(g.Backends, g.Draining) {
-			clusters[b.Cluster] = 0
-		}
-	}
-	share := maxEndpoints / len(clusters)
-	take := func(from []backends.Backend) (some []backends.Backend) {
-		for _, b := range from {
-			if clusters[b.Cluster]++; clusters[b.Cluster] <= share {
-				some = append(some, b)
-			}
-		}
-		return some
-	}
-	groups := slices.Clone(c.Groups)
-	for i := range groups {
-		groups[i].Backends, groups[i].Draining = take(groups[i].Backends), take(groups[i].Draining)
-	}
-	return backends.Choice{Groups: groups}
-}
-
 // assignment carries a choice out: its groups are the priorities, numbered without gaps, clusters are
 // regions, and each locality weighs as much as it has backends. The choice has each address once.
-func assignment(name string, t target, c backends.Choice) *endpointv3.ClusterLoadAssignment {
+func assignment(c backends.Choice, onlyPort bool) *endpointv3.ClusterLoadAssignment {
 	a := &endpointv3.ClusterLoadAssignment{
-		ClusterName: name,
-		Policy:      &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(wholeWhileAny)},
+		Policy: &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(wholeWhileAny)},
 	}
 	var priority uint32
-	c = bounded(c)
 	for i := range c.Groups {
-		if all := localities(&c.Groups[i], t.port == "", priority); len(all) > 0 {
+		if all := localities(&c.Groups[i], onlyPort, priority); len(all) > 0 {
 			a.Endpoints = append(a.Endpoints, all...)
 			priority++
 		}
@@ -145,18 +111,17 @@ func assignment(name string, t target, c backends.Choice) *endpointv3.ClusterLoa
 
 // localities are those of a group: one for each zone of each cluster.
 func localities(g *backends.Group, onlyPort bool, priority uint32) []*endpointv3.LocalityLbEndpoints {
-	type place struct{ cluster, zone string }
 	all := make(map[place]*endpointv3.LocalityLbEndpoints)
 	add := func(b *backends.Backend, health corev3.HealthStatus, weight uint32) {
 		port, ok := portOf(b, onlyPort)
 		if !ok {
 			return
 		}
-		at := place{b.Cluster, b.Zone}
+		at := place{cluster: text(b.Cluster), zone: text(b.Zone)} // each locality comes once
 		l := all[at]
 		if l == nil {
 			l = &endpointv3.LocalityLbEndpoints{
-				Locality: &corev3.Locality{Region: b.Cluster, Zone: b.Zone}, Priority: priority, LoadBalancingWeight: wrapperspb.UInt32(0),
+				Locality: &corev3.Locality{Region: at.cluster, Zone: at.zone}, Priority: priority, LoadBalancingWeight: wrapperspb.UInt32(0),
 			}
 			all[at] = l
 		}
@@ -185,7 +150,7 @@ func endpoint(b *backends.Backend, port uint16, health corev3.HealthStatus) *end
 		HealthStatus: health,
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
 			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-				Address: b.IP.String(), PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)},
+				Address: text(b.IP.String()), PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)},
 			}}},
 		}},
 	}

@@ -94,7 +94,7 @@ type Params struct {
 	TLS      *transport.TLSFiles // nil: TCP is plain
 	Streams  transport.Limit     // at once, over TCP and the unix socket; zero: 2,000, and 100 of one address
 	Names    int                 // that a stream may follow of one type; 0: DefaultNames
-	Wait     time.Duration       // how long a stream waits until the view may deny, before it is refused; 0: DefaultWait
+	Wait     time.Duration       // how long a stream waits until the view may deny, and an answer until there is room for it, before it is refused; 0: DefaultWait
 	Metrics  *Metrics            // nil: nobody looks at them
 	Boundary *boundary.Boundary  // of each stream and resource; nil: failures are logged, and not counted
 	Log      *slog.Logger        // nil: silence
@@ -140,7 +140,7 @@ func New(p Params) (*Server, error) {
 	random := make([]byte, 6)
 	_, _ = rand.Read(random) // never fails
 	s := &Server{
-		view: p.View, catalog: newCatalog(p.View, p.Asker, newNaming(p.Zones), hex.EncodeToString(random)+".", p.Log),
+		view: p.View, catalog: newCatalog(p, hex.EncodeToString(random)+"."),
 		gate: transport.NewGate(p.Streams, p.Metrics.refusals(tooManyStreams)), conns: transport.NewGate(p.Streams, p.Metrics.refusals(tooManyConnections)),
 		names: cmp.Or(p.Names, DefaultNames), wait: cmp.Or(p.Wait, DefaultWait), metrics: p.Metrics, boundary: p.Boundary, log: p.Log, saying: rate.NewLimiter(1, 10), now: time.Now,
 		listeners: new(transport.Listeners), clients: make(map[uint64]*client),
@@ -191,18 +191,18 @@ func (s *Server) Run(ctx context.Context) error {
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(streamsPerConnection), grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: clientPings, PermitWithoutStream: true}),
-		grpc.WaitForHandlers(true),
+		grpc.WaitForHandlers(true), grpc.StreamInterceptor(s.contain),
 	)
 	discovery.RegisterAggregatedDiscoveryServiceServer(server, ads{s: s})
 	g, running := errgroup.WithContext(ctx)
-	g.Go(guard.Func(func() error { return s.catalog.run(running, token) }))
+	g.Go(func() error { return s.catalog.run(running, token) })
 	for _, l := range s.listeners.All {
-		g.Go(func() error {
-			if err := server.Serve(l); err != nil {
+		g.Go(guard.Func(func() error {
+			if err := server.Serve(l); err != nil && running.Err() == nil { // it may have been stopped already
 				return fmt.Errorf("xDS on %s: %w", s.address, err)
 			}
 			return nil
-		})
+		}))
 	}
 	g.Go(func() error {
 		<-running.Done()
@@ -234,16 +234,16 @@ type ads struct {
 // StreamAggregatedResources serves a stream with the state of the world.
 func (a ads) StreamAggregatedResources(to discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return a.s.serve(to.Context(), WholeState, func(c *clientStream) error {
-		from := &received[*discovery.DiscoveryRequest]{from: to}
-		return from.or(sotw.NewServer(a.s.stopping, c, c).StreamHandler(wholeState{to, from}, resource.AnyType), c)
+		from := &received[*discovery.DiscoveryRequest]{from: to, admit: c.admitWhole, c: c}
+		return from.or(sotw.NewServer(a.s.stopping, c, c).StreamHandler(wholeState{to, from}, resource.AnyType))
 	})
 }
 
 // DeltaAggregatedResources serves an incremental stream.
 func (a ads) DeltaAggregatedResources(to discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
 	return a.s.serve(to.Context(), Incremental, func(c *clientStream) error {
-		from := &received[*discovery.DeltaDiscoveryRequest]{from: to}
-		return from.or(delta.NewServer(a.s.stopping, c, c).DeltaStreamHandler(incremental{to, from}, resource.AnyType), c)
+		from := &received[*discovery.DeltaDiscoveryRequest]{from: to, admit: c.admitDelta, c: c}
+		return from.or(delta.NewServer(a.s.stopping, c, c).DeltaStreamHandler(incremental{to, from}, resource.AnyType))
 	})
 }
 
@@ -256,7 +256,7 @@ func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream
 		return status.Error(codes.ResourceExhausted, "there are too many streams")
 	}
 	defer leave()
-	c := &clientStream{s: s, client: &client{Client: Client{Variant: v, Since: s.now(), Peer: "unix"}}}
+	c := &clientStream{s: s, ctx: ctx, owner: ownerOf(address), client: &client{Client: Client{Variant: v, Since: s.now(), Peer: "unix"}}}
 	if address.IsValid() {
 		c.Peer = from.Addr.String()
 	}
@@ -269,7 +269,16 @@ func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream
 	open := s.metrics.streams.WithLabelValues(v.String())
 	open.Inc()
 	defer open.Dec()
-	err := s.boundary.Run(func() error { return handle(c) }, "client", c.Peer)
+	return handle(c)
+}
+
+// contain handles a stream within the boundary.
+func (s *Server) contain(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	client := "unknown"
+	if from, ok := peer.FromContext(stream.Context()); ok {
+		client = from.Addr.String()
+	}
+	err := s.boundary.Run(func() error { return handle(service, stream) }, "client", client)
 	if errors.Is(err, boundary.ErrInternal) {
 		return status.Error(codes.Internal, err.Error())
 	}

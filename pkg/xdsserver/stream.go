@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"net/netip"
 	"strconv"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -12,15 +13,21 @@ import (
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // clientStream is one stream: what go-control-plane asks for watches, and reports to. Its methods are
-// called by the goroutine of the stream.
+// called by the goroutine of the stream, but for those that admit requests.
 type clientStream struct {
 	*client
-	s        *Server
-	followed [kinds]map[string]struct{} // as the catalog knows it
-	wildcard bool                       // as the catalog knows it
+	s           *Server
+	ctx         context.Context            //nolint:containedctx // of the stream
+	owner       netip.Addr                 // who is charged
+	followed    [kinds]map[string]struct{} // as the catalog knows it
+	wildcard    bool                       // as the catalog knows it
+	everything  int64                      // bytes that are counted for it
+	unconfirmed [kinds]int64               // bytes of answers
 }
 
 var _ cache.ConfigWatcher = (*clientStream)(nil)
@@ -29,38 +36,35 @@ var _ cache.ConfigWatcher = (*clientStream)(nil)
 func (c *clientStream) CreateWatch(r *cache.Request, sub cache.Subscription, to chan cache.Response) (func(), error) {
 	from, err := c.subscribe(kindOf(r.GetTypeUrl()), sub)
 	if from == nil || err != nil {
-		return func() {}, err
+		return nil, err
 	}
-	if r.GetResponseNonce() != "" {
-		r.VersionInfo = c.s.catalog.prefix // without it, who rejects the first answer would be sent an empty one
-	}
-	return from.CreateWatch(r, sub, to)
+	return from.CreateWatch(r, sub, to), nil
 }
 
 // CreateDeltaWatch implements [cache.ConfigWatcher].
 func (c *clientStream) CreateDeltaWatch(r *cache.DeltaRequest, sub cache.Subscription, to chan cache.DeltaResponse) (func(), error) {
 	from, err := c.subscribe(kindOf(r.GetTypeUrl()), sub)
 	if from == nil || err != nil {
-		return func() {}, err
+		return nil, err
 	}
-	return from.CreateDeltaWatch(r, sub, to)
+	return from.CreateDeltaWatch(r, sub, to), nil
 }
 
 // subscribe makes the catalog have what the stream follows of a kind, and returns the cache that has
-// it; nil for a kind that is not served: it is never answered, and ends nothing.
-func (c *clientStream) subscribe(k kind, sub cache.Subscription) (*cache.LinearCache, error) {
+// it; nil for a kind that is not served.
+func (c *clientStream) subscribe(k kind, sub cache.Subscription) (*resourceCache, error) {
 	if k == kinds {
 		return nil, nil
 	}
 	names := sub.SubscribedResources()
 	if len(names) > c.s.names {
-		return nil, c.refuse(tooManyNames, "%d names of one type are more than the %d that a stream may follow", len(names), c.s.names)
+		return nil, c.tooManyNames(len(names))
 	}
 	if sub.IsWildcard() {
 		names = nil
 	}
 	if err := c.setNames(k, names, sub.IsWildcard()); err != nil {
-		return nil, c.refuse(tooManyNames, "%v", err)
+		return nil, c.refuse(tooMuchMemory, "there is no memory for more names and resources of xDS clients, in bytes of this client's address or of all: %v (docs/xds.md, Security)", err)
 	}
 	switch {
 	case !sub.IsWildcard():
@@ -71,53 +75,105 @@ func (c *clientStream) subscribe(k kind, sub cache.Subscription) (*cache.LinearC
 	return c.s.catalog.none[k], nil
 }
 
-// setNames replaces what the stream follows of a kind.
+// setNames replaces what the stream follows of a kind. With an error, it is as before.
 func (c *clientStream) setNames(k kind, names map[string]struct{}, everything bool) error {
-	var added, gone []string
-	for name := range names {
-		if _, before := c.followed[k][name]; !before {
-			added = append(added, name)
+	if k == clusterKind {
+		if err := c.setEverything(everything); err != nil {
+			return err
 		}
 	}
-	for name := range c.followed[k] {
-		if _, still := names[name]; !still {
-			gone = append(gone, name)
+	added, gone := missing(names, c.followed[k]), missing(c.followed[k], names)
+	if len(added)+len(gone) > 0 {
+		if err := c.exchange(k, added, gone); err != nil {
+			return err
 		}
+		c.followed[k] = maps.Clone(names)
 	}
-	c.followed[k] = maps.Clone(names)
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.of(k).all, c.of(k).names = everything, c.followed[k]
-	c.mu.Unlock()
+	return nil
+}
+
+// exchange follows some names instead of others.
+func (c *clientStream) exchange(k kind, added, gone []string) error {
+	from := c.s.catalog
+	if err := from.kept.Take(c.owner, costOf(added)); err != nil {
+		return err
+	}
 	if len(added) > 0 {
-		if err := c.s.catalog.follow(k, added); err != nil {
+		if err := from.follow(c.owner, k, added); err != nil {
+			from.kept.Give(c.owner, costOf(added))
 			return err
 		}
 	}
 	if len(gone) > 0 {
-		if err := c.s.catalog.unfollow(k, gone); err != nil {
-			return err
-		}
+		from.unfollow(c.owner, k, gone)
+		from.kept.Give(c.owner, costOf(gone))
 	}
-	if len(added)+len(gone) > 0 {
-		c.s.metrics.follow(c.s.catalog.names())
-	}
-	if k != clusterKind || everything == c.wildcard {
-		return nil
+	c.s.metrics.follow(from.numNames())
+	return nil
+}
+
+// setEverything says whether the stream follows all clusters, and counts what is kept of them for it.
+func (c *clientStream) setEverything(everything bool) error {
+	from := c.s.catalog
+	if everything && !c.wildcard {
+		from.followEverything()
+	} else if !everything && c.wildcard {
+		from.unfollowEverything()
 	}
 	c.wildcard = everything
+	var cost int64
 	if everything {
-		return c.s.catalog.followEverything()
+		cost = int64(from.all.length()) * everythingOverhead
 	}
-	return c.s.catalog.unfollowEverything()
+	if err := from.kept.Take(c.owner, cost-c.everything); err != nil {
+		return err
+	}
+	c.everything = cost
+	return nil
+}
+
+// missing are those of some names that others do not have.
+func missing(names, others map[string]struct{}) (all []string) {
+	for name := range names {
+		if _, has := others[name]; !has {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // leave lets go of everything.
 func (c *clientStream) leave() {
 	for k := range kinds {
-		if err := c.setNames(k, nil, false); err != nil {
-			c.s.log.Error("Cannot release the resources of an xDS client that left", "error", err)
+		_ = c.setNames(k, nil, false) // there is always room for less
+		c.confirm(k)
+	}
+}
+
+// sending counts an answer until its client confirms it: gRPC keeps it as long as the client does not read. When
+// there is no room, others may confirm theirs in a moment.
+func (c *clientStream) sending(url string, size int) error {
+	ctx, cancel := context.WithTimeout(c.ctx, c.s.wait)
+	defer cancel()
+	for {
+		err := c.s.catalog.sent.Take(c.owner, int64(size))
+		if err == nil {
+			c.unconfirmed[kindOf(url)] += int64(size)
+			return nil
+		}
+		if waiting.Sleep(ctx, readyInterval) != nil {
+			return c.refuse(tooSlow, "xDS clients have not confirmed too many bytes of answers, this client's address or all: %v (docs/xds.md, Security)", err)
 		}
 	}
+}
+
+// confirm gives back what was counted for the answers of a kind.
+func (c *clientStream) confirm(k kind) {
+	c.s.catalog.sent.Give(c.owner, c.unconfirmed[k])
+	c.unconfirmed[k] = 0
 }
 
 func (c *clientStream) refuse(reason, format string, args ...any) error {
@@ -125,23 +181,31 @@ func (c *clientStream) refuse(reason, format string, args ...any) error {
 	return status.Errorf(codes.ResourceExhausted, format, args...)
 }
 
+func (c *clientStream) tooManyNames(n int) error {
+	return c.refuse(tooManyNames, "%d names of one type are more than the %d that a stream may follow (--xds-max-names)", n, c.s.names)
+}
+
 // request judges a request before it is carried out.
-func (c *clientStream) request(url string, node *corev3.Node, names int, nonce string, rejection *rpcstatus.Status) error {
+func (c *clientStream) request(url string, names []string, nonce string, rejection *rpcstatus.Status) error {
 	k := kindOf(url)
 	c.s.metrics.requests.WithLabelValues(k.String()).Inc()
-	c.introduce(node)
-	if names > c.s.names {
-		return c.refuse(tooManyNames, "%d names in a request are more than the %d that a stream may follow", names, c.s.names)
+	if len(names) > c.s.names {
+		return c.tooManyNames(len(names))
 	}
-	if k == kinds {
-		return nil
+	for _, name := range names {
+		if len(name) > maxName {
+			c.s.metrics.refused.WithLabelValues(tooLong).Inc()
+			return status.Errorf(codes.InvalidArgument, "the name of a resource has %d bytes, and at most %d are possible", len(name), maxName)
+		}
 	}
 	reason := ""
 	if rejection != nil {
 		reason = cmp.Or(rejection.GetMessage(), "without a reason")
 		c.s.metrics.rejected.WithLabelValues(k.String()).Inc()
 	}
-	c.answers(k, nonce, reason, c.s.now())
+	if c.answers(k, nonce, reason, c.s.now()) {
+		c.confirm(k)
+	}
 	if reason != "" && c.s.saying.Allow() {
 		shown := c.show(c.s.catalog.without)
 		c.s.log.Warn("An xDS client rejected a response and keeps its previous resources", "client", shown.Peer, "node", shown.Node, "type", k.String(), "reason", safe(reason, maxReason))
@@ -151,9 +215,6 @@ func (c *clientStream) request(url string, node *corev3.Node, names int, nonce s
 
 func (c *clientStream) response(url, version, nonce string) {
 	k := kindOf(url)
-	if k == kinds {
-		return
-	}
 	c.s.metrics.responses.WithLabelValues(k.String()).Inc()
 	c.s.served.Add(1)
 	c.sends(k, version, nonce)
@@ -167,7 +228,7 @@ func (c *clientStream) OnStreamClosed(int64, *corev3.Node) {}
 
 // OnStreamRequest is called for each request.
 func (c *clientStream) OnStreamRequest(_ int64, r *discovery.DiscoveryRequest) error {
-	return c.request(r.GetTypeUrl(), r.GetNode(), len(r.GetResourceNames()), r.GetResponseNonce(), r.GetErrorDetail())
+	return c.request(r.GetTypeUrl(), r.GetResourceNames(), r.GetResponseNonce(), r.GetErrorDetail())
 }
 
 // OnStreamResponse is called before each answer.
@@ -183,7 +244,7 @@ func (c *clientStream) OnDeltaStreamClosed(int64, *corev3.Node) {}
 
 // OnStreamDeltaRequest is called for each of its requests.
 func (c *clientStream) OnStreamDeltaRequest(_ int64, r *discovery.DeltaDiscoveryRequest) error {
-	return c.request(r.GetTypeUrl(), r.GetNode(), len(r.GetResourceNamesSubscribe()), r.GetResponseNonce(), r.GetErrorDetail())
+	return c.request(r.GetTypeUrl(), r.GetResourceNamesSubscribe(), r.GetResponseNonce(), r.GetErrorDetail())
 }
 
 // OnStreamDeltaResponse is called before each of its answers.

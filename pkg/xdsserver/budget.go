@@ -1,0 +1,108 @@
+package xdsserver
+
+import (
+	"net/netip"
+
+	"github.com/mesh-agent/mesh-agent/internal/quota"
+)
+
+// Bounds in bytes of what clients make the agent keep. One peer has at most half of each: an address (an IPv6
+// /64), or all programs of this machine together, over loopback and the unix socket.
+const (
+	maxKept = 64 << 20 // names that streams follow, and the resources for them
+	maxSent = 32 << 20 // answers that clients have not confirmed yet
+)
+
+// What is counted for each name of a stream, and for each resource, besides their texts, in bytes.
+const (
+	nameOverhead       = 256
+	resourceOverhead   = 512
+	everythingOverhead = 64 // of each cluster, for a client that takes all
+)
+
+// costOf is what is counted for names of a stream.
+func costOf(names []string) (bytes int64) {
+	for _, name := range names {
+		bytes += nameOverhead + int64(len(name))
+	}
+	return bytes
+}
+
+// amount counts bytes by peer.
+type amount = quota.Quota[netip.Addr]
+
+func newAmount(all int64) *amount { return quota.New[netip.Addr](all, all/2) }
+
+// ownerOf is who is charged for what a peer does; the zero address is this machine.
+func ownerOf(peer netip.Addr) netip.Addr {
+	if peer.IsLoopback() {
+		return netip.Addr{}
+	}
+	return peer
+}
+
+// holding is something that is kept while somebody follows it. It is charged to the first of its followers
+// that still follows it.
+type holding struct {
+	followers []follower
+	bytes     int64
+}
+
+// follower is how many streams of an owner follow something.
+type follower struct {
+	owner   netip.Addr
+	streams int
+}
+
+// join adds a stream. For the first one, there must be room for the bytes.
+func (h *holding) join(kept *amount, owner netip.Addr, bytes int64) error {
+	for i := range h.followers {
+		if h.followers[i].owner == owner {
+			h.followers[i].streams++
+			return nil
+		}
+	}
+	if len(h.followers) == 0 {
+		if err := kept.Take(owner, bytes); err != nil {
+			return err
+		}
+		h.bytes = bytes
+	}
+	h.followers = append(h.followers, follower{owner, 1})
+	return nil
+}
+
+// leave removes a stream, and tells whether nobody is left. What others still follow is charged to the next
+// of them, also when he has no room left.
+func (h *holding) leave(kept *amount, owner netip.Addr) (last bool) {
+	for i := range h.followers {
+		if h.followers[i].owner != owner {
+			continue
+		}
+		if h.followers[i].streams--; h.followers[i].streams > 0 {
+			return false
+		}
+		h.followers = append(h.followers[:i], h.followers[i+1:]...)
+		if i > 0 {
+			return false
+		}
+		kept.Give(owner, h.bytes)
+		if len(h.followers) == 0 {
+			return true
+		}
+		kept.Give(h.followers[0].owner, -h.bytes)
+	}
+	return false
+}
+
+// resize changes how much it is, when there is room for more; force does without.
+func (h *holding) resize(kept *amount, bytes int64, force bool) error {
+	owner := h.followers[0].owner
+	if force || bytes <= h.bytes {
+		kept.Give(owner, h.bytes-bytes)
+	} else if err := kept.Take(owner, bytes-h.bytes); err != nil {
+		return err
+	}
+	h.bytes = bytes
+	return nil
+}

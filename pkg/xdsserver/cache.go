@@ -1,0 +1,227 @@
+package xdsserver
+
+import (
+	"maps"
+	"strconv"
+	"sync"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+)
+
+// maxAnswer bounds the resources of one answer, in bytes: gRPC clients refuse messages of more than 4 MiB, and
+// lose their stream. The rest comes once the client has confirmed what it got.
+const maxAnswer = 3 << 20
+
+// resourceCache has the encoded resources of one type, and answers the watches of streams. A watch is answered
+// once; then go-control-plane makes another one, when the client has confirmed the answer.
+type resourceCache struct {
+	kind   kind
+	prefix string // of versions: no other process has it
+	// All that go-control-plane reads of the request of an answer is the type.
+	ofType      *discovery.DiscoveryRequest
+	ofTypeDelta *discovery.DeltaDiscoveryRequest
+
+	mu      sync.Mutex
+	updates uint64
+	version string // of the last update
+	entries map[string]entry
+	watches map[string]map[*watch]struct{} // by name
+	all     map[*watch]struct{}            // of everything
+}
+
+// entry is a resource, and the version since which it is so.
+type entry struct {
+	*body
+	since string
+}
+
+// watch is what a stream waits for: to one of its channels, the answer is sent.
+type watch struct {
+	sub   cache.Subscription
+	whole chan cache.Response
+	delta chan cache.DeltaResponse
+}
+
+func newResourceCache(k kind, prefix string) *resourceCache {
+	return &resourceCache{
+		kind: k, prefix: prefix, version: prefix + "0",
+		ofType: &discovery.DiscoveryRequest{TypeUrl: k.url()}, ofTypeDelta: &discovery.DeltaDiscoveryRequest{TypeUrl: k.url()},
+		entries: make(map[string]entry), watches: make(map[string]map[*watch]struct{}), all: make(map[*watch]struct{}),
+	}
+}
+
+// CreateWatch answers a request with the state of the world, now or when there is something new.
+func (r *resourceCache) CreateWatch(request *cache.Request, sub cache.Subscription, to chan cache.Response) func() {
+	first := request.GetResponseNonce() == "" // it is answered in any case, so that the client goes on
+	return r.create(&watch{sub: sub, whole: to}, first)
+}
+
+// CreateDeltaWatch does the same for an incremental one.
+func (r *resourceCache) CreateDeltaWatch(request *cache.DeltaRequest, sub cache.Subscription, to chan cache.DeltaResponse) func() {
+	return r.create(&watch{sub: sub, delta: to}, sub.IsWildcard() && request.GetResponseNonce() == "")
+}
+
+func (r *resourceCache) create(w *watch, always bool) (cancel func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.answer(w, always) {
+		return func() {}
+	}
+	if w.sub.IsWildcard() {
+		r.all[w] = struct{}{}
+	} else {
+		for name := range w.sub.SubscribedResources() {
+			if r.watches[name] == nil {
+				r.watches[name] = make(map[*watch]struct{})
+			}
+			r.watches[name][w] = struct{}{}
+		}
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.remove(w)
+	}
+}
+
+// remove forgets a watch, when it is there; r.mu is held.
+func (r *resourceCache) remove(w *watch) {
+	delete(r.all, w)
+	if w.sub.IsWildcard() {
+		return
+	}
+	for name := range w.sub.SubscribedResources() {
+		delete(r.watches[name], w)
+		if len(r.watches[name]) == 0 {
+			delete(r.watches, name)
+		}
+	}
+}
+
+// update replaces and removes resources, and answers those who wait for them.
+func (r *resourceCache) update(changed map[string]*body, gone []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.updates++
+	r.version = r.prefix + strconv.FormatUint(r.updates, 10)
+	concerned := make(map[*watch]struct{})
+	concern := func(name string) { maps.Copy(concerned, r.watches[name]) }
+	for name, b := range changed {
+		if r.entries[name].body != b {
+			r.entries[name] = entry{b, r.version}
+			concern(name)
+		}
+	}
+	for _, name := range gone {
+		delete(r.entries, name)
+		concern(name)
+	}
+	maps.Copy(concerned, r.all)
+	for w := range concerned {
+		if r.answer(w, false) {
+			r.remove(w)
+		}
+	}
+}
+
+// answer answers a watch, when there is something that its client does not know, or always. r.mu is held.
+func (r *resourceCache) answer(w *watch, always bool) bool {
+	changed, gone := r.difference(w)
+	switch {
+	case len(changed)+len(gone) == 0 && !always:
+		return false
+	case w.whole != nil && r.kind.complete():
+		changed = r.followed(w.sub)
+	case w.whole != nil && len(changed) == 0 && !always: // nothing tells that such a resource is gone
+		return false
+	default:
+		changed = r.page(changed)
+	}
+	a := &answer{from: r, names: changed, gone: gone, version: r.version, known: maps.Clone(w.sub.ReturnedResources())}
+	for _, name := range changed {
+		e := r.entries[name]
+		a.bodies = append(a.bodies, e.body)
+		a.known[name] = w.versionOf(e)
+	}
+	for _, name := range gone {
+		delete(a.known, name)
+	}
+	if w.whole != nil {
+		w.whole <- wholeAnswer{a} // there is room for one
+	} else {
+		w.delta <- deltaAnswer{a}
+	}
+	return true
+}
+
+// versionOf is the version by which the client of a watch knows a resource.
+func (w *watch) versionOf(e entry) string {
+	if w.whole != nil {
+		return e.since
+	}
+	return e.body.version()
+}
+
+// difference finds what a client does not know as it is now, and what it knows that is gone or that it no
+// longer follows. r.mu is held.
+func (r *resourceCache) difference(w *watch) (changed, gone []string) {
+	known, names, everything := w.sub.ReturnedResources(), w.sub.SubscribedResources(), w.sub.IsWildcard()
+	look := func(name string, e entry) {
+		if version, ok := known[name]; !ok || version != w.versionOf(e) {
+			changed = append(changed, name)
+		}
+	}
+	if everything {
+		for name, e := range r.entries {
+			look(name, e)
+		}
+	} else {
+		for name := range names {
+			if e, ok := r.entries[name]; ok {
+				look(name, e)
+			}
+		}
+	}
+	for name := range known {
+		_, exists := r.entries[name]
+		if _, follows := names[name]; !exists || !follows && !everything {
+			gone = append(gone, name)
+		}
+	}
+	return changed, gone
+}
+
+// followed are all resources that there are of those that a client follows; r.mu is held.
+func (r *resourceCache) followed(sub cache.Subscription) (names []string) {
+	if sub.IsWildcard() {
+		for name := range r.entries {
+			names = append(names, name)
+		}
+		return names
+	}
+	for name := range sub.SubscribedResources() {
+		if _, ok := r.entries[name]; ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// length is how many resources there are.
+func (r *resourceCache) length() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.entries)
+}
+
+// page is as many of some resources as one answer has room for, at least one; r.mu is held.
+func (r *resourceCache) page(names []string) []string {
+	size := 0
+	for i, name := range names {
+		if size += r.entries[name].size(name) + len(name) + answerOverhead; size > maxAnswer && i > 0 {
+			return names[:i]
+		}
+	}
+	return names
+}
