@@ -91,6 +91,7 @@ func (h *holding) leave(kept *amount, owner netip.Addr) (last bool) {
 			return true
 		}
 		kept.Give(h.followers[0].owner, -h.bytes)
+		return false
 	}
 	return false
 }
