@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -255,4 +256,59 @@ func changedAt(a *endpointv3.ClusterLoadAssignment) (at time.Time) {
 		}
 	}
 	return at
+}
+
+// BenchmarkChange is one change of a service that 100 streams follow, among 20 others, until all have
+// confirmed it: processor time of the server and the clients, however busy the machine is.
+func BenchmarkChange(b *testing.B) {
+	w := viewtest.New(b)
+	var names []string
+	for i := range benchNames {
+		w.Apply(changed(i, time.Time{}))
+		names = append(names, fmt.Sprintf("shop/s%d:http", i))
+	}
+	socket := filepath.Join(b.TempDir(), "xds")
+	s, err := xdsserver.New(xdsserver.Params{View: w.View, Metrics: xdsserver.NewMetrics()})
+	waittest.Must(b, err)
+	waittest.Must(b, s.Listen("unix:"+socket))
+	ctx, cancel := context.WithCancel(b.Context())
+	var all sync.WaitGroup
+	for _, one := range []runner{s, w.View} {
+		all.Go(func() { _ = one.Run(ctx) })
+	}
+	defer all.Wait()
+	defer cancel()
+	ready, seen := make(chan struct{}, 100), make(chan struct{}, 100)
+	for range 10 {
+		conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		waittest.Must(b, err)
+		defer conn.Close()
+		for range 10 {
+			stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+			waittest.Must(b, err)
+			all.Go(func() {
+				_ = follow(stream, names, sync.OnceFunc(func() { ready <- struct{}{} }), func([]time.Time) { seen <- struct{}{} })
+			})
+		}
+	}
+	for range 100 {
+		<-ready
+	}
+	before, n := processorTime(b), 0
+	for b.Loop() {
+		w.Apply(changed(n%benchNames, time.Now()))
+		for range 100 {
+			<-seen
+		}
+		n++
+	}
+	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(n), "cpu-us/op")
+}
+
+// processorTime is what the process has used.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var of syscall.Rusage
+	waittest.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &of))
+	return time.Duration(of.Utime.Nano() + of.Stime.Nano())
 }

@@ -6,13 +6,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/quota"
 )
 
-// Bounds in bytes of what clients make the agent keep. One peer has at most half of each: an address (an IPv6
-// /64), or all programs of this machine together, over loopback and the unix socket.
-const (
-	maxKept = 64 << 20 // names that streams follow, and the resources for them
-	maxSent = 32 << 20 // answers that clients have not confirmed yet
-)
-
 // What is counted for each name of a stream, and for each resource, besides their texts, in bytes.
 const (
 	nameOverhead       = 256
@@ -28,17 +21,20 @@ func costOf(names []string) (bytes int64) {
 	return bytes
 }
 
-// amount counts bytes by peer.
+// amount counts bytes by owner.
 type amount = quota.Quota[netip.Addr]
 
-func newAmount(all int64) *amount { return quota.New[netip.Addr](all, all/2) }
+// newAmount has a quarter for each owner.
+func newAmount(all int64) *amount { return quota.New[netip.Addr](all, all/4) }
 
-// ownerOf is who is charged for what a peer does; the zero address is this machine.
-func ownerOf(peer netip.Addr) netip.Addr {
-	if peer.IsLoopback() {
-		return netip.Addr{}
+// ownerOf is who is charged for a stream: the address of its peer (an IPv6 /64). The programs of this machine,
+// over loopback and the unix socket, are two owners, between which their streams alternate: nothing tells
+// them apart, and most clients are such.
+func ownerOf(peer netip.Addr, stream uint64) netip.Addr {
+	if peer.IsValid() && !peer.IsLoopback() {
+		return peer
 	}
-	return peer
+	return netip.AddrFrom4([4]byte{127, 0, 0, byte(stream % 2)})
 }
 
 // holding is something that is kept while somebody follows it. It is charged to the first of its followers

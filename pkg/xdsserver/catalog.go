@@ -1,6 +1,7 @@
 package xdsserver
 
 import (
+	"cmp"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -33,7 +34,7 @@ type catalog struct {
 	none  [kinds]*resourceCache // for those who want everything of a kind that is not given so
 	all   *resourceCache        // the clusters of all services, while somebody wants everything
 
-	kept *amount // what clients make it keep
+	kept *amount // what clients make it keep: names that streams follow, and the resources for them
 	sent *amount // what they have not confirmed
 
 	mu       sync.Mutex // before those of the caches
@@ -57,7 +58,7 @@ type assigned struct {
 func newCatalog(p Params, prefix string) *catalog {
 	c := &catalog{
 		view: p.View, asker: p.Asker, naming: newNaming(p.Zones), boundary: p.Boundary, metrics: p.Metrics, log: p.Log, saying: rate.NewLimiter(1, 10),
-		kept: newAmount(maxKept), sent: newAmount(maxSent),
+		kept: newAmount(cmp.Or(p.Memory, DefaultMemory)), sent: newAmount(cmp.Or(p.Memory, DefaultMemory) / 2),
 		targets: make(map[serviceName]map[target]*assigned), clusters: newClusterList(), held: make(map[serviceName]struct{}),
 	}
 	for k := range kinds {

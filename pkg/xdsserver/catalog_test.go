@@ -102,7 +102,7 @@ func TestShares(t *testing.T) {
 		t.Run(k.String(), func(t *testing.T) {
 			t.Parallel()
 			w, c := catalogOf(t)
-			c.kept = newAmount(1 << 20)
+			c.kept = newAmount(2 << 20)
 			w.Play(t, "service east shop/a 10.0.0.1")
 			var followed [][]string
 			for i := range 100_000 {
@@ -136,7 +136,7 @@ func TestShares(t *testing.T) {
 // TestHoldings: what several follow is charged to one of them, who follows it.
 func TestHoldings(t *testing.T) {
 	t.Parallel()
-	kept := newAmount(200)
+	kept := newAmount(400)
 	var h holding
 	check := func(a, b int64) {
 		t.Helper()
@@ -170,7 +170,7 @@ func TestHoldings(t *testing.T) {
 func TestGrowthWithoutRoom(t *testing.T) {
 	t.Parallel()
 	w, c := catalogOf(t)
-	c.kept = newAmount(64 << 10)
+	c.kept = newAmount(128 << 10)
 	w.Play(t, "service east shop/a 10.0.0.1")
 	waittest.Must(t, c.follow(alice, endpointKind, []string{"shop/a:http"}))
 	w.Play(t, "service east shop/a"+many(20_000))

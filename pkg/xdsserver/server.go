@@ -67,8 +67,12 @@ const (
 	DefaultStreams        = 2000
 	DefaultStreamsPerPeer = 100
 	DefaultNames          = 1000
+	DefaultMemory         = 64 << 20 // bytes
 	DefaultWait           = 5 * time.Second
 )
+
+// MinMemory is the least memory with which each address has room for the longest answer, in bytes.
+const MinMemory = 32 << 20
 
 // Bounds of a connection.
 const (
@@ -94,6 +98,7 @@ type Params struct {
 	TLS      *transport.TLSFiles // nil: TCP is plain
 	Streams  transport.Limit     // at once, over TCP and the unix socket; zero: 2,000, and 100 of one address
 	Names    int                 // that a stream may follow of one type; 0: DefaultNames
+	Memory   int64               // bytes of what clients make the server keep, an estimate; half as much again for answers; 0: DefaultMemory
 	Wait     time.Duration       // how long a stream waits until the view may deny, and an answer until there is room for it, before it is refused; 0: DefaultWait
 	Metrics  *Metrics            // nil: nobody looks at them
 	Boundary *boundary.Boundary  // of each stream and resource; nil: failures are logged, and not counted
@@ -256,11 +261,12 @@ func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream
 		return status.Error(codes.ResourceExhausted, "there are too many streams")
 	}
 	defer leave()
-	c := &clientStream{s: s, ctx: ctx, owner: ownerOf(address), client: &client{Client: Client{Variant: v, Since: s.now(), Peer: "unix"}}}
+	c := &clientStream{s: s, ctx: ctx, client: &client{Client: Client{Variant: v, Since: s.now(), Peer: "unix"}}}
 	if address.IsValid() {
 		c.Peer = from.Addr.String()
 	}
 	defer s.enter(c.client)()
+	c.owner = ownerOf(address, c.Number)
 	if !s.waitReady(ctx) {
 		s.metrics.refused.WithLabelValues(tooEarly).Inc()
 		return status.Error(codes.Unavailable, "the agent still reads the clusters")

@@ -64,7 +64,7 @@ func (c *clientStream) subscribe(k kind, sub cache.Subscription) (*resourceCache
 		names = nil
 	}
 	if err := c.setNames(k, names, sub.IsWildcard()); err != nil {
-		return nil, c.refuse(tooMuchMemory, "there is no memory for more names and resources of xDS clients, in bytes of this client's address or of all: %v (docs/xds.md, Security)", err)
+		return nil, c.refuse(tooMuchMemory, "there is no memory for more names and resources, in bytes (--xds-max-memory; one address has a quarter): %v", err)
 	}
 	switch {
 	case !sub.IsWildcard():
@@ -165,7 +165,7 @@ func (c *clientStream) sending(url string, size int) error {
 			return nil
 		}
 		if waiting.Sleep(ctx, readyInterval) != nil {
-			return c.refuse(tooSlow, "xDS clients have not confirmed too many bytes of answers, this client's address or all: %v (docs/xds.md, Security)", err)
+			return c.refuse(tooSlow, "there is no memory for more answers that clients have not confirmed, in bytes (half of --xds-max-memory; one address has a quarter): %v", err)
 		}
 	}
 }

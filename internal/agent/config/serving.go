@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/dnsserver"
 	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
 )
@@ -38,13 +39,20 @@ type XDSConfig struct {
 	Streams        uint32 `mapstructure:"xds-max-streams" modes:"run" help:"maximum number of xDS streams at the same time; each client has one"`
 	StreamsPerPeer uint32 `mapstructure:"xds-max-streams-per-peer" modes:"run" help:"maximum number of xDS streams from one address (an IPv6 /64); this limit does not apply to loopback"`
 	Names          uint32 `mapstructure:"xds-max-names" modes:"run" help:"maximum number of names of one type that one xDS stream may subscribe to"`
+	Memory         string `mapstructure:"xds-max-memory" modes:"run" help:"memory limit for what xDS clients make the agent keep, such as 64Mi (an estimate); one address has a quarter of it (docs/xds.md)"`
+}
+
+// MemoryLimit is the limit of memory in bytes; 0 for the default.
+func (c XDSConfig) MemoryLimit() int64 {
+	n, _ := budget.ParseSize(c.Memory) // it was checked
+	return n
 }
 
 // defaultServing is the configuration without any setting.
 func defaultServing() ServingConfig {
 	return ServingConfig{
 		DNS: DNSConfig{Zones: dnsserver.DefaultZone, TTL: dnsserver.DefaultTTL, Answers: dnsserver.DefaultAnswers, Queries: dnsserver.DefaultQueries},
-		XDS: XDSConfig{Streams: xdsserver.DefaultStreams, StreamsPerPeer: xdsserver.DefaultStreamsPerPeer, Names: xdsserver.DefaultNames},
+		XDS: XDSConfig{Streams: xdsserver.DefaultStreams, StreamsPerPeer: xdsserver.DefaultStreamsPerPeer, Names: xdsserver.DefaultNames, Memory: quantity(xdsserver.DefaultMemory)},
 	}
 }
 
@@ -115,6 +123,11 @@ func (c XDSConfig) validate(note func(flag string, err error), listening ListenC
 	case !isLoopback(host) && listening.TLSCert == "" && !listening.Insecure:
 		note("xds", fmt.Errorf("%q may be reached by other machines, and the agent would not authenticate them: listen on a loopback address such as 127.0.0.1:9980 or on a unix socket, "+
 			"or give --tls-cert-file, --tls-key-file and --tls-client-ca-file, or --listen-insecure if everyone there may read everything", tcp))
+	}
+	if n, err := budget.ParseSize(c.Memory); err != nil {
+		note("xds-max-memory", err)
+	} else if n < xdsserver.MinMemory {
+		note("xds-max-memory", fmt.Errorf("%s would refuse clients with a few names: give at least %s", c.Memory, quantity(xdsserver.MinMemory)))
 	}
 	for flag, n := range map[string]uint32{"xds-max-streams": c.Streams, "xds-max-streams-per-peer": c.StreamsPerPeer, "xds-max-names": c.Names} {
 		if n == 0 {

@@ -18,6 +18,8 @@ func TestWhereXDSMayListen(t *testing.T) {
 		"--xds=9980":                                     "no address with a port",
 		"--xds-max-names=0":                              "--xds-max-names",
 		"--xds-max-streams=0":                            "--xds-max-streams",
+		"--xds-max-memory=1Mi":                           "--xds-max-memory",
+		"--xds-max-memory=x":                             "--xds-max-memory",
 	} {
 		_, err := loadSettings(t, nil, strings.Fields(args)...)
 		switch {
