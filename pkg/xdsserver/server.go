@@ -19,8 +19,11 @@
 // because nothing is known yet. Versions have a prefix that no other process has.
 //
 // Clients are hostile until checked: how many streams there are, in all and of each peer, how many
-// names each follows, and how long requests are is bounded. What a client rejects is counted, logged
-// at a bounded rate, and shown by [Server.Clients].
+// names each follows, how long requests are, and how many bytes clients make the server keep is bounded. What a
+// client rejects is counted, logged at a bounded rate, and shown by [Server.Clients].
+//
+// Clusters are hostile, too: their texts are made valid and bounded where resources are made, and resources are
+// bounded in bytes. Each resource is made and encoded alone, within the boundary of the server.
 //
 // Concurrency: all methods of a [Server] may be called by any goroutine, once Listen has returned.
 //
