@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/version"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
@@ -123,9 +124,10 @@ func newView(t *view.Tables, remotes clustermesh.Clusters, own clustermesh.OwnCl
 }
 
 // followView follows what changes as long as the program runs.
-func followView(lc cell.Lifecycle, jobs job.Group, v *view.View) {
+func followView(lc cell.Lifecycle, jobs job.Group, v *view.View, reg prometheus.Registerer) error {
 	runs(jobs, "changes", v.Run)
 	lc.Append(cell.Hook{OnStop: func(cell.HookContext) error { v.Close(); return nil }})
+	return reg.Register(view.NewCollector(v))
 }
 
 // findingsCell derives conflicts and events from the view and the clusters.
@@ -194,13 +196,14 @@ type apiParams struct {
 	Writing   *syncstore.Metrics
 	Own       *local.Cluster `optional:"true"`
 	Servers   *servers
+	Bounds    *boundary.Boundaries
 	Gatherer  prometheus.Gatherer
 	Level     *logging.Level
 	Log       *slog.Logger
 }
 
 func newAPI(p apiParams) (*api.Server, error) {
-	options := []api.Option{api.WithLimits(p.Config.Listening.Limits.OfServer())}
+	options := []api.Option{api.WithLimits(p.Config.Listening.Limits.OfServer()), api.WithBoundary(p.Bounds.Part("http"))}
 	if p.Config.DebugPprof {
 		options = append(options, api.WithProfiles())
 	}

@@ -139,6 +139,11 @@ func FromWire(id wire.Identity, cluster string, clusterID uint32) *Identity {
 	return &Identity{ID: id.ID, ClusterID: clusterID, Cluster: cluster, Labels: NewLabels(id.Labels)}
 }
 
+// Cost is how many bytes an identity takes in memory, about.
+func (i *Identity) Cost() int { return costIdentity + len(i.Labels.values) }
+
+const costIdentity = 256
+
 // Map returns the labels as a map from "source:key" to value.
 func (i *Identity) Map() map[string]string { return i.Labels.Map() }
 

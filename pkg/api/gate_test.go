@@ -2,16 +2,21 @@ package api
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 )
 
 // wantBusy wants a refusal that says when to come again.
@@ -39,47 +44,113 @@ func eventuallyServed(t *testing.T, address, path string) {
 	}
 }
 
+// TestConnectionsAreBounded: those that are served keep their places. Probes are answered beyond the limit, too.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	limits := transport.DefaultLimits()
 	limits.Connections.All = 2
 	f, _, unix := served(t, WithLimits(limits))
-	var open []net.Conn
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", f.Address())
-		must(t, err)
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
+	var last net.Conn
 	for range limits.Connections.All {
-		c := dial()
-		open = append(open, c)
-		fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%v %v", resp, err)
-		}
-		resp.Body.Close()
+		last = watchIdle(t, f.Address(), bufio.NewReader(nil))
 	}
-	status, header, body := raw(t, "tcp", f.Address(), "/healthz", "Host: localhost")
+	status, header, body := raw(t, "tcp", f.Address(), "/v1/status", "Host: localhost")
 	wantBusy(t, status, header, body)
-	if resp, _ := ask(t, unix, http.MethodGet, "/healthz", ""); resp.StatusCode != http.StatusOK {
-		t.Errorf("over the unix socket: %d", resp.StatusCode)
-	}
-	// Those who are refused and stay are not kept without bound either.
-	for range transport.SpareConnections {
-		dial()
-	}
-	last := dial()
-	if _, err := last.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("a connection beyond all limits: %v", err)
-	}
-	if got := refusals(t, f, "connections"); got != transport.SpareConnections+2 { // one got an answer, and the last one none
+	if got := refusals(t, f, "connections"); got != 1 {
 		t.Errorf("%v refusals of connections were counted", got)
 	}
-	open[0].Close()
-	// The spare ones are still there, and a place is free.
-	eventuallyServed(t, f.Address(), "/healthz")
+	if resp, _ := ask(t, unix, http.MethodGet, "/v1/status", ""); resp.StatusCode != http.StatusOK {
+		t.Errorf("over the unix socket: %d", resp.StatusCode)
+	}
+	probeWhile(t, f.Address(), 50, "")
+	last.Close()
+	eventuallyServed(t, f.Address(), "/v1/status")
+}
+
+// probeWhile asks for the health of an agent while somebody opens connections without an end, writes a text and
+// closes none. Each probe has to succeed.
+func probeWhile(t *testing.T, address string, probes int, text string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var flood sync.WaitGroup
+	flood.Go(func() {
+		var open []net.Conn
+		for i := 0; ctx.Err() == nil; i++ {
+			from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+i%7))}
+			c, err := (&net.Dialer{LocalAddr: from}).DialContext(ctx, "tcp", address)
+			if err != nil {
+				continue
+			}
+			_, _ = c.Write([]byte(text)) // the server may have closed it
+			if open = append(open, c); len(open) > 4096 {
+				open[0].Close() // the server has, too
+				open = open[1:]
+			}
+		}
+		for _, c := range open {
+			c.Close()
+		}
+	})
+	defer flood.Wait()
+	defer stop()
+	for i := range probes {
+		path := []string{"/healthz", "/readyz"}[i%2]
+		if status, _, body := raw(t, "tcp", address, path, "Host: localhost"); status != http.StatusOK {
+			t.Fatalf("probe %d: %d %s", i, status, body)
+		}
+	}
+}
+
+// TestProbesHaveAPlace, whoever holds all other connections, and however: they are taken back from those who wait.
+func TestProbesHaveAPlace(t *testing.T) {
+	t.Parallel()
+	waittest.Long(t)
+	request := "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+	for name, text := range map[string]string{"silent": "", "slow headers": request, "kept alive": request + "\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			f, _, _ := served(t)
+			for range transport.DefaultLimits().Connections.All + transport.SpareConnections {
+				c, err := net.Dial("tcp", f.Address())
+				must(t, err)
+				defer c.Close()
+				_, _ = io.WriteString(c, text) // the server may have closed it
+			}
+			probeWhile(t, f.Address(), 100, text)
+			if status, _, body := raw(t, "tcp", f.Address(), "/v1/status", "Host: localhost"); status != http.StatusOK {
+				t.Errorf("another request: %d %s", status, body)
+			}
+		})
+	}
+}
+
+// TestAPanicEndsOneRequest, and is counted.
+func TestAPanicEndsOneRequest(t *testing.T) {
+	t.Parallel()
+	bounds := boundary.New(nil)
+	f, _, _ := served(t, WithBoundary(bounds.Part("http")))
+	f.serveForTest("/v1/panics", func(http.ResponseWriter, *http.Request) error { panic("of one request") })
+	f.serveForTest("/v1/begins", func(w http.ResponseWriter, _ *http.Request) error {
+		_, _ = io.WriteString(w, "half")
+		w.(*response).control.Flush()
+		panic("of a begun answer")
+	})
+	f.serveForTest("/v1/aborts", func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) })
+	if status, _, body := raw(t, "tcp", f.Address(), "/v1/panics", "Host: localhost"); status != http.StatusInternalServerError || strings.Contains(body, "of one request") {
+		t.Errorf("%d %s", status, body)
+	}
+	for _, path := range []string{"/v1/begins", "/v1/aborts"} {
+		resp, err := http.Get("http://" + f.Address() + path)
+		if err == nil {
+			if _, err = io.ReadAll(resp.Body); err == nil {
+				t.Errorf("%s: the answer is taken for complete", path)
+			}
+			resp.Body.Close()
+		}
+	}
+	if got := testutil.ToFloat64(bounds.WithLabelValues("http")); got != 2 {
+		t.Errorf("%v failures were counted", got)
+	}
+	eventuallyServed(t, f.Address(), "/v1/status")
 }
 
 func TestWatchesAreBounded(t *testing.T) {

@@ -18,7 +18,7 @@ func (s *Server) guard(r *http.Request) error {
 	switch {
 	case from.Local:
 		return nil
-	case from.Over:
+	case from.Over && r.URL.Path != "/healthz" && r.URL.Path != "/readyz":
 		return busy("there are too many connections to this agent")
 	case !s.tls.Serves(r.Host):
 		return problemf(http.StatusMisdirectedRequest,

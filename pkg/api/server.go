@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"reflect"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/ui"
 )
 
@@ -32,6 +32,7 @@ const (
 type Server struct {
 	Sources
 	log       *slog.Logger
+	boundary  *boundary.Boundary // of requests
 	now       func() time.Time
 	heartbeat time.Duration // between signs of life of a watch
 	firstWait time.Duration // for the peer's turn of a first state, before the watch is refused
@@ -69,6 +70,9 @@ func WithProfiles() Option { return func(s *Server) { s.profiles = true } }
 // WithLimits bounds what those who come over TCP may have at once, instead of
 // [transport.DefaultLimits].
 func WithLimits(l transport.Limits) Option { return func(s *Server) { s.limits = l } }
+
+// WithBoundary is where failures of requests are counted and logged.
+func WithBoundary(b *boundary.Boundary) Option { return func(s *Server) { s.boundary = b } }
 
 // WithTLS makes the server speak TLS where it listens on TCP.
 func WithTLS(files transport.TLSFiles) Option {
@@ -109,7 +113,8 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	s.answers = transport.NewGate(s.limits.Answers, s.refused.by("answers"))
 	s.states = transport.NewStates(s.limits.States, s.refused.by("states"))
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	s.streams = transport.NewStreams(s.stopping, s.log)
+	s.boundary = cmp.Or(s.boundary, boundary.New(s.log).Part("http"))
+	s.streams = transport.NewStreams(s.stopping, s.boundary)
 	s.routes = s.allRoutes()
 	for i := range s.routes {
 		s.routes[i].method = cmp.Or(s.routes[i].method, http.MethodGet)
@@ -146,6 +151,10 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) error 
 	defer cancel()
 	if begun, ok := w.(*response); ok {
 		begun.until, _ = ctx.Deadline()
+		defer s.View.Keep(func() {
+			cancel()
+			_ = begun.control.SetWriteDeadline(time.Now()) // as in extend
+		})()
 	}
 	return rt.handle(w, r.WithContext(ctx))
 }
@@ -163,27 +172,41 @@ func (s *Server) admit(rt route, r *http.Request) error {
 	return problemf(http.StatusForbidden, "%s %s is answered on the unix socket only: use %s", r.Method, r.URL.Path, socket)
 }
 
-// Handler returns the whole API as one handler.
+// Handler returns the whole API as one handler. A panic becomes an answer. When the answer has begun, the
+// connection is closed instead, so that nobody takes it for complete.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
+		transport.OriginOf(r.Context()).Serving()
 		w := &response{ResponseWriter: plain, control: http.NewResponseController(plain)}
-		defer s.recover(w, r)
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if r.ContentLength != 0 && !transport.OriginOf(r.Context()).Local { // nothing that is sent over TCP is of use, and it is not waited for
-			_ = w.control.SetReadDeadline(time.Now().Add(headerTimeout)) // as in extend
+		err := transport.Apart(s.boundary, s.handle, w, r)
+		if err != nil && w.begun {
+			panic(http.ErrAbortHandler)
+		} else if err != nil {
+			writeProblem(w, problemf(http.StatusInternalServerError, "%v", err))
 		}
-		if err := s.guard(r); err != nil {
-			w.Header().Set("Connection", "close")
-			s.fail(w, r, err)
-			return
-		}
-		if refusal, pattern := s.mux.Handler(r); pattern == "" {
-			s.refuse(w, r, refusal)
-			return
-		}
-		s.mux.ServeHTTP(w, r)
 	})
+}
+
+func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	from := transport.OriginOf(r.Context())
+	if r.ContentLength != 0 && !from.Local { // nothing that is sent over TCP is of use, and it is not waited for
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTimeout)) // as in extend
+	}
+	if from.Over {
+		w.Header().Set("Connection", "close")
+	}
+	if err := s.guard(r); err != nil {
+		w.Header().Set("Connection", "close")
+		s.fail(w, r, err)
+		return
+	}
+	if refusal, pattern := s.mux.Handler(r); pattern == "" {
+		s.refuse(w, r, refusal)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
 }
 
 // response knows whether the answer has begun, and gives the client a new
@@ -249,23 +272,6 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeProblem(w, problemf(http.StatusInternalServerError, "%v", err))
 }
 
-// recover turns a panic into an answer. When the answer has begun, the
-// connection is closed instead, so that nobody takes it for complete.
-func (s *Server) recover(w *response, r *http.Request) {
-	cause := recover()
-	if cause == nil {
-		return
-	}
-	if cause == http.ErrAbortHandler {
-		panic(cause)
-	}
-	s.log.Error("Internal error in a request", "path", r.URL.Path, "error", cause, "stack", string(debug.Stack()))
-	if w.begun {
-		panic(http.ErrAbortHandler)
-	}
-	writeProblem(w, problemf(http.StatusInternalServerError, "an error of the agent: its log says more"))
-}
-
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 	var b strings.Builder
 	b.WriteString("mesh-agent " + s.Agent.Version + "\n\n")
@@ -305,6 +311,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       transport.MarkOrigin,
+		ConnState:         transport.NoteState,
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, one := range s.listeners.All {

@@ -136,6 +136,7 @@ type watching struct {
 	subs   []*subscription
 	stream *view.Stream
 	out    *transport.Events
+	client io.Writer
 }
 
 func (s *Server) newWatching(subs []*subscription, token string) *watching {
@@ -147,7 +148,7 @@ func (s *Server) newWatching(subs []*subscription, token string) *watching {
 
 // run writes the events until nobody reads any more.
 func (c *watching) run(ctx context.Context, out io.Writer, turns view.Turns) error {
-	c.out = transport.NewEvents(out, c.s.buffers)
+	c.out, c.client = transport.NewEvents(out, c.s.buffers), out
 	defer c.out.Release()
 	err := c.stream.Run(ctx, c, turns)
 	if end, ended := errors.AsType[view.Ended](err); ended {
@@ -183,6 +184,13 @@ func (c *watching) Idle(ctx context.Context, at view.Event, more <-chan struct{}
 		return nil
 	case <-due.C:
 		return c.live(at)
+	}
+}
+
+// Abort implements [view.Aborter].
+func (c *watching) Abort() {
+	if conn, is := c.client.(io.Closer); is {
+		_ = conn.Close()
 	}
 }
 

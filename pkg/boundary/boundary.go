@@ -67,7 +67,11 @@ type Boundary struct {
 // Run calls f, and returns its error as it is. A panic becomes [ErrInternal]. The attributes say for the log
 // whose work it was, as those of slog.
 func (b *Boundary) Run(f func() error, attributes ...any) error {
-	err := guard.Run(f)
+	return b.Caught(guard.Run(f), attributes...)
+}
+
+// Caught is Run for what [guard.Run] has returned.
+func (b *Boundary) Caught(err error, attributes ...any) error {
 	p, panicked := errors.AsType[*guard.Panic](err)
 	if !panicked {
 		return err

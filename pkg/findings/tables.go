@@ -78,6 +78,26 @@ type Event struct {
 	Evidence map[string]string
 }
 
+// What findings take in memory, about.
+const (
+	costFinding = 512
+	costText    = 64 // beside its bytes
+)
+
+// Cost is how many bytes a conflict takes in memory, about.
+func (c *Conflict) Cost() int {
+	return costFinding + len(c.Subject) + len(c.Message) + len(c.Rule) + costText*len(c.Clusters)
+}
+
+// Cost is how many bytes an event takes in memory, about.
+func (e *Event) Cost() int {
+	cost := costFinding + len(e.Message) + len(e.Name) + costText*len(e.Clusters)
+	for name, text := range e.Evidence {
+		cost += costText + len(name) + len(text)
+	}
+	return cost
+}
+
 // Involves tells whether the event concerns the cluster.
 func (e *Event) Involves(cluster string) bool { return slices.Contains(e.Clusters, cluster) }
 

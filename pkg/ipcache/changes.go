@@ -23,26 +23,56 @@ func (c Change) Prefix() netip.Prefix {
 // that looks every 50 ms misses at 600,000 changes a second.
 const ringSize = 1 << 15
 
+// ringBytes is how many bytes of replaced entries the ring keeps alive, about; beyond it the oldest changes go.
+const ringBytes = 16 << 20
+
 // ring holds the latest changes, each at its revision.
-type ring []Change
+type ring struct {
+	changes []Change
+	first   uint64 // revision before the oldest change that is held
+	bytes   int    // of the entries before
+}
 
 func (r *ring) put(revision uint64, ch Change) {
-	if len(*r) < ringSize {
-		*r = append(*r, ch) // revisions begin with 1, and none is left out
-		return
+	r.bytes += replaced(ch)
+	if len(r.changes) < ringSize {
+		r.changes = append(r.changes, ch) // revisions begin with 1, and none is left out
+	} else {
+		if r.first == revision-1-ringSize {
+			r.drop()
+		}
+		r.changes[(revision-1)%ringSize] = ch
 	}
-	(*r)[(revision-1)%ringSize] = ch
+	for r.bytes > ringBytes && r.first < revision-1 {
+		r.drop()
+	}
+}
+
+// drop drops the oldest change.
+func (r *ring) drop() {
+	oldest := &r.changes[r.first%ringSize]
+	r.bytes -= replaced(*oldest)
+	*oldest = Change{}
+	r.first++
+}
+
+// replaced is how many bytes a change alone keeps alive, about.
+func replaced(ch Change) int {
+	if ch.Before == nil || ch.Before == ch.After {
+		return 0
+	}
+	return ch.Before.Cost()
 }
 
 // after returns the changes behind a revision, up to the newest one or as many
 // as fit into dst; false when they are not all held any more.
-func (r ring) after(revision, newest uint64, dst []Change) ([]Change, bool) {
-	if revision > newest || newest-revision > uint64(len(r)) {
+func (r *ring) after(revision, newest uint64, dst []Change) ([]Change, bool) {
+	if revision > newest || revision < r.first {
 		return nil, false
 	}
 	dst = dst[:0]
 	for revision < newest && len(dst) < cap(dst) {
-		dst = append(dst, r[revision%ringSize])
+		dst = append(dst, r.changes[revision%ringSize])
 		revision++
 	}
 	return dst, true

@@ -80,7 +80,7 @@ func parse(f []string) (*Entry, error) {
 }
 
 func (p *player) show(op Op) []string {
-	seen := len(p.core.recent)
+	seen := len(p.core.recent.changes)
 	p.core.apply(op)
 	var out []string
 	text := func(e *Entry) string { return fmt.Sprintf("%d/%s", e.Identity(), e.Source()) }
@@ -90,7 +90,7 @@ func (p *player) show(op Op) []string {
 		}
 		return e.HostIP().String()
 	}
-	for _, ch := range p.core.recent[seen:] {
+	for _, ch := range p.core.recent.changes[seen:] {
 		switch {
 		case ch.Before == ch.After:
 		case ch.After == nil:

@@ -196,7 +196,8 @@ func New(c Config) (*Mesh, error) {
 	if c.Metrics == nil {
 		return m, nil
 	}
-	if err := errors.Join(c.Metrics.Register(metrics), c.Metrics.Register(clustermesh.NewCollector(m.Mesh)), c.Metrics.Register(findings.NewCollector(tables.Findings))); err != nil {
+	if err := errors.Join(c.Metrics.Register(metrics), c.Metrics.Register(clustermesh.NewCollector(m.Mesh)), c.Metrics.Register(findings.NewCollector(tables.Findings)),
+		c.Metrics.Register(view.NewCollector(m.View))); err != nil {
 		m.Close()
 		return nil, fmt.Errorf("mesh: Config.Metrics: %w", err)
 	}

@@ -25,6 +25,20 @@ func (s *Service) Cost() int {
 	return cost + costTexts(s.Labels)
 }
 
+// CostBeside is how many bytes this version of a service takes in memory beside another one, about: the parts
+// that both have are there once. Nil takes nothing.
+func (g *Global) CostBeside(other *Global) (cost int) {
+	if g == nil {
+		return 0
+	}
+	for _, part := range g.Parts {
+		if other.Part(part.Cluster) != part {
+			cost += part.Cost()
+		}
+	}
+	return cost
+}
+
 // Cost is how many bytes a slice takes in memory, with what follows from it in the tables, about.
 func (s *Slice) Cost() int {
 	cost := costService + costEndpoint*len(s.endpoints) + costPorts(s.ports) + costLabel*len(s.labels)

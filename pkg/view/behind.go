@@ -33,6 +33,7 @@ func (s *Stream) begin(ctx context.Context, reason string) error {
 	if err := s.takeTurn(ctx); err != nil {
 		return err
 	}
+	s.keep()
 	now := s.snapshot(ctx)
 	if err := ctx.Err(); err != nil {
 		return err // the snapshot need not be of its position then
@@ -67,6 +68,7 @@ func (s *Stream) partly(now *Snapshot, t EventType, object, before any) Event {
 // catchUp brings a reader that is far behind to the present moment: by the changes, if
 // all are there, else by what differs from the moment that it has.
 func (s *Stream) catchUp(ctx context.Context) error {
+	s.keep()
 	now := s.snapshot(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -139,6 +141,9 @@ func (s *Stream) put(ctx context.Context, sub *Subscription, e Event) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if s.ended.Load() {
+		return whyEnded
+	}
 	if s.turn.end != nil && time.Now().After(s.turn.until) && s.turns.Wanted() {
 		return whyGiveWay
 	}
@@ -155,6 +160,7 @@ func (s *Stream) put(ctx context.Context, sub *Subscription, e Event) error {
 
 // keepUp ends what a reader needs that is behind.
 func (s *Stream) keepUp() {
+	s.letGo()
 	if s.has = nil; s.turn.end != nil {
 		s.turn.end()
 		s.turn = turn{}

@@ -27,13 +27,14 @@ const (
 )
 
 // feed is the one sequence of all changes of all resources. It is a ring: the
-// objects that it keeps alive are bounded.
+// objects that it keeps alive are bounded, in number and in bytes.
 type feed struct {
 	boot string // tells this feed's positions from those of another process
 	db   *statedb.DB
 	ips  *ipcache.Cache
 
 	size uint64 // of the ring
+	room int64  // of the ring, in bytes of old versions
 
 	mu        sync.Mutex
 	followers []follower
@@ -41,8 +42,10 @@ type feed struct {
 	ring      []feedEntry
 	// lost is, for each resource, the position before which its changes are not
 	// complete: a follower passed something by.
-	lost    []uint64
-	more    chan struct{} // closed and replaced when there is more
+	lost []uint64
+	old  oldVersions
+	kept keepers
+	more chan struct{} // closed and replaced when there is more
 	over    bool          // closed: nothing is taken in any more
 	readers int           // who wait for more
 }
@@ -50,8 +53,9 @@ type feed struct {
 type feedEntry struct {
 	resource int
 	deleted  bool
-	object   any // as the domain has it
-	before   any // what it was at the position before this one; nil for nothing
+	cost     uint32 // bytes that nothing else but before keeps alive, about
+	object   any    // as the domain has it
+	before   any    // what it was at the position before this one; nil for nothing
 }
 
 type look struct {
@@ -64,9 +68,9 @@ type look struct {
 
 // follower brings the changes of one resource.
 type follower interface {
-	// drain gives all changes since the last call, up to what it is to look at; false
-	// when some are missing.
-	drain(at look, emit func(feedEntry)) (complete bool)
+	// drain gives all changes since the last call, up to what it is to look at, each with how many bytes its
+	// object takes that nothing had before; false when some are missing.
+	drain(at look, emit emitting) (complete bool)
 	// polls tells whether each drain looks at everything there is: while nobody
 	// reads, that is left out.
 	polls() bool
@@ -80,12 +84,16 @@ type follower interface {
 	close()
 }
 
-func newFeed(db *statedb.DB, ips *ipcache.Cache, followers []follower, size uint64) *feed {
+type emitting func(e feedEntry, added int)
+
+func newFeed(db *statedb.DB, ips *ipcache.Cache, followers []follower, size uint64, room int64) *feed {
 	return &feed{
 		boot: strconv.FormatUint(rand.Uint64(), 36), db: db, ips: ips,
-		size:      size,
+		size: size, room: room,
 		followers: followers,
 		lost:      make([]uint64, len(followers)),
+		old:       oldVersions{of: make([]oldOfKind, len(followers))},
+		kept:      keepers{all: make(map[*keeper]struct{})},
 		more:      make(chan struct{}),
 	}
 }
@@ -173,9 +181,10 @@ func (f *feed) drain(resource int, at look) {
 	if f.over && !one.polls() {
 		return // it is closed
 	}
-	complete := one.drain(at, func(e feedEntry) {
+	complete := one.drain(at, func(e feedEntry, added int) {
 		e.resource = resource
 		f.put(e)
+		f.old.current += int64(added) - int64(e.cost)
 	})
 	if !complete {
 		f.put(feedEntry{resource: resource})
@@ -189,6 +198,7 @@ func (f *feed) taking(put func()) {
 	if put(); f.seq != before {
 		close(f.more)
 		f.more = make(chan struct{})
+		f.kept.limit(&f.old)
 	}
 }
 
@@ -219,10 +229,16 @@ func (f *feed) close() {
 func (f *feed) put(e feedEntry) {
 	if uint64(len(f.ring)) < f.size {
 		f.ring = append(f.ring, e) // positions begin with 1
+		f.old.marks = append(f.old.marks, f.old.ever)
 	} else {
-		f.ring[f.seq%f.size] = e
+		at := f.seq % f.size
+		f.old.forget(f.ring[at])
+		f.ring[at], f.old.marks[at] = e, f.old.ever
 	}
 	f.seq++
+	if f.old.add(e); f.old.sum > f.room {
+		f.thin()
+	}
 }
 
 // after copies the changes behind a position into dst, as many as fit, and returns them with the
@@ -242,14 +258,15 @@ func (f *feed) after(position uint64, resources []int, dst []feedEntry) ([]feedE
 	return dst, position, f.more, true
 }
 
-// lag is how many changes there are behind a position; false when after has not all of them.
-func (f *feed) lag(position uint64, resources []int) (uint64, bool) {
+// lag tells whether after has all changes behind a position, and whether the reader there is near: so few are
+// behind it, and so few bytes of old versions, that they will not be gone before it has read them.
+func (f *feed) lag(position uint64, resources []int) (held, near bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.holds(position, resources) {
-		return 0, false
+		return false, false
 	}
-	return f.seq - position, true
+	return true, position == f.seq || f.seq-position <= f.size/2 && f.old.ever-f.old.marks[position%f.size] <= f.room/2
 }
 
 // holds tells whether all changes behind a position are there; mu is held.

@@ -103,11 +103,11 @@ func TestAViewIsOneMoment(t *testing.T) {
 func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	t.Parallel()
 	clusters := []remotecluster.Status{readyCluster("c2", 2)}
-	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterKey, steady: steadyCluster}
+	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterKey, steady: steadyCluster, cost: clusterCost}
 	now := epoch
 	drain := func() (names []string) {
 		now = now.Add(2 * polledInterval)
-		p.drain(look{now: now}, func(e feedEntry) {
+		p.drain(look{now: now}, func(e feedEntry, _ int) {
 			c := e.object.(remotecluster.Status)
 			names = append(names, fmt.Sprintf("%s %s %t", c.Name, c.State, e.deleted))
 		})
@@ -177,7 +177,7 @@ func FuzzPosition(f *testing.F) {
 	f.Add("-", ^uint64(0))
 	f.Add("-partial", uint64(1))
 	f.Fuzz(func(t *testing.T, token string, position uint64) {
-		ours, theirs := newFeed(nil, nil, nil, RingSize), newFeed(nil, nil, nil, RingSize)
+		ours, theirs := newFeed(nil, nil, nil, RingSize, OldBytes), newFeed(nil, nil, nil, RingSize, OldBytes)
 		if got, known := ours.position(ours.token(position)); !known || got != position {
 			t.Fatalf("position %d becomes %d, %v", position, got, known)
 		}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -15,21 +16,32 @@ type tableFollower[T any] struct {
 	table   statedb.Table[T]
 	changes *tables.Follower[T]
 	known   statedb.ReadTxn // of the last look: what was before is read there; nil before the first one
+	// beside is how many bytes a version of an object takes beside another one; nil is nothing.
+	beside func(object, other T) int
 }
 
-func (f *tableFollower[T]) drain(at look, emit func(feedEntry)) bool {
+func (f *tableFollower[T]) drain(at look, emit emitting) bool {
 	f.changes.DrainTo(at.txn, func(object T, deleted bool) {
 		e := feedEntry{object: object, deleted: deleted}
+		var old, now T // nil for nothing
 		if f.known != nil {
 			e.before = f.find(f.known, object)
+			old, _ = e.before.(T)
+		}
+		if !deleted {
+			now = object
 		}
 		if e.before != nil || !deleted { // what came and went between two looks was never there
-			emit(e)
+			e.cost = costOf(f.beside(old, now))
+			emit(e, f.beside(now, old))
 		}
 	})
 	f.known = at.txn
 	return true
 }
+
+// costOf is how an entry has a number of bytes.
+func costOf(bytes int) uint32 { return uint32(min(max(bytes, 0), math.MaxUint32)) }
 
 // find is the object of the same name in a snapshot, nil when there is none.
 func (f *tableFollower[T]) find(txn statedb.ReadTxn, object T) any {
@@ -59,7 +71,7 @@ type ipFollower struct {
 	revision uint64
 }
 
-func (f *ipFollower) drain(at look, emit func(feedEntry)) bool {
+func (f *ipFollower) drain(at look, emit emitting) bool {
 	end := f.ips.Revision()
 	if at.ips != nil {
 		end = at.ips.Revision()
@@ -72,11 +84,18 @@ func (f *ipFollower) drain(at look, emit func(feedEntry)) bool {
 		}
 		changes = changes[:min(uint64(len(changes)), end-f.revision)]
 		for _, ch := range changes {
-			if ch.After == nil {
-				emit(feedEntry{object: ch.Before, before: ch.Before, deleted: true})
-			} else { // also when only the number of its claims changed: it is shown
-				emit(feedEntry{object: ch.After, before: orNil(ch.Before)})
+			var cost, added int
+			if ch.Before != nil && ch.Before != ch.After {
+				cost = ch.Before.Cost()
 			}
+			if ch.After == nil {
+				emit(feedEntry{object: ch.Before, before: ch.Before, deleted: true, cost: costOf(cost)}, 0)
+				continue
+			}
+			if ch.Before != ch.After { // also when only the number of its claims changed: it is shown
+				added = ch.After.Cost()
+			}
+			emit(feedEntry{object: ch.After, before: orNil(ch.Before), cost: costOf(cost)}, added)
 		}
 		f.revision += uint64(len(changes))
 	}
@@ -113,6 +132,7 @@ type polled[D any] struct {
 	all    func() []D
 	name   func(D) string
 	steady func(D) any // what is compared
+	cost   func(D) int // bytes, about
 	// revision grows when it is worth looking before the interval is over; nil: it is not.
 	revision func() uint64
 
@@ -127,7 +147,7 @@ type polledItem[D any] struct {
 	steady any
 }
 
-func (f *polled[D]) drain(at look, emit func(feedEntry)) bool {
+func (f *polled[D]) drain(at look, emit emitting) bool {
 	var revision uint64
 	if f.revision != nil {
 		revision = f.revision()
@@ -141,20 +161,20 @@ func (f *polled[D]) drain(at look, emit func(feedEntry)) bool {
 }
 
 // take compares what there is now with what is known, which it becomes.
-func (f *polled[D]) take(now time.Time, all []D, emit func(feedEntry)) {
+func (f *polled[D]) take(now time.Time, all []D, emit emitting) {
 	known := make(map[string]polledItem[D], len(all))
 	for _, d := range all {
 		name, item := f.name(d), polledItem[D]{d, f.steady(d)}
 		known[name] = item
 		if old, was := f.known[name]; !was {
-			emit(feedEntry{object: d})
+			emit(feedEntry{object: d}, f.cost(d))
 		} else if !reflect.DeepEqual(old.steady, item.steady) {
-			emit(feedEntry{object: d, before: old.object})
+			emit(feedEntry{object: d, before: old.object, cost: costOf(f.cost(old.object))}, f.cost(d))
 		}
 	}
 	for name, old := range f.known {
 		if _, is := known[name]; !is {
-			emit(feedEntry{object: old.object, before: old.object, deleted: true})
+			emit(feedEntry{object: old.object, before: old.object, deleted: true, cost: costOf(f.cost(old.object))}, 0)
 		}
 	}
 	f.latest, f.known, f.looked = all, known, now

@@ -71,16 +71,16 @@ type kind struct {
 func allKinds() []kind {
 	return []kind{
 		polledKind(Clusters, clusterKey, func(v *View) *polled[remotecluster.Status] {
-			f := &polled[remotecluster.Status]{all: v.Clusters, name: clusterKey, steady: steadyCluster}
+			f := &polled[remotecluster.Status]{all: v.Clusters, name: clusterKey, steady: steadyCluster, cost: clusterCost}
 			if v.Remotes != nil {
 				f.revision = v.Remotes.Revision
 			}
 			return f
 		}),
-		tableKind(Nodes, (*nodes.Node).Key, func(v *View) statedb.Table[*nodes.Node] { return v.Nodes.Table() }),
-		tableKind(Services, (*services.Global).FullName, func(v *View) statedb.Table[*services.Global] { return v.Services.Global() }),
-		tableKind(ServiceExports, (*services.Export).Key, func(v *View) statedb.Table[*services.Export] { return v.Services.ServiceExports() }),
-		tableKind(Identities, identityKey, func(v *View) statedb.Table[*allocator.Identity] { return v.Identities.Table() }),
+		tableKind(Nodes, (*nodes.Node).Key, whole((*nodes.Node).Cost), func(v *View) statedb.Table[*nodes.Node] { return v.Nodes.Table() }),
+		tableKind(Services, (*services.Global).FullName, (*services.Global).CostBeside, func(v *View) statedb.Table[*services.Global] { return v.Services.Global() }),
+		tableKind(ServiceExports, (*services.Export).Key, whole((*services.Export).Cost), func(v *View) statedb.Table[*services.Export] { return v.Services.ServiceExports() }),
+		tableKind(Identities, identityKey, whole((*allocator.Identity).Cost), func(v *View) statedb.Table[*allocator.Identity] { return v.Identities.Table() }),
 		{
 			name: IPs,
 			follow: func(v *View) (follower, error) {
@@ -89,10 +89,10 @@ func allKinds() []kind {
 			key: func(object any) string { return object.(*ipcache.Entry).Prefix().String() },
 			all: func(_ *View, s *Snapshot) iter.Seq[any] { return Untyped(s.IPs.From(netip.Prefix{})) },
 		},
-		tableKind(Conflicts, (*findings.Conflict).Key, func(v *View) statedb.Table[*findings.Conflict] { return v.Findings.Conflicts() }),
-		tableKind(Events, eventKey, func(v *View) statedb.Table[*findings.Event] { return v.Findings.Events() }),
+		tableKind(Conflicts, (*findings.Conflict).Key, whole((*findings.Conflict).Cost), func(v *View) statedb.Table[*findings.Conflict] { return v.Findings.Conflicts() }),
+		tableKind(Events, eventKey, whole((*findings.Event).Cost), func(v *View) statedb.Table[*findings.Event] { return v.Findings.Events() }),
 		polledKind(Health, healthKey, func(v *View) *polled[HealthItem] {
-			return &polled[HealthItem]{all: v.HealthItems, name: healthKey, steady: func(h HealthItem) any {
+			return &polled[HealthItem]{all: v.HealthItems, name: healthKey, cost: healthCost, steady: func(h HealthItem) any {
 				h.LastSuccess = time.Time{} // it moves all the time
 				return h
 			}}
@@ -101,16 +101,26 @@ func allKinds() []kind {
 }
 
 // tableKind is a kind whose objects are in a table, in the order of their keys.
-func tableKind[T any](name Kind, key func(T) string, table func(v *View) statedb.Table[T]) kind {
+func tableKind[T any](name Kind, key func(T) string, beside func(object, other T) int, table func(v *View) statedb.Table[T]) kind {
 	return kind{
 		name: name,
 		// One for each table and process: one for each client would keep deleted objects alive.
 		follow: func(v *View) (follower, error) {
 			changes, err := tables.Follow(v.DB, table(v))
-			return &tableFollower[T]{table: table(v), changes: changes}, err
+			return &tableFollower[T]{table: table(v), changes: changes, beside: beside}, err
 		},
 		key: func(object any) string { return key(object.(T)) },
 		all: func(v *View, s *Snapshot) iter.Seq[any] { return Untyped(statedb.ToSeq(table(v).All(s.Txn))) },
+	}
+}
+
+// whole is for versions of objects that share nothing.
+func whole[O any](cost func(*O) int) func(object, other *O) int {
+	return func(object, _ *O) int {
+		if object == nil {
+			return 0
+		}
+		return cost(object)
 	}
 }
 

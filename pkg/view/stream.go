@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -124,7 +125,10 @@ type Stream struct {
 	more     <-chan struct{} // of what there is to wait for; nil while there is something to tell
 	restarts int             // states in a row after which too much had changed at once
 	// has is what the reader has, at position, while it is behind; nil once it keeps up.
-	has *Snapshot
+	has      *Snapshot
+	kept     func() // while it is a keeper
+	ended    atomic.Bool
+	aborting atomic.Pointer[time.Timer]
 }
 
 // Stream returns a stream of some kinds, all of them when none is named, that goes on
@@ -189,7 +193,7 @@ func (s *Stream) resume() (uint64, bool) {
 	}
 	if known {
 		s.v.Position()
-		_, known = s.v.feed.lag(position, s.kinds())
+		known, _ = s.v.feed.lag(position, s.kinds())
 	}
 	return position, known
 }
@@ -230,14 +234,14 @@ func (s *Stream) whyAgain() string {
 
 // step sends a page of changes, or everything that the reader lacks when it has fallen behind.
 func (s *Stream) step(ctx context.Context) error {
-	lag, held := s.v.feed.lag(s.position, s.kinds())
+	held, near := s.v.feed.lag(s.position, s.kinds())
 	switch {
 	case !held && s.has == nil:
 		if s.restarts++; s.restarts > maxRestarts {
 			return Ended("too slow: more changed than could be sent, several times in a row")
 		}
 		return s.begin(ctx, "too slow: more has changed than is kept")
-	case held && lag <= s.v.feed.size/2:
+	case near:
 		s.keepUp()
 		return s.follow(ctx)
 	case s.has == nil && !s.tryTurn():
@@ -261,9 +265,11 @@ func (s *Stream) follow(ctx context.Context) error {
 		s.more = more
 		return nil
 	}
+	s.keep()
 	if err := s.deliver(ctx, s.snapshot(ctx), entries); err != nil {
 		return err
 	}
+	s.letGo()
 	s.position = reached
 	return s.to.Event(s.at(Page))
 }

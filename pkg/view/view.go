@@ -41,8 +41,10 @@ type Sources struct {
 	Readiness Readiness
 	// Scopes has what modules and tasks say of themselves; nil: they say nothing.
 	Scopes *health.Registry
-	// Ring is how many changes are kept for streams; 0: RingSize.
-	Ring uint64
+	// Ring is how many changes are kept for streams; 0: RingSize. Old is how many bytes of old versions they may
+	// keep alive, and Kept how many the readers may beside them; 0: OldBytes, and a share of the memory that Go may use.
+	Ring      uint64
+	Old, Kept int64
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
@@ -67,7 +69,7 @@ func New(sources Sources) (*View, error) {
 		Sources: sources, kinds: allKinds(),
 		byAddress: services.NewAddressIndex(sources.DB, sources.Services.Global()), byIdentity: ipcache.NewIdentityIndex(sources.IPs),
 	}
-	v.Ring = cmp.Or(v.Ring, RingSize)
+	v.Ring, v.Old, v.Kept = cmp.Or(v.Ring, RingSize), cmp.Or(v.Old, OldBytes), cmp.Or(v.Kept, keptBytes())
 	if v.Now == nil {
 		v.Now = time.Now
 	}
@@ -84,7 +86,8 @@ func New(sources Sources) (*View, error) {
 		}
 		followers = append(followers, f)
 	}
-	v.feed = newFeed(v.DB, v.IPs, followers, v.Ring)
+	v.feed = newFeed(v.DB, v.IPs, followers, v.Ring, v.Old)
+	v.feed.kept.room = v.Kept
 	if err != nil {
 		v.Close()
 		return nil, err

@@ -1,29 +1,28 @@
 package transport
 
 import (
+	"container/list"
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
-
-	"golang.org/x/sync/semaphore"
 )
 
-// SpareConnections is how many connections beyond the limit are kept for the moment
-// that it takes to say so. What comes on top is closed at once.
-const SpareConnections = 64
+// SpareConnections is how many connections beyond the limit there may be: for probes, which are answered
+// there as well, and for the moment that it takes to refuse anything else.
+const SpareConnections = 256
 
 type boundedListener struct {
 	net.Listener
-	connections *Gate
-	spare       *semaphore.Weighted
+	connections, spare *lane
 }
 
 // Bounded returns a listener whose connections are counted by a gate. What comes beyond its limit is
 // closed at once.
 func Bounded(l net.Listener, connections *Gate) net.Listener {
-	return &boundedListener{l, connections, semaphore.NewWeighted(0)}
+	return &boundedListener{Listener: l, connections: newLane(connections)}
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
@@ -32,12 +31,14 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		peer := PeerOf(conn.RemoteAddr())
-		if leave, ok := l.connections.Enter(peer); ok {
-			return &boundedConn{Conn: conn, peer: peer, leave: leave}, nil
+		c := &boundedConn{Conn: conn, peer: PeerOf(conn.RemoteAddr())}
+		reached := l.connections.enter(c)
+		if reached == within {
+			return c, nil
 		}
-		if l.spare.TryAcquire(1) {
-			return &boundedConn{Conn: conn, peer: peer, over: true, leave: sync.OnceFunc(func() { l.spare.Release(1) })}, nil
+		l.connections.gate.refuse(reached)
+		if c.over = true; l.spare != nil && l.spare.enter(c) == within {
+			return c, nil
 		}
 		_ = conn.Close()
 	}
@@ -56,13 +57,90 @@ func PeerOf(a net.Addr) netip.Addr {
 type boundedConn struct {
 	net.Conn
 	peer  netip.Addr
-	over  bool // beyond the limit: it is refused
+	over  bool // beyond the limit: only probes are answered
+	lane  *lane
 	leave func()
+	place *list.Element // in the lane, while it waits; guarded by its mu
 }
 
 func (c *boundedConn) Close() error {
 	defer c.leave()
+	c.lane.setWaiting(c, false)
 	return c.Conn.Close()
+}
+
+// lane is a gate whose places can be taken back from connections that wait: that have asked nothing, or not all
+// of a request, or nothing more since their last answer.
+type lane struct {
+	gate *Gate
+
+	mu      sync.Mutex
+	waiting list.List // of *boundedConn; who waits longest is first
+}
+
+func newLane(g *Gate) *lane { return &lane{gate: g} }
+
+// newSpareLane is what a client finds when all other places are taken.
+func newSpareLane() *lane {
+	return newLane(NewGate(Limit{All: SpareConnections, Peer: SpareConnections}, Refusals{}))
+}
+
+// enter gives a connection a place, that of another one if none is free.
+func (l *lane) enter(c *boundedConn) reach {
+	for {
+		leave, reached := l.gate.enter(c.peer)
+		if reached != within {
+			if !l.takeBack(c.peer, reached) {
+				return reached
+			}
+			l.gate.refuse(reached)
+			continue
+		}
+		c.lane, c.leave = l, leave
+		return within
+	}
+}
+
+// takeBack closes the connection that waits longest, of those that make the limit reached.
+func (l *lane) takeBack(peer netip.Addr, reached reach) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		c := e.Value.(*boundedConn)
+		if reached == ofPeer && c.peer != peer || reached == ofRemote && c.peer == thisMachine {
+			continue
+		}
+		l.waiting.Remove(e)
+		c.place = nil
+		_ = c.Conn.Close() // its server sees that, and closes it again
+		c.leave()
+		return true
+	}
+	return false
+}
+
+// setWaiting says whether a connection waits.
+func (l *lane) setWaiting(c *boundedConn, waits bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case waits && c.place == nil:
+		c.place = l.waiting.PushBack(c)
+	case !waits && c.place != nil:
+		l.waiting.Remove(c.place)
+		c.place = nil
+	}
+}
+
+// NoteState is for [net/http.Server.ConnState]: a connection that waits for its client may lose its place to
+// another one. It does so until [Origin.Serving] is called for a request.
+func NoteState(conn net.Conn, state http.ConnState) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	if c, ok := conn.(*boundedConn); ok && (state == http.StateNew || state == http.StateIdle) {
+		c.lane.setWaiting(c, true)
+	}
 }
 
 type originKey struct{}
@@ -73,6 +151,14 @@ type Origin struct {
 	Local bool // over the unix socket
 	Peer  netip.Addr
 	Over  bool // on a connection beyond the limit
+	conn  *boundedConn
+}
+
+// Serving says that a whole request has come: its connection does not wait any more.
+func (o Origin) Serving() {
+	if o.conn != nil {
+		o.conn.lane.setWaiting(o.conn, false)
+	}
 }
 
 // MarkOrigin is for [net/http.Server.ConnContext].
@@ -84,7 +170,7 @@ func MarkOrigin(ctx context.Context, c net.Conn) context.Context {
 	case *net.UnixConn:
 		return context.WithValue(ctx, originKey{}, Origin{Local: true})
 	case *boundedConn:
-		return context.WithValue(ctx, originKey{}, Origin{Peer: c.peer, Over: c.over})
+		return context.WithValue(ctx, originKey{}, Origin{Peer: c.peer, Over: c.over, conn: c})
 	}
 	return ctx
 }

@@ -16,7 +16,7 @@ import (
 // Limit bounds how many of something there may be at once.
 type Limit struct {
 	All  int // together
-	Peer int // of one address; but for States, those of this machine share All alone
+	Peer int // of one address; this machine may have more, see [Gate]
 }
 
 // Limits bounds what those who come over TCP may have at once. Nobody is asked who
@@ -42,9 +42,14 @@ func DefaultLimits() Limits {
 // network of that length for itself.
 const peerBits = 64
 
-// peerOf is what is counted as one peer: an address, or its network.
+// thisMachine is the peer that all loopback addresses are.
+var thisMachine = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// peerOf is what is counted as one peer: an address, its network, or this machine.
 func peerOf(a netip.Addr) netip.Addr {
-	if a = a.Unmap().WithZone(""); a.Is6() && !a.IsLoopback() {
+	if a = a.Unmap().WithZone(""); a.IsLoopback() {
+		return thisMachine
+	} else if a.Is6() {
 		if p, err := a.Prefix(peerBits); err == nil {
 			return p.Addr()
 		}
@@ -52,17 +57,20 @@ func peerOf(a netip.Addr) netip.Addr {
 	return a
 }
 
-// Refusals counts what a [Limit] has refused.
+// Refusals counts what a [Limit] has refused. Without counters, nobody counts.
 type Refusals struct{ All, Peer prometheus.Counter }
 
-// Gate counts what there is, in all and of each peer. It is safe for concurrent use.
+// Gate counts what there is, in all and of each peer. Neither this machine nor all other peers together have
+// everything: a part is left for the others, as much as one peer may have, and a quarter at most. It is safe for
+// concurrent use.
 type Gate struct {
 	limit   Limit
 	refused Refusals
 
-	mu    sync.Mutex
-	all   int
-	peers map[netip.Addr]int // without those that have none, and loopback
+	mu     sync.Mutex
+	all    int
+	remote int                // of other peers than this machine
+	peers  map[netip.Addr]int // without those that have none
 }
 
 // NewGate returns a gate that nothing has entered.
@@ -70,35 +78,75 @@ func NewGate(l Limit, refused Refusals) *Gate {
 	return &Gate{limit: l, refused: refused, peers: make(map[netip.Addr]int)}
 }
 
+// reach is which limit is reached.
+type reach int
+
+const (
+	within   reach = iota
+	ofPeer         // that of one peer, or of this machine
+	ofRemote       // that of all other peers than this machine
+	ofAll
+)
+
 // Enter counts one more until leave is called, which may be called again; false
 // when a limit is reached.
 func (g *Gate) Enter(peer netip.Addr) (leave func(), ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	counted := peer.IsValid() && !peer.IsLoopback()
-	switch {
-	case counted && g.peers[peer] >= g.limit.Peer:
-		g.refused.Peer.Inc()
-		return nil, false
-	case g.all >= g.limit.All:
-		g.refused.All.Inc()
-		return nil, false
+	leave, reached := g.enter(peer)
+	if reached != within {
+		g.refuse(reached)
 	}
-	g.all++
-	if counted {
-		g.peers[peer]++
-	}
-	return sync.OnceFunc(func() { g.left(peer, counted) }), true
+	return leave, reached == within
 }
 
-func (g *Gate) left(peer netip.Addr, counted bool) {
+func (g *Gate) enter(peer netip.Addr) (leave func(), reached reach) {
+	peer = peerOf(peer)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.all--
-	if !counted {
+	if reached = g.reached(peer); reached != within {
+		return nil, reached
+	}
+	g.count(peer, 1)
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.count(peer, -1)
+	}), within
+}
+
+func (g *Gate) reached(peer netip.Addr) reach {
+	side := g.limit.All - min(g.limit.Peer, g.limit.All/4)
+	switch {
+	case g.all >= g.limit.All:
+		return ofAll
+	case !peer.IsValid():
+		return within
+	case peer == thisMachine && g.peers[peer] >= side, peer != thisMachine && g.peers[peer] >= g.limit.Peer:
+		return ofPeer
+	case peer != thisMachine && g.remote >= side:
+		return ofRemote
+	}
+	return within
+}
+
+func (g *Gate) count(peer netip.Addr, by int) {
+	g.all += by
+	if !peer.IsValid() {
 		return
 	}
-	if g.peers[peer]--; g.peers[peer] == 0 {
+	if peer != thisMachine {
+		g.remote += by
+	}
+	if g.peers[peer] += by; g.peers[peer] == 0 {
 		delete(g.peers, peer)
+	}
+}
+
+func (g *Gate) refuse(reached reach) {
+	counter := g.refused.All
+	if reached == ofPeer {
+		counter = g.refused.Peer
+	}
+	if counter != nil {
+		counter.Inc()
 	}
 }

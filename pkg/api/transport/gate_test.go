@@ -37,23 +37,47 @@ func TestGate(t *testing.T) {
 	first() // counts once
 	enter(a, true)
 	enter(a, false)
+	leaveB := enter(b, true)
+	enter(b, false) // as many as those may have who are not this machine
+	leaveB()
 	leaveOwn := enter(own, true)
-	enter(own, true)
-	enter(b, false) // as many as all may have
+	enter(netip.MustParseAddr("127.0.0.2"), true) // is this machine as well
+	enter(b, false)                               // as many as all may have
 	leaveOwn()
-	enter(own, true)
-	if g.all != 4 || len(g.peers) != 1 {
+	enter(netip.IPv6Loopback(), true)
+	if g.all != 4 || len(g.peers) != 2 || g.remote != 2 {
 		t.Errorf("%d, %v", g.all, g.peers)
 	}
-	if peer, all := testutil.ToFloat64(refused.Peer), testutil.ToFloat64(refused.All); peer != 2 || all != 1 {
+	if peer, all := testutil.ToFloat64(refused.Peer), testutil.ToFloat64(refused.All); peer != 2 || all != 2 {
 		t.Errorf("%v and %v refusals were counted", peer, all)
+	}
+}
+
+// TestThisMachineLeavesPlaces, and others leave some for it, by whatever addresses they come.
+func TestThisMachineLeavesPlaces(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []Limit{DefaultLimits().Connections, DefaultLimits().Watches, DefaultLimits().Answers} {
+		own, others := NewGate(limit, Refusals{}), NewGate(limit, Refusals{})
+		for i := range limit.All {
+			own.Enter(netip.AddrFrom4([4]byte{127, 0, byte(i >> 8), byte(i)}))
+			others.Enter(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}))
+		}
+		if want := limit.All - limit.Peer; own.all != want || others.all != want {
+			t.Errorf("%+v: this machine has %d, others have %d, want %d", limit, own.all, others.all, want)
+		}
+		for _, peer := range []string{"127.0.0.9", "10.9.9.9"} {
+			g := map[bool]*Gate{true: others, false: own}[netip.MustParseAddr(peer).IsLoopback()]
+			if _, ok := g.Enter(netip.MustParseAddr(peer)); !ok {
+				t.Errorf("%+v: no place for %s", limit, peer)
+			}
+		}
 	}
 }
 
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::", "fe80::1%eth0": "fe80::", "::1": "::1",
+		"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::", "fe80::1%eth0": "fe80::", "::1": "127.0.0.1", "127.8.0.1": "127.0.0.1",
 	} {
 		if got := peerOf(netip.MustParseAddr(text)); got != netip.MustParseAddr(want) {
 			t.Errorf("%s: %s", text, got)

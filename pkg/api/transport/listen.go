@@ -13,8 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 const socketMode fs.FileMode = 0o660 // lets the owner's group in, too
@@ -111,7 +109,7 @@ func (o Options) listenTCP() (net.Listener, error) {
 	case err != nil:
 		return nil, cause(err)
 	}
-	l = &boundedListener{l, o.Connections, semaphore.NewWeighted(SpareConnections)}
+	l = &boundedListener{l, newLane(o.Connections), newSpareLane()}
 	if o.TLS != nil {
 		config, err := o.TLS.listenConfig()
 		if err != nil {

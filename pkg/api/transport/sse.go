@@ -7,14 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/safetext"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 )
 
 // eventChunk is how much of a watch is gathered before it goes to the connection.
@@ -119,16 +118,16 @@ func (o *Events) write(text []byte) error {
 // Streams are the answers that have no end, each on a connection that was taken over from net/http:
 // its buffers and its goroutine would cost more than an idle watch does.
 type Streams struct {
-	log      *slog.Logger
+	boundary *boundary.Boundary
 	stopping context.Context
 	mu       sync.Mutex
 	over     bool
 	group    sync.WaitGroup
 }
 
-// NewStreams returns the place of streams that end with a context.
-func NewStreams(stopping context.Context, log *slog.Logger) *Streams {
-	return &Streams{stopping: stopping, log: log}
+// NewStreams returns the place of streams that end with a context, and a panic of one with that stream.
+func NewStreams(stopping context.Context, b *boundary.Boundary) *Streams {
+	return &Streams{stopping: stopping, boundary: b}
 }
 
 // Close waits for those that run; no more are started.
@@ -170,7 +169,6 @@ func (st *Streams) feed(conn net.Conn, header http.Header, feed func(context.Con
 	defer reader.Wait()
 	defer conn.Close()
 	defer cancel()
-	defer st.recover()
 	// A client that takes nothing any more is not waited for when the server stops.
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	reader.Go(func() {
@@ -188,13 +186,7 @@ func (st *Streams) feed(conn net.Conn, header http.Header, feed func(context.Con
 	if _, err := out.Write(head.Bytes()); err != nil { // at once: the client waits for the headers
 		return
 	}
-	feed(ctx, out)
-}
-
-func (st *Streams) recover() {
-	if cause := recover(); cause != nil {
-		st.log.Error("Internal error in a watch", "error", cause, "stack", string(debug.Stack()))
-	}
+	_ = st.boundary.Run(func() error { feed(ctx, out); return nil }, "client", conn.RemoteAddr()) // it is counted there
 }
 
 // WriteTimeout is how long a client may take for each piece of an answer.
