@@ -70,7 +70,7 @@ func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 	return hive.NewWithOptions(
 		opts,
 		cell.Config(config.Default()),
-		cell.Provide(health.New, newRegistry, newMetrics, newBoundaries, func() *logging.Level { return level }, func() config.Mode { return m }, func() version.Info { return v }, func() *servers { return new(servers) }),
+		cell.Provide(health.New, newRegistry, newMetrics, func() *logging.Level { return level }, func() config.Mode { return m }, func() version.Info { return v }, func() *servers { return new(servers) }),
 		job.Cell,
 		statedb.Cell,
 		viewCell(),
@@ -119,8 +119,8 @@ type meshReaders struct {
 // missing says by cluster what is not synced of those without which an agent became ready.
 type missing func() map[string]string
 
-func newView(t *view.Tables, remotes clustermesh.Clusters, own clustermesh.OwnCluster, ready view.Readiness, scopes *health.Registry) (*view.View, error) {
-	return view.New(view.Sources{Tables: t, Remotes: remotes, Own: own, Readiness: ready, Scopes: scopes})
+func newView(t *view.Tables, remotes clustermesh.Clusters, own clustermesh.OwnCluster, ready view.Readiness, scopes *health.Registry, bounds *boundary.Boundaries) (*view.View, error) {
+	return view.New(view.Sources{Boundary: bounds.Part("changes"), Tables: t, Remotes: remotes, Own: own, Readiness: ready, Scopes: scopes})
 }
 
 // followView follows what changes as long as the program runs.
@@ -156,11 +156,12 @@ type findingsParams struct {
 	Leader    leader
 	Own       *local.Cluster `optional:"true"`
 	Level     *logging.Level
+	Bounds    *boundary.Boundaries
 	Log       *slog.Logger
 }
 
 func (p findingsParams) sources() findings.Sources {
-	s := findings.Sources{Tables: p.Tables.Tables, Remotes: p.Remotes, Local: p.Local, LogLevel: p.Level, Log: p.Log}
+	s := findings.Sources{Tables: p.Tables.Tables, Remotes: p.Remotes, Local: p.Local, LogLevel: p.Level, Boundary: p.Bounds.Part("findings"), Log: p.Log}
 	if p.Directory != nil {
 		s.Ignored = p.Directory.Ignored
 	}

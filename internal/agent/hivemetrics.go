@@ -21,21 +21,44 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-func newRegistry(v version.Info) (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer) {
-	reg := prometheus.NewRegistry()
+// newRegistry makes the registry of the program, and the boundaries of all parts that serve clients, or write what remote
+// clusters say somewhere. What collects metrics has one as well: it reads what remote clusters have brought.
+func newRegistry(v version.Info, log *slog.Logger) (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer, *boundary.Boundaries) {
+	reg, bounds := prometheus.NewRegistry(), boundary.New(log)
 	reg.MustRegister(
+		bounds,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector(),
 		buildInfo(v),
 	)
-	return reg, reg, reg
+	return reg, apart{reg, bounds.Part("metrics")}, reg, bounds
 }
 
-// newBoundaries are those of all parts that serve clients, or write what remote clusters say somewhere.
-func newBoundaries(log *slog.Logger, reg prometheus.Registerer) (*boundary.Boundaries, error) {
-	b := boundary.New(log)
-	return b, reg.Register(b)
+// apart registers collectors that have a boundary: the registry calls them in goroutines of its own, which recover
+// nothing.
+type apart struct {
+	prometheus.Registerer
+	boundary *boundary.Boundary
+}
+
+func (a apart) Register(c prometheus.Collector) error {
+	return a.Registerer.Register(collecting{c, a.boundary})
+}
+
+func (a apart) MustRegister(all ...prometheus.Collector) {
+	for _, c := range all {
+		a.Registerer.MustRegister(collecting{c, a.boundary})
+	}
+}
+
+type collecting struct {
+	prometheus.Collector
+	boundary *boundary.Boundary
+}
+
+func (c collecting) Collect(ch chan<- prometheus.Metric) {
+	_ = c.boundary.Run(func() error { c.Collector.Collect(ch); return nil }) // it is counted there
 }
 
 // newMetrics makes those of the packages that several cells use.

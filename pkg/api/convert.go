@@ -79,6 +79,9 @@ func (s *Server) own(st remotecluster.Status, now time.Time) (*Cluster, *KVStore
 		everything.SyncedCanaries, everything.Cached, everything.MaxConnectedClusters = caps.SyncedCanaries, caps.Cached, caps.MaxConnectedClusters
 	}
 	st.Capabilities = &everything
+	if st.NoSpace && st.State == remotecluster.Ready {
+		st.State, st.Code, st.Message = remotecluster.Degraded, codes.EtcdAlarm, whyNoSpace
+	}
 	c := s.cluster(st, now)
 	return &c, &KVStore{
 		State: c.State, Ready: c.Ready, Connected: c.Connected, Message: c.Message, Code: c.Code,
@@ -118,8 +121,13 @@ func writtenKVStore(st kvstore.Status) *KVStore {
 	for _, f := range k.Freshness.All() {
 		f.State = string(remotecluster.FreshnessUnknown)
 	}
+	if st.Server.NoSpace() {
+		k.stopped(codes.EtcdAlarm, whyNoSpace)
+	}
 	return k
 }
+
+const whyNoSpace = "the own etcd has raised the alarm NOSPACE: it refuses all writes; compact and defragment it, or raise its quota, and then run 'etcdctl alarm disarm'"
 
 // stopped notes why nothing is written for want of space, if that is so.
 func (k *KVStore) stopped(code codes.Code, why string) {

@@ -41,6 +41,12 @@ func TestTheLocalKVStoreInTheStatus(t *testing.T) {
 	if s.State != StateReady || s.Summary.Clusters != 1 || len(s.Clusters) != 1 {
 		t.Errorf("%s, %+v", s.State, s.Summary)
 	}
+	full := own
+	full.NoSpace = true
+	f.mesh.Set(func(is *fakemesh.Facts) { is.Own = &full })
+	if s = status(); s.State != StateDegraded || s.KVStore.Code != string(codes.EtcdAlarm) || s.OwnCluster.Trouble == nil || s.OwnCluster.Code != s.KVStore.Code {
+		t.Errorf("without space: %s, %+v", s.State, s.KVStore)
+	}
 	lost := own
 	lost.State, lost.Ready, lost.Connected, lost.Message = remotecluster.Degraded, false, false, "not connected"
 	lost.Sources = maps.Clone(own.Sources)
@@ -112,6 +118,11 @@ func TestTheStatusOfWhoPublishes(t *testing.T) {
 		t.Errorf("with a refused write it is %s, %+v", s.State, s.KVStore.Written)
 	}
 	written[0].Failed, written[0].Err = 0, ""
+	f.Writer = writer{kvstore.Status{Connected: true, Server: kvstore.ServerStatus{Alarms: []string{"memberID:1 alarm:NOSPACE"}}}}
+	if s = status(); s.State != StateDegraded || s.KVStore.State != StateDegraded || s.KVStore.Code != string(codes.EtcdAlarm) {
+		t.Errorf("with an alarm it is %s, %+v", s.State, s.KVStore)
+	}
+	f.Writer = writer{kvstore.Status{Connected: true, Endpoint: "https://own:2379"}}
 	var code codes.Code
 	f.Stopped = func() (codes.Code, string) { return code, "nearly full" }
 	if s = status(); s.State != StateReady {

@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -34,6 +35,7 @@ type Sources struct {
 	Described *local.Cluster               // nil: nobody describes the own cluster
 	LogLevel  *logging.Level               // nil: nobody changes it
 	Log       *slog.Logger                 // each event is a line of it; nil: nobody reads it
+	Boundary  *boundary.Boundary           // counts and logs what fails with one object or detector; nil: only Log has it
 }
 
 // How often a Watch looks.
@@ -79,6 +81,7 @@ type Watch struct {
 // of the database's.
 func NewWatch(f *Findings, s Sources) (*Watch, error) {
 	s.Log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
+	s.Boundary = cmp.Or(s.Boundary, boundary.New(s.Log).Part("findings"))
 	w := &Watch{
 		findings: f, Sources: s,
 		claims: &claims{ips: s.IPs, page: make([]ipcache.Change, 0, 1024), book: newBook()}, strays: &strays{ips: s.IPs, book: newBook()},
@@ -138,7 +141,7 @@ func (w *Watch) idle(ctx context.Context) {
 			// The rest waits: while hundreds of clusters begin, each change of an
 			// address would have all of them looked at.
 			var v verdicts
-			w.claims.look(&v)
+			w.apart(func() { w.claims.look(&v) })
 			w.report(time.Now(), v, nil)
 		}
 		if len(changed) > 0 {
@@ -154,26 +157,40 @@ func (w *Watch) idle(ctx context.Context) {
 // one goroutine at a time. Where nothing has changed it costs next to nothing.
 func (w *Watch) Look(now time.Time) {
 	var v verdicts
-	w.claims.look(&v)
-	w.strays.look(&v)
-	w.nodes.Drain(w.networks.set)
-	w.networks.look(&v)
-	w.identities.Drain(w.duplicates.set)
-	w.duplicates.look(&v)
-	w.services.Drain(func(g *services.Global, deleted bool) {
+	w.apart(func() { w.claims.look(&v) })
+	w.apart(func() { w.strays.look(&v) })
+	w.nodes.Drain(eachApart(w, w.networks.set))
+	w.apart(func() { w.networks.look(&v) })
+	w.identities.Drain(eachApart(w, w.duplicates.set))
+	w.apart(func() { w.duplicates.look(&v) })
+	w.services.Drain(eachApart(w, func(g *services.Global, deleted bool) {
 		w.ports.set(g, deleted, &v)
 		w.backends.set(g, deleted)
-	})
-	w.backends.look(&v)
+	}))
+	w.apart(func() { w.backends.look(&v) })
+	w.apart(func() { w.lookAtMorePorts(&v) })
+	w.exports.Drain(eachApart(w, w.affinities.set))
+	w.apart(func() { w.affinities.look(&v) })
+	var happened []Event
+	w.apart(func() { happened = w.meshChanges(now, &v) })
+	w.report(now, v, happened)
+}
+
+// apart keeps what fails in one detector from all others.
+func (w *Watch) apart(look func()) { _ = w.Boundary.Run(func() error { look(); return nil }) }
+
+// eachApart keeps what fails with one object from all others.
+func eachApart[T any](w *Watch, set func(object T, deleted bool)) func(T, bool) {
+	return func(object T, deleted bool) { w.apart(func() { set(object, deleted) }) }
+}
+
+func (w *Watch) lookAtMorePorts(v *verdicts) {
 	w.ports.book.judgeMore(func(key string) {
 		namespace, name, _ := strings.Cut(subjectOf(key), "/")
 		if g, _, found := w.Services.Global().Get(w.DB.ReadTxn(), services.GlobalByName(namespace, name)); found {
-			w.ports.set(g, false, &v)
+			w.ports.set(g, false, v)
 		}
 	})
-	w.exports.Drain(w.affinities.set)
-	w.affinities.look(&v)
-	w.report(now, v, w.meshChanges(now, &v))
 }
 
 // identity asks the table.

@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -63,6 +64,11 @@ type ServerStatus struct {
 	Error string
 	// AskedAt is when the last question was asked that was answered.
 	AskedAt time.Time
+}
+
+// NoSpace tells whether the member complains that it has no space: it refuses all writes.
+func (s ServerStatus) NoSpace() bool {
+	return slices.ContainsFunc(s.Alarms, func(a string) bool { return strings.Contains(a, "NOSPACE") })
 }
 
 // HeartbeatStatus is evidence about the writer of the heartbeat key, not about

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
@@ -77,7 +76,7 @@ func (g *gauge) judge(s kvstore.ServerStatus, fullAt, now time.Time) (grant int6
 	switch unknown := s.AskedAt.IsZero() || s.DBSize == 0; {
 	case g.StopAt == 0:
 		return syncstore.Unbounded
-	case slices.ContainsFunc(s.Alarms, func(a string) bool { return strings.Contains(a, "NOSPACE") }):
+	case s.NoSpace():
 		return g.stop("it has raised the alarm NOSPACE")
 	case refused && (!unknown || now.Sub(fullAt) < retryFull):
 		return g.stop("it says that it has no space left")

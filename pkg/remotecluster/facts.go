@@ -25,6 +25,7 @@ type facts struct {
 	// Of the session: zero while none is open.
 	heartbeat     kvstore.HeartbeatStatus
 	probeInterval time.Duration
+	noSpace       bool
 	config        *configFacts // nil for the own cluster, too
 	canaries      *canaryFacts // nil before there is a configuration
 

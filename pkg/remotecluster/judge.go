@@ -50,7 +50,7 @@ func judge(r rules, t state, f facts, now time.Time) judgment {
 		s.Heartbeat.Age = now.Sub(t.heartbeat)
 	}
 	if t.open {
-		s.Heartbeat, s.ProbeInterval = f.heartbeat, f.probeInterval
+		s.Heartbeat, s.ProbeInterval, s.NoSpace = f.heartbeat, f.probeInterval, f.noSpace
 	}
 	j.addSources()
 	s.Ready = s.Connected && j.serving && t.refusal == nil && !t.draining

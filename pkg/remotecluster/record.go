@@ -92,7 +92,7 @@ func (c *Cluster) look() judgment {
 	}
 	if s := c.session; c.state.open {
 		st := s.client.Status()
-		f.heartbeat, f.probeInterval = st.Heartbeat, st.ProbeInterval
+		f.heartbeat, f.probeInterval, f.noSpace = st.Heartbeat, st.ProbeInterval, st.Server.NoSpace()
 		f.config = s.config.facts()
 		f.canaries = s.canaries.facts()
 	}

@@ -86,6 +86,8 @@ type Status struct {
 	// ProbeInterval is the time between two linearizable reads of the session, at the
 	// present size of the own cluster; zero without one.
 	ProbeInterval time.Duration
+	// NoSpace: the etcd says that it has no space, and refuses all writes.
+	NoSpace bool
 	// IDConflict is why the cluster cannot have its ID; nil when it can. It stays
 	// while the connection is lost.
 	IDConflict *IDConflict

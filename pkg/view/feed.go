@@ -12,6 +12,7 @@ import (
 
 	"github.com/cilium/statedb"
 
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
@@ -33,8 +34,9 @@ type feed struct {
 	db   *statedb.DB
 	ips  *ipcache.Cache
 
-	size uint64 // of the ring
-	room int64  // of the ring, in bytes of old versions
+	size     uint64 // of the ring
+	boundary *boundary.Boundary
+	room     int64 // of the ring, in bytes of old versions
 
 	mu        sync.Mutex
 	followers []follower
@@ -42,10 +44,10 @@ type feed struct {
 	ring      []feedEntry
 	// lost is, for each resource, the position before which its changes are not
 	// complete: a follower passed something by.
-	lost []uint64
-	old  oldVersions
-	kept keepers
-	more chan struct{} // closed and replaced when there is more
+	lost    []uint64
+	old     oldVersions
+	kept    keepers
+	more    chan struct{} // closed and replaced when there is more
 	over    bool          // closed: nothing is taken in any more
 	readers int           // who wait for more
 }
@@ -89,7 +91,7 @@ type emitting func(e feedEntry, added int)
 func newFeed(db *statedb.DB, ips *ipcache.Cache, followers []follower, size uint64, room int64) *feed {
 	return &feed{
 		boot: strconv.FormatUint(rand.Uint64(), 36), db: db, ips: ips,
-		size: size, room: room,
+		size: size, room: room, boundary: boundary.New(nil).Part("changes"),
 		followers: followers,
 		lost:      make([]uint64, len(followers)),
 		old:       oldVersions{of: make([]oldOfKind, len(followers))},
@@ -181,11 +183,16 @@ func (f *feed) drain(resource int, at look) {
 	if f.over && !one.polls() {
 		return // it is closed
 	}
-	complete := one.drain(at, func(e feedEntry, added int) {
-		e.resource = resource
-		f.put(e)
-		f.old.current += int64(added) - int64(e.cost)
-	})
+	complete := false
+	// An object that cannot be taken in costs the readers of its kind their positions, and nobody else anything.
+	_ = f.boundary.Run(func() error {
+		complete = one.drain(at, func(e feedEntry, added int) {
+			e.resource = resource
+			f.put(e)
+			f.old.current += int64(added) - int64(e.cost)
+		})
+		return nil
+	}, "resource", resource)
 	if !complete {
 		f.put(feedEntry{resource: resource})
 		f.lost[resource] = f.seq

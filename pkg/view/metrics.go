@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // collector shows what old versions take in memory.
 type collector struct {
-	feed                 *feed
+	feed                *feed
 	old, dropped, ended *prometheus.Desc
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -45,6 +46,8 @@ type Sources struct {
 	// keep alive, and Kept how many the readers may beside them; 0: OldBytes, and a share of the memory that Go may use.
 	Ring      uint64
 	Old, Kept int64
+	// Boundary counts and logs what fails with one kind; nil: nobody does.
+	Boundary *boundary.Boundary
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
@@ -88,6 +91,7 @@ func New(sources Sources) (*View, error) {
 	}
 	v.feed = newFeed(v.DB, v.IPs, followers, v.Ring, v.Old)
 	v.feed.kept.room = v.Kept
+	v.feed.boundary = cmp.Or(v.Boundary, v.feed.boundary)
 	if err != nil {
 		v.Close()
 		return nil, err
