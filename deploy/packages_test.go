@@ -164,3 +164,17 @@ func install(t *testing.T, deb string) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// TestTheUnitHasLimits: a bug or an attack must not take the memory of the whole machine.
+func TestTheUnitHasLimits(t *testing.T) {
+	t.Parallel()
+	unit, err := os.ReadFile(filepath.Join("packages", "mesh-agent.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"MemoryMax", "MemorySwapMax", "TasksMax", "LimitNOFILE"} {
+		if !strings.Contains(string(unit), "\n"+want+"=") {
+			t.Errorf("there is no %s", want)
+		}
+	}
+}
