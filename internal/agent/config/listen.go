@@ -64,11 +64,11 @@ func isLoopback(host string) bool {
 // address (docs/api-security.md). The unix socket has no such bounds.
 type ListenLimits struct {
 	Connections        uint32 `mapstructure:"listen-max-connections" help:"maximum number of TCP connections at the same time"`
-	ConnectionsPerPeer uint32 `mapstructure:"listen-max-connections-per-peer" help:"maximum number of TCP connections from one address (an IPv6 /64); loopback may have what the total leaves beside one such share"`
+	ConnectionsPerPeer uint32 `mapstructure:"listen-max-connections-per-peer" help:"maximum number of TCP connections from one address (an IPv6 /64); the limit of loopback is the total minus this number"`
 	Watches            uint32 `mapstructure:"listen-max-watches" help:"maximum number of watches over TCP at the same time"`
-	WatchesPerPeer     uint32 `mapstructure:"listen-max-watches-per-peer" help:"maximum number of watches from one address; loopback may have what the total leaves beside one such share"`
+	WatchesPerPeer     uint32 `mapstructure:"listen-max-watches-per-peer" help:"maximum number of watches from one address; the limit of loopback is the total minus this number"`
 	Answers            uint32 `mapstructure:"listen-max-answers" help:"maximum number of other requests over TCP at the same time, such as lists"`
-	AnswersPerPeer     uint32 `mapstructure:"listen-max-answers-per-peer" help:"maximum number of other requests from one address; loopback may have what the total leaves beside one such share"`
+	AnswersPerPeer     uint32 `mapstructure:"listen-max-answers-per-peer" help:"maximum number of other requests from one address; the limit of loopback is the total minus this number"`
 	States             uint32 `mapstructure:"listen-max-states" help:"maximum number of watches over TCP that receive their initial state, or are far behind, at the same time"`
 	StatesPerPeer      uint32 `mapstructure:"listen-max-states-per-peer" help:"maximum number of these watches from one address, also from loopback"`
 }
