@@ -136,20 +136,6 @@ func TestPoliciesAreEqual(t *testing.T) {
 	}
 }
 
-func TestSpecial(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]bool{
-		"0.0.0.0/0": true, "0.0.0.0/1": true, "128.0.0.0/1": true, "127.0.0.1/32": true, "169.254.169.254/32": true, "168.0.0.0/7": true, "224.0.0.1/32": true,
-		"255.255.255.255/32": true, "::/0": true, "2000::/3": true, "::1/128": true, "::/128": true, "fe80::1/128": true, "ff02::1/128": true, "64:ff9b::a00:1/128": true,
-		"10.0.0.0/8": false, "10.0.0.1/32": false, "100.64.0.1/32": false, "240.0.0.1/32": false, "198.18.0.1/32": false, "169.253.0.1/32": false,
-		"192.0.2.1/32": false, "fd00::/48": false, "2001:db8::1/128": false,
-	} {
-		if _, is := Special(netip.MustParsePrefix(text)); is != want {
-			t.Errorf("%s: %v", text, is)
-		}
-	}
-}
-
 func TestPrivileged(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[uint32][2]bool{ // elsewhere, and at a node

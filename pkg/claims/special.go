@@ -12,22 +12,45 @@ type Range struct {
 	Name   string // what it is for, with the document that says so
 }
 
-// ranges are those of the IANA registries of special-purpose addresses that never
-// leave a link or a host, or that stand for no single machine. Those that clusters
-// do use for pods are not among them: shared address space (100.64.0.0/10),
-// benchmarking (198.18.0.0/15), class E (240.0.0.0/4), documentation.
+// ranges are those of the IANA registries of special-purpose addresses that never leave a link or a host,
+// that stand for no single machine, or that embed an IPv4 address, which then is in no rule for IPv4. Single
+// addresses are those at which clouds give credentials to whoever asks. Networks that clusters do use
+// for pods are not among them: shared address space (100.64.0.0/10), benchmarking (198.18.0.0/15),
+// documentation, all unique local addresses (fc00::/7). Where ranges overlap, the narrower one is first.
 var ranges = [...]Range{
 	{netip.MustParsePrefix("0.0.0.0/8"), "this network (RFC 1122)"},
+	{netip.MustParsePrefix("100.100.100.200/32"), "metadata of Alibaba Cloud"},
 	{netip.MustParsePrefix("127.0.0.0/8"), "loopback (RFC 1122)"},
+	{netip.MustParsePrefix("168.63.129.16/32"), "metadata of Azure"},
 	{netip.MustParsePrefix("169.254.0.0/16"), "link-local (RFC 3927)"},
+	{netip.MustParsePrefix("192.0.0.0/24"), "protocol assignments (RFC 6890), metadata of Oracle Cloud"},
+	{netip.MustParsePrefix("192.88.99.0/24"), "6to4 relays (RFC 7526)"},
 	{netip.MustParsePrefix("224.0.0.0/4"), "multicast (RFC 5771)"},
 	{netip.MustParsePrefix("255.255.255.255/32"), "broadcast (RFC 919)"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "reserved (RFC 1112)"},
 	{netip.MustParsePrefix("::/128"), "unspecified (RFC 4291)"},
 	{netip.MustParsePrefix("::1/128"), "loopback (RFC 4291)"},
+	{netip.MustParsePrefix("::/96"), "IPv4-compatible (RFC 4291)"},
+	{netip.MustParsePrefix("::ffff:0:0/96"), "IPv4-mapped (RFC 4291)"},
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), "IPv4-translated (RFC 2765)"},
 	{netip.MustParsePrefix("64:ff9b::/96"), "IPv4 through translation (RFC 6052)"},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), "IPv4 through translation (RFC 8215)"},
 	{netip.MustParsePrefix("100::/64"), "discard-only (RFC 6666)"},
+	{netip.MustParsePrefix("2001::/32"), "Teredo (RFC 4380)"},
+	{netip.MustParsePrefix("2002::/16"), "6to4 (RFC 3056)"},
+	{netip.MustParsePrefix("fd00:ec2::254/128"), "metadata of AWS"},
+	{netip.MustParsePrefix("fd20:ce::254/128"), "metadata of Google Cloud"},
 	{netip.MustParsePrefix("fe80::/10"), "link-local (RFC 4291)"},
 	{netip.MustParsePrefix("ff00::/8"), "multicast (RFC 4291)"},
+}
+
+// has tells whether a prefix cannot be claimed because of the range. A network around a single address for
+// special use can: clusters do have 100.64.0.0/10, or fd00::/16.
+func (r Range) has(p netip.Prefix) bool {
+	if r.Prefix.IsSingleIP() && !p.IsSingleIP() {
+		return false
+	}
+	return r.Prefix.Overlaps(p)
 }
 
 // The shortest prefixes that can be the network of a cluster: 10.0.0.0/8, and more than any
@@ -52,18 +75,24 @@ func byFamily(a netip.Addr, of4, of6 int) int {
 }
 
 // Special tells why a prefix cannot be claimed by anybody: it lies in a range for
-// special use, or contains one, or is a default route or a large part of one. The
+// special use, or contains one of several addresses, or is a default route or a large part of one. The
 // prefix is masked, and of IPv4 not in the mapped form.
 func Special(p netip.Prefix) (Range, bool) {
 	if TooLarge(p) {
 		return Range{p, "a default route, or a part of one that is no network of a cluster"}, true
 	}
 	for _, r := range ranges {
-		if r.Prefix.Overlaps(p) {
+		if r.has(p) {
 			return r, true
 		}
 	}
 	return Range{}, false
+}
+
+// SpecialAddress is Special for a single address.
+func SpecialAddress(a netip.Addr) (Range, bool) {
+	a = a.WithZone("")
+	return Special(netip.PrefixFrom(a, a.BitLen()))
 }
 
 // Privileged tells whether policies trust the reserved identity in a way that only the

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -45,5 +46,26 @@ func TestBreaches(t *testing.T) {
 	c.Apply([]Op{{Old: own("n2")}})
 	if got, want := breaches(), []string{service, metadata, loopback}; !slices.Equal(got, want) || c.OwnRevision() == before {
 		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+// The quick look misses nothing: whatever prefix is for special use passes it.
+func TestTheQuickLookMissesNoSpecialUse(t *testing.T) {
+	t.Parallel()
+	look := func(a netip.Addr) {
+		p := netip.PrefixFrom(a, a.BitLen())
+		if _, is := claims.Special(p); is && !maybeSpecial(placeOf(p)) {
+			t.Errorf("%s is for special use and is not looked at", p)
+		}
+	}
+	for first := range 256 {
+		for _, rest := range [][3]byte{{}, {100, 100, 200}, {63, 129, 16}, {254, 169, 254}, {0, 0, 192}, {88, 99, 1}, {255, 255, 255}} {
+			look(netip.AddrFrom4([4]byte{byte(first), rest[0], rest[1], rest[2]}))
+		}
+	}
+	for first := range 1 << 16 {
+		for _, rest := range []string{"::", "::1", ":ec2::254", ":ce::254", ":ff9b::1", ":ff9b:1::1", ":0:1::1"} {
+			look(netip.MustParseAddr(fmt.Sprintf("%x%s", first, rest)))
+		}
 	}
 }

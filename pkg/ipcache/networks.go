@@ -171,11 +171,25 @@ func same(a, b *Cluster) bool { return a == b || *a == *b }
 // and contains none.
 func maybeSpecial(p place) bool {
 	if p.at.is4() {
-		first := byte(p.at.lo >> 24)
-		return p.bits < mappedBits+8 || first == 0 || first == 127 || first == 169 || first&0xf0 == 224 || first == 255
+		return p.bits < mappedBits+8 || maybeSpecial4(byte(p.at.lo>>24))
 	}
-	first := uint16(p.at.hi >> 48)
-	return p.bits < 16 || first == 0 || first == 0x64 || first == 0x100 || first >= 0xfe80
+	return p.bits < 16 || maybeSpecial6(uint16(p.at.hi>>48))
+}
+
+func maybeSpecial4(first byte) bool {
+	switch first {
+	case 0, 100, 127, 168, 169, 192:
+		return true
+	}
+	return first >= 224
+}
+
+func maybeSpecial6(first uint16) bool {
+	switch first {
+	case 0, 0x64, 0x100, 0x2001, 0x2002, 0xfd00, 0xfd20:
+		return true
+	}
+	return first >= 0xfe80
 }
 
 func special(p netip.Prefix) Breach {

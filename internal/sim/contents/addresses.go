@@ -57,10 +57,10 @@ func podBlocks(c Cluster) []netip.Prefix {
 	if c.ID <= 255 {
 		blocks = append(blocks, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(c.ID), 0, 0}), 16))
 	}
-	reserved := plus(netip.AddrFrom4([4]byte{240}), uint64(c.ID), 19)
+	large := plus(netip.AddrFrom4([4]byte{16}), uint64(c.ID), 19)
 	var six [16]byte
 	copy(six[:], []byte{0xfd, 0x00, 0x00, 0x10, byte(c.ID >> 8), byte(c.ID)})
-	return append(blocks, netip.PrefixFrom(reserved, 13), netip.PrefixFrom(netip.AddrFrom16(six), 48))
+	return append(blocks, netip.PrefixFrom(large, 13), netip.PrefixFrom(netip.AddrFrom16(six), 48))
 }
 
 // hostBits is how many bits of an address tell pods of one node apart when

@@ -18,7 +18,7 @@
 //
 //	nodes      172.16.0.0/12, a /21 for each ID; above 2,046 nodes 100.64.0.0/10, a /19 for each ID (at most 8,190 nodes)
 //	pods       10.ID.0.0/16 where it is large enough and the ID is at most 255 (about 50,000 addresses on few nodes)
-//	           else 240.0.0.0/4, a /13 for each ID (about 450,000 addresses)
+//	           else 16.0.0.0/4, a /13 for each ID (about 450,000 addresses)
 //	           else fd00:10:ID::/48 with a /64 for each node
 //	frontends  198.18.0.0/15, the same in every cluster
 //
