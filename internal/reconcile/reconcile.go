@@ -112,6 +112,10 @@ func UntilDone(ctx context.Context, do func() error, failed func(error)) error {
 
 // Work is what a controller has to do. Names are "namespace/name".
 type Work struct {
+	// Guard calls a function, and returns its error, or one for its panic, which ends the work for one name
+	// alone (boundary.Boundary.Run). Nil: a panic ends the process.
+	Guard func(f func() error, attributes ...any) error
+
 	dirty   map[string]struct{} // that are to be looked at
 	failed  map[string]error    // that are to be tried again
 	pause   time.Duration       // before that; 0 while nothing fails
@@ -120,9 +124,9 @@ type Work struct {
 	remotes map[string]bool // the clusters that there are, and whether they were read
 }
 
-// New returns nothing to do.
-func New() Work {
-	return Work{dirty: make(map[string]struct{}), failed: make(map[string]error)}
+// New returns nothing to do, with a [Work.Guard].
+func New(guard func(f func() error, attributes ...any) error) Work {
+	return Work{Guard: guard, dirty: make(map[string]struct{}), failed: make(map[string]error)}
 }
 
 // Touch makes a name dirty.
@@ -178,19 +182,39 @@ func (w *Work) Unread() (all []string) {
 	return all
 }
 
-// CarryOut writes what there is to be written for each item, so many at once, and notes what has failed.
-// It tells whether something has that did not before: nothing failed. What ends with ctx has not failed.
-func CarryOut[T any](ctx context.Context, w *Work, now time.Time, atOnce int, todo []T, name func(T) string, write func(context.Context, T) error) (news bool) {
+// CarryOut plans what is to be written for each name, which may be nothing, then writes all of it, so many
+// at once, and notes what has failed. It tells whether something has that did not before: nothing failed.
+// What ends with ctx has not failed.
+func CarryOut[T any](ctx context.Context, w *Work, now time.Time, atOnce int, names []string, plan func(name string) (one T, todo bool), write func(context.Context, T) error) (news bool) {
+	errs := make(map[string]error)
+	planned := make(map[string]T)
+	for _, name := range names {
+		err := w.guard(name, func() error {
+			one, todo := plan(name)
+			if todo {
+				planned[name] = one
+			} else {
+				w.Done(name)
+			}
+			return nil
+		})
+		if err != nil {
+			errs[name] = err
+		}
+	}
 	var g errgroup.Group
 	g.SetLimit(atOnce)
 	var mu sync.Mutex
-	errs := make(map[string]error)
-	for _, one := range todo {
+	for _, name := range names {
+		one, todo := planned[name]
+		if !todo {
+			continue
+		}
 		g.Go(func() error {
-			err := write(ctx, one)
+			err := w.guard(name, func() error { return write(ctx, one) })
 			mu.Lock()
 			defer mu.Unlock()
-			errs[name(one)] = err
+			errs[name] = err
 			return nil
 		})
 	}
@@ -199,6 +223,14 @@ func CarryOut[T any](ctx context.Context, w *Work, now time.Time, atOnce int, to
 		return false
 	}
 	return w.note(errs, now)
+}
+
+// guard does the work for one name.
+func (w *Work) guard(name string, do func() error) error {
+	if w.Guard == nil {
+		return do()
+	}
+	return w.Guard(do, "object", name)
 }
 
 func (w *Work) note(errs map[string]error, now time.Time) (news bool) {

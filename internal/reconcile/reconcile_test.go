@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"go.uber.org/goleak"
 )
 
@@ -33,7 +36,7 @@ func (s *steps) Gather(statedb.ReadTxn) *statedb.WatchSet {
 func (s *steps) Round(ctx context.Context, _ statedb.ReadTxn, now time.Time) {
 	s.rounds = append(s.rounds, now.Sub(s.begin))
 	names := s.Take(0)
-	if CarryOut(ctx, &s.Work, now, 2, names, func(name string) string { return name }, func(_ context.Context, name string) error {
+	if CarryOut(ctx, &s.Work, now, 2, names, func(name string) (string, bool) { return name, true }, func(_ context.Context, name string) error {
 		if s.fails[name] {
 			return errors.New("refused")
 		}
@@ -54,7 +57,7 @@ func (s *steps) Tell() {
 func TestWhatFailsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &steps{Work: New(), fails: map[string]bool{"b": true, "c": true}, begin: time.Now()}
+		s := &steps{Work: New(nil), fails: map[string]bool{"b": true, "c": true}, begin: time.Now()}
 		for _, name := range []string{"a", "b", "c"} {
 			s.Touch(name)
 		}
@@ -83,7 +86,7 @@ func TestWhatFailsIsTriedAgain(t *testing.T) {
 
 func TestRemotes(t *testing.T) {
 	t.Parallel()
-	w := New()
+	w := New(nil)
 	all := []Remote{{Name: "b"}, {Name: "a"}, {Name: "c", Read: true}}
 	if !w.SetRemotes(all) || w.SetRemotes(all) {
 		t.Error("it does not say whether they changed")
@@ -100,12 +103,48 @@ func TestRemotes(t *testing.T) {
 
 func TestTakeIsBounded(t *testing.T) {
 	t.Parallel()
-	w := New()
+	w := New(nil)
 	for _, name := range []string{"c", "a", "b"} {
 		w.Touch(name)
 	}
 	first := w.Take(2)
 	if all := append(first, w.Take(2)...); len(first) != 2 || !slices.IsSorted(first) || len(all) != 3 || !w.Clean() {
 		t.Errorf("took %v of %v", first, all)
+	}
+}
+
+// A panic in the plan for one name, or while it is written, fails that name alone, which is tried again.
+func TestAPanicEndsTheWorkForOneNameAlone(t *testing.T) {
+	t.Parallel()
+	var objects []any
+	w := New(func(f func() error, attributes ...any) error {
+		err := guard.Run(f)
+		if err != nil {
+			objects = append(objects, attributes[1])
+		}
+		return err
+	})
+	var mu sync.Mutex
+	var written []string
+	names := []string{"bad/plan", "bad/write", "shop/a", "shop/b", "shop/nothing"}
+	CarryOut(t.Context(), &w, time.Now(), 1, names, func(name string) (string, bool) {
+		if name == "bad/plan" {
+			panic("a plan")
+		}
+		return name, name != "shop/nothing"
+	}, func(_ context.Context, name string) error {
+		if name == "bad/write" {
+			panic("a write")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		written = append(written, name)
+		return nil
+	})
+	if want := []string{"shop/a", "shop/b"}; !slices.Equal(written, want) {
+		t.Errorf("written: %q, want %q", written, want)
+	}
+	if err := w.Failed("names are not written"); err == nil || len(w.failed) != 2 || len(objects) != 2 || objects[0] != "bad/plan" || objects[1] != "bad/write" {
+		t.Errorf("failed: %v, reported for %v", err, objects)
 	}
 }

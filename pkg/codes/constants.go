@@ -278,4 +278,6 @@ const (
 	NotReadyToServe     Code = "MESH-7048" // an agent cannot answer all clients, because it does not know every cluster
 	AllocationsFail     Code = "MESH-7049" // identities cannot be allocated
 	WorkFailed          Code = "MESH-7060" // an internal error ended the work for one client, question or object
+	ImportsLeftOut      Code = "MESH-7070" // services that clusters export are not imported
+	EndpointsRefused    Code = "MESH-7071" // backends of remote clusters are not in EndpointSlices, because of their addresses
 )

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -29,9 +28,7 @@ type Conflict struct {
 	Reason string
 	Field  string
 	Winner string // the cluster whose export counts
-	Since  time.Time
-	// Tied: the first cluster that disagrees has an equally old export.
-	Tied bool
+	Why    string // it does, and not that of the first cluster that disagrees
 	// Dissenters are how many clusters disagree with the winner, of all exporters.
 	Dissenters, Total int
 }
@@ -39,15 +36,11 @@ type Conflict struct {
 // String says it as a condition does: the field, the winner and why, how many disagree. No cluster
 // but the winner is named, so the text is bounded.
 func (c Conflict) String() string {
-	why := "its export is the oldest, since " + c.Since.UTC().Format(time.RFC3339)
-	if c.Tied {
-		why = "of the oldest exports, of " + c.Since.UTC().Format(time.RFC3339) + ", its name is the first"
-	}
 	counts := "counts"
 	if c.Reason == PortConflict {
 		counts = "comes first in the union" // ports of the others are there where they fit
 	}
-	return fmt.Sprintf("%s: what cluster %s exports %s, because %s; %d of %d clusters differ", c.Field, c.Winner, counts, why, c.Dissenters, c.Total)
+	return fmt.Sprintf("%s: what cluster %s exports %s, because %s; %d of %d clusters differ", c.Field, c.Winner, counts, c.Why, c.Dissenters, c.Total)
 }
 
 // field is one that all exports should have in common.
@@ -56,8 +49,8 @@ type field struct {
 	same         func(a, b *services.Export) bool
 }
 
-// fields are those of which the oldest export counts as a whole, in the order of their reasons, the
-// families of addresses apart, which have no order by age alone.
+// fields are those of which the first export counts as a whole, in the order of their reasons, the
+// families of addresses apart, which are intersected.
 func fields() []field {
 	return []field{
 		{PortConflict, "ports", samePorts},
@@ -79,14 +72,14 @@ func internalTraffic(e *services.Export) string {
 }
 
 // conflicts are all fields on which the exports disagree. They are sorted.
-func conflicts(exports []*services.Export) []Conflict {
+func conflicts(exports []*services.Export, by Precedence) []Conflict {
 	var out []Conflict
 	add := func(reason, name string, winner *services.Export, dissenters []*services.Export) {
 		if len(dissenters) == 0 {
 			return
 		}
 		out = append(out, Conflict{
-			Reason: reason, Field: name, Winner: winner.Cluster, Since: winner.Created, Tied: dissenters[0].Created.Equal(winner.Created),
+			Reason: reason, Field: name, Winner: winner.Cluster, Why: by.why(winner, dissenters[0]),
 			Dissenters: len(dissenters), Total: len(exports),
 		})
 	}
@@ -99,7 +92,7 @@ func conflicts(exports []*services.Export) []Conflict {
 		}
 		add(f.reason, f.name, exports[0], dissenters)
 		if f.reason == PortConflict { // which the families follow
-			agreed := commonFamilies(exports)
+			agreed := commonFamilies(exports, by)
 			add(IPFamilyConflict, "ipFamilies", agreed.decided, agreed.dissenters)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package mcs is the MCS API of Kubernetes (KEP-1645) as a pure core: from what all clusters export of one
 // service, and from what the own cluster has of it, it says how the own cluster's objects should be.
 //
-//	exports of all clusters ──[Merge]──► what they are together: the same in each cluster
+//	exports of all clusters ──[Merge]──► what they are together, by [Precedence]
 //	                                        │ with [Facts] of the own cluster
 //	                                        ▼ [Make]
 //	ServiceImport · derived Service · conditions of the own ServiceExport
@@ -17,7 +17,8 @@
 //
 // Exports come from outside. What no object of Kubernetes can have (names, labels, numbers) is left out
 // here, and what could be without end is bounded, so that no cluster can keep another one's objects
-// from being written. Of everything that is left out the same is left out in each cluster.
+// from being written. The own cluster's export counts before all others, and labels and annotations of
+// remote exports are on own objects only where [Allowed].
 //
 // Concurrency: functions of their arguments, which they do not change. Results share maps with them.
 package mcs

@@ -37,6 +37,12 @@ type Facts struct {
 	// Import and Derived are as they are; nil for none.
 	Import  *local.ServiceImport
 	Derived *corev1.Service
+	// Winner is the remote cluster whose export has counted until now, or is to count; empty: the oldest one.
+	// Seen tells since when a cluster is known; nil: nobody knows ([Precedence]).
+	Winner string
+	Seen   func(cluster string) time.Time
+	// Labels and Annotations are those of remote exports that the own objects may have.
+	Labels, Annotations Allowed
 	// Hold: the import stays what it is a merger of, since not every cluster that is a part of it was read.
 	// Only what the own cluster has of it is followed: the derived Service, its addresses, the status.
 	Hold bool
@@ -76,7 +82,10 @@ func Make(namespace, name string, exports []*services.Export, f Facts) Wanted {
 	exports = slices.DeleteFunc(slices.Clone(exports), func(e *services.Export) bool {
 		return e.Cluster == f.Cluster && !w.Local || len(validation.IsDNS1123Label(e.Name)) > 0 // no Service has such a name
 	})
-	m := Merge(exports)
+	m := Merge(exports, f.Precedence())
+	if m != nil && m.Winner != f.Cluster {
+		m.Labels, m.Annotations = f.Labels.of(m.Labels), f.Annotations.of(m.Annotations)
+	}
 	if f.Hold {
 		m = mergedOf(f.Import)
 	} else if f.Export != nil { // whether the exporters agree is not known while one was not read
@@ -94,6 +103,11 @@ func Make(namespace, name string, exports []*services.Export, f Facts) Wanted {
 	}
 	w.Local = w.Local && w.Derived != nil
 	return w
+}
+
+// Precedence says whose export counts.
+func (f *Facts) Precedence() Precedence {
+	return Precedence{Own: f.Cluster, Winner: f.Winner, Seen: f.Seen, Now: f.Now}
 }
 
 // supportedFamilies are those of the service that the own cluster has too, in the order of the service.
@@ -116,6 +130,9 @@ func newImport(m *Merged, f *Facts, supported []corev1.IPFamily) *local.ServiceI
 		Spec:       m.Spec,
 	}
 	im.Annotations = with(m.Annotations, AnnotationFamilies, joined(supported))
+	if m.Winner != "" {
+		im.Annotations[AnnotationWinner] = m.Winner
+	}
 	if f.Namespace == NamespaceGlobal && len(supported) > 0 {
 		im.Annotations[AnnotationDerived] = derivedServiceName(m)
 		im.Spec.IPs = addresses(m, f.Derived, supported)

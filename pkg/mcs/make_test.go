@@ -172,10 +172,12 @@ func TestDerivedNames(t *testing.T) {
 // The whole derived Service (mcs.md B, its content; behaviours 20, 22).
 func TestTheDerivedService(t *testing.T) {
 	t.Parallel()
+	f := facts()
+	f.Labels, f.Annotations = Allowed{"team"}, Allowed{"note", "service.cilium.io/*"}
 	w := Make("shop", "cart", []*services.Export{export(
 		"c2", 0, ports(port("", 80), port("b", 81)), sticky(60), internal("Local"), distribution("PreferClose"),
 		labels(map[string]string{"team": "a"}), annotations(map[string]string{"note": "n", wire.AnnotationGlobal: "false"}),
-	)}, facts())
+	)}, f)
 	name := wire.DerivedServiceName("shop", "cart")
 	policy, traffic, close := corev1.IPFamilyPolicyPreferDualStack, corev1.ServiceInternalTrafficPolicyLocal, "PreferClose"
 	want := &corev1.Service{
@@ -183,7 +185,7 @@ func TestTheDerivedService(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: name,
 			Labels:      map[string]string{"team": "a", LabelServiceName: "cart", LabelWritten: Written},
-			Annotations: map[string]string{"note": "n", wire.AnnotationGlobal: "true", AnnotationDerived: name, AnnotationFamilies: "IPv4"},
+			Annotations: map[string]string{"note": "n", wire.AnnotationGlobal: "true", AnnotationDerived: name, AnnotationFamilies: "IPv4", AnnotationWinner: "c2"},
 		},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, IPFamilyPolicy: &policy, InternalTrafficPolicy: &traffic, TrafficDistribution: &close,
@@ -224,7 +226,7 @@ func TestEndpointSliceObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := facts()
-			f.Slices = !test.off
+			f.Slices, f.Annotations = !test.off, Allowed{AnnotationSlices}
 			if got := Make("shop", "cart", []*services.Export{test.export}, f).Import.Status.EndpointSliceObjects; got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
 			}

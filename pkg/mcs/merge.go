@@ -13,41 +13,41 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Merged is what the exports of one service are together. It is the same in all clusters that know the
-// same exports.
+// Merged is what the exports of one service are together.
 type Merged struct {
 	Namespace, Name string
 	// Spec is that of the import, without addresses.
 	Spec local.ServiceImportSpec
-	// Labels and Annotations are those of the oldest export.
+	// Labels and Annotations are those of the export that counts.
 	Labels, Annotations map[string]string
+	Winner              string     // the cluster whose export counts; empty: not known
 	Clusters            []string   // that export it, by name
 	Conflicts           []Conflict // in the order of their reasons below
 }
 
 // Merge merges the exports of one service, at most one of each cluster, in any order; it does not keep
-// them. The oldest one counts, of equally old ones that of the first name (mcs.md B, precedence);
-// ports are the union of all. Without exports it is nil.
-func Merge(exports []*services.Export) *Merged {
+// them. The first one by precedence counts (mcs.md B, precedence); ports are the union of all. Without
+// exports it is nil.
+func Merge(exports []*services.Export, by Precedence) *Merged {
 	if len(exports) == 0 {
 		return nil
 	}
 	exports = slices.Clone(exports)
-	services.SortExports(exports)
-	oldest := exports[0]
+	by.Sort(exports)
+	first := exports[0]
 	m := &Merged{
-		Namespace: oldest.Namespace, Name: oldest.Name,
-		Labels: exportedLabels(oldest.Details.Labels), Annotations: exportedAnnotations(oldest.Details.Annotations),
+		Namespace: first.Namespace, Name: first.Name, Winner: first.Cluster,
+		Labels: exportedLabels(first.Details.Labels), Annotations: exportedAnnotations(first.Details.Annotations),
 		Spec: local.ServiceImportSpec{
-			Type: oldest.Type, Ports: union(exports), SessionAffinity: corev1.ServiceAffinity(oldest.Affinity),
-			SessionAffinityConfig: affinityConfig(oldest), IPFamilies: commonFamilies(exports).families,
+			Type: first.Type, Ports: union(exports), SessionAffinity: corev1.ServiceAffinity(first.Affinity),
+			SessionAffinityConfig: affinityConfig(first), IPFamilies: commonFamilies(exports, by).families,
 		},
-		Conflicts: conflicts(exports),
+		Conflicts: conflicts(exports, by),
 	}
-	if policy := oldest.Details.InternalTraffic; policy != "" {
+	if policy := first.Details.InternalTraffic; policy != "" {
 		m.Spec.InternalTrafficPolicy = (*corev1.ServiceInternalTrafficPolicy)(&policy)
 	}
-	if distribution := oldest.Details.TrafficDistribution; distribution != "" {
+	if distribution := first.Details.TrafficDistribution; distribution != "" {
 		m.Spec.TrafficDistribution = &distribution
 	}
 	for _, e := range exports {
@@ -62,6 +62,7 @@ func mergedOf(im *local.ServiceImport) *Merged {
 	m := &Merged{Namespace: im.Namespace, Name: im.Name, Spec: im.Spec, Labels: im.Labels, Annotations: maps.Clone(im.Annotations)}
 	m.Spec.IPs = nil
 	delete(m.Annotations, AnnotationDerived)
+	m.Winner = m.Annotations[AnnotationWinner]
 	for _, c := range im.Status.Clusters {
 		m.Clusters = append(m.Clusters, c.Cluster)
 	}
@@ -84,23 +85,24 @@ func affinityConfig(e *services.Export) *corev1.SessionAffinityConfig {
 
 // Families are the families of addresses that an import with these exports has, in its order; none when no
 // export names any, and it may have all. Others of its derived Service lead to no backend.
-func Families(exports []*services.Export) []corev1.IPFamily {
+func Families(exports []*services.Export, by Precedence) []corev1.IPFamily {
 	exports = slices.Clone(exports)
-	services.SortExports(exports)
-	return commonFamilies(exports).families
+	by.Sort(exports)
+	return commonFamilies(exports, by).families
 }
 
 // agreedFamilies are the families of addresses in which all clusters but the dissenters reach each other.
 type agreedFamilies struct {
-	families []corev1.IPFamily // in the order of the oldest export that names some; none when none does
+	families []corev1.IPFamily // in the order of the first export that names some; none when none does
 	decided  *services.Export  // whose order it is; nil when none names any
-	// dissenters have none of the families, and do not narrow them.
+	// dissenters do not narrow the families, and lack some: of the own cluster's one, of others all.
 	dissenters []*services.Export
 }
 
-// commonFamilies intersects the families in the order of age. Exports without families do not count.
-// Narrowing is no conflict (mcs.md B, ipFamilies). The exports are sorted.
-func commonFamilies(exports []*services.Export) (a agreedFamilies) {
+// commonFamilies intersects the families in the order of precedence. Exports without families do not count.
+// Narrowing is no conflict (mcs.md B, ipFamilies). The families of the own cluster's export are not narrowed.
+// The exports are sorted.
+func commonFamilies(exports []*services.Export, by Precedence) (a agreedFamilies) {
 	for _, e := range exports {
 		if len(e.Details.Families) == 0 {
 			continue
@@ -115,7 +117,7 @@ func commonFamilies(exports []*services.Export) (a agreedFamilies) {
 		narrowed := slices.DeleteFunc(slices.Clone(a.families), func(f corev1.IPFamily) bool {
 			return !slices.Contains(e.Details.Families, string(f))
 		})
-		if len(narrowed) == 0 {
+		if len(narrowed) == 0 || by.isOwn(a.decided) && len(narrowed) < len(a.families) {
 			a.dissenters = append(a.dissenters, e)
 			continue
 		}

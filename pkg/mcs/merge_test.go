@@ -69,7 +69,7 @@ func TestMerge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := Merge(test.exports)
+			m := Merge(test.exports, Precedence{})
 			if got := textOf(m); got != test.want {
 				t.Errorf("merged: %q, want %q", got, test.want)
 			}
@@ -78,7 +78,7 @@ func TestMerge(t *testing.T) {
 			}
 		})
 	}
-	if Merge(nil) != nil {
+	if Merge(nil, Precedence{}) != nil {
 		t.Error("of no exports something is merged")
 	}
 }
@@ -144,7 +144,7 @@ func TestWhatAConflictSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, got := reasons(Merge(test.exports).Conflicts); got != test.want {
+			if _, got := reasons(Merge(test.exports, Precedence{}).Conflicts); got != test.want {
 				t.Errorf("%q\nwant\n%q", got, test.want)
 			}
 		})
@@ -185,8 +185,8 @@ func TestTheOrderOfClustersDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		exports := drawExports(t)
-		first := Merge(exports)
-		if d := gocmp.Diff(first, Merge(rapid.Permutation(exports).Draw(t, "shuffled"))); d != "" {
+		first := Merge(exports, Precedence{})
+		if d := gocmp.Diff(first, Merge(rapid.Permutation(exports).Draw(t, "shuffled"), Precedence{})); d != "" {
 			t.Fatal(d)
 		}
 		for _, cluster := range []string{"c6", "c7"} { // none of which exports
@@ -205,7 +205,7 @@ func TestWhatIsMergedIsWhatTheRulesSay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		exports := drawExports(t)
-		m := Merge(exports)
+		m := Merge(exports, Precedence{})
 		oldest := slices.MinFunc(exports, func(a, b *services.Export) int {
 			return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Cluster, b.Cluster))
 		})
@@ -256,7 +256,7 @@ func TestPortsAreBounded(t *testing.T) {
 	for i := range 5 * MaxPorts {
 		many = append(many, port(fmt.Sprint("p", i), int32(1000+i)))
 	}
-	m := Merge([]*services.Export{export("c2", 1, ports(many...)), export("c3", 0)})
+	m := Merge([]*services.Export{export("c2", 1, ports(many...)), export("c3", 0)}, Precedence{})
 	if len(m.Spec.Ports) != MaxPorts || m.Spec.Ports[0].Name != "http" {
 		t.Errorf("%d ports: %v", len(m.Spec.Ports), m.Spec.Ports[0])
 	}

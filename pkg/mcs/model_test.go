@@ -26,8 +26,13 @@ type said struct {
 
 // model is the table of mcs.md B, row by row, in another form than the code: ranks and pairs instead of
 // sorting and sets.
-func model(exports []*services.Export) (s said) {
+func model(exports []*services.Export, own, winner string) (s said) {
 	older := func(a, b *services.Export) bool {
+		for _, first := range []string{own, winner} {
+			if (a.Cluster == first) != (b.Cluster == first) {
+				return a.Cluster == first
+			}
+		}
 		return a.Created.Before(b.Created) || a.Created.Equal(b.Created) && a.Cluster < b.Cluster
 	}
 	byAge := make([]*services.Export, len(exports))
@@ -62,7 +67,7 @@ func model(exports []*services.Export) (s said) {
 		}
 	}
 	conflict("PortConflict", oldest, func(e *services.Export) bool { return portSet(e) != portSet(oldest) })
-	families, decided, without := modelFamilies(byAge)
+	families, decided, without := modelFamilies(byAge, own)
 	s.Families = families
 	conflict("IPFamilyConflict", decided, func(e *services.Export) bool { return without[e.Cluster] })
 	conflict("TypeConflict", oldest, func(e *services.Export) bool { return e.Type != oldest.Type })
@@ -121,7 +126,8 @@ func portSet(e *services.Export) string {
 }
 
 // modelFamilies: what is left of those of the oldest that names any, whose order it is, and who has none of them.
-func modelFamilies(byAge []*services.Export) (text string, decided *services.Export, without map[string]bool) {
+// Those of the own cluster stay, and who lacks one has none.
+func modelFamilies(byAge []*services.Export, own string) (text string, decided *services.Export, without map[string]bool) {
 	without = make(map[string]bool)
 	for _, e := range byAge {
 		names := strings.Join(e.Details.Families, ",")
@@ -129,6 +135,8 @@ func modelFamilies(byAge []*services.Export) (text string, decided *services.Exp
 		case names == "":
 		case text == "":
 			text, decided = names, e
+		case !strings.Contains(names, ",") && decided.Cluster == own && text != names:
+			without[e.Cluster] = true
 		case !strings.Contains(names, ","): // one family
 			if strings.Contains(text, names) {
 				text = names
@@ -282,6 +290,7 @@ func TestMakeEqualsModel(t *testing.T) {
 		if rng.IntN(3) == 0 {
 			delete(exports, cluster)
 		}
+		f.Winner = []string{"", "c2", "c3"}[rng.IntN(3)]
 		if f.Export = nil; exports["c1"] != nil {
 			f.Export = &OwnExport{Service: service()}
 		}
@@ -294,8 +303,8 @@ func TestMakeEqualsModel(t *testing.T) {
 			f.Derived = nil
 			continue
 		}
-		want := model(all)
-		if d := gocmp.Diff(want, saidOf(Merge(all))); d != "" {
+		want := model(all, "c1", f.Winner)
+		if d := gocmp.Diff(want, saidOf(Merge(all, f.Precedence()))); d != "" {
 			t.Fatalf("seed %d, world %d (-model +merged):\n%s", seed, n, d)
 		}
 		if got, want := outcomeOf(w), modelObjects(want, &f); got != want {

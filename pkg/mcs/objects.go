@@ -17,6 +17,10 @@ const (
 	LabelWritten = "mesh-agent.io/written-for"
 	Written      = "mcs-api"
 
+	// AnnotationWinner is on an import with the name of the cluster whose export counts, so that it does
+	// after a restart, too.
+	AnnotationWinner = "mesh-agent.io/import-follows"
+
 	AnnotationDerived   = "multicluster.kubernetes.io/derived-service"
 	AnnotationFamilies  = "clustermesh.cilium.io/supported-ip-families"
 	AnnotationSlices    = "service.cilium.io/global-sync-endpoint-slices"

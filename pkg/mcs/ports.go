@@ -1,6 +1,7 @@
 package mcs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,22 +15,22 @@ import (
 )
 
 // MaxPorts is how many ports a service has at most that is imported: as many as a slice has in every
-// release of Kubernetes. Of more, those of the oldest exports are there.
+// release of Kubernetes. Of more, those of the first exports are there.
 const MaxPorts = 100
 
 // union are the ports of all exports. Ports are the same by name first, the empty one included, and
-// then by protocol and number; on a clash the oldest definition stays (mcs.md B, ports), so names are
-// unique, and so is a number of a protocol. The exports are sorted.
+// then by protocol and number; on a clash the first definition stays (mcs.md B, ports), so names are
+// unique, also with those that ports without a name get, and so is a number of a protocol. The exports are sorted.
 func union(exports []*services.Export) []local.ServicePort {
 	ports := []local.ServicePort{}
 	names, numbers := make(map[string]bool), make(map[portNumber]bool)
 	for _, e := range exports {
 		for _, p := range e.Ports {
-			number := portNumber{p.Protocol, p.Port}
-			if len(ports) == MaxPorts || names[p.Name] || numbers[number] || !isValid(p) {
+			number, name := portNumber{p.Protocol, p.Port}, cmp.Or(p.Name, UnnamedPort(p.Protocol, int(p.Port)))
+			if len(ports) == MaxPorts || names[p.Name] || names[name] || numbers[number] || !isValid(p) {
 				continue
 			}
-			names[p.Name], numbers[number] = true, true
+			names[p.Name], names[name], numbers[number] = true, true, true
 			ports = append(ports, local.ServicePort{
 				Name: p.Name, Protocol: corev1.Protocol(p.Protocol), AppProtocol: appProtocol(e.Details.AppProtocols[p]), Port: int32(p.Port),
 			})

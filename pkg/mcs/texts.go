@@ -49,8 +49,8 @@ func kept(texts map[string]string, passes func(key, value string) bool) map[stri
 	return out
 }
 
-// steersMesh tells of a label or an annotation that says to controllers what belongs to what. The
-// annotations of service.cilium.io are not among them: how a service is used is for its exporter to say.
+// steersMesh tells of a label or an annotation that says to controllers what belongs to what. No export sets
+// it, also not that of the own cluster.
 func steersMesh(key string) bool {
 	domain, _, _ := strings.Cut(strings.ToLower(key), "/")
 	switch domain {

@@ -12,13 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mesh-agent/mesh-agent/internal/reconcile"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/mcs"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // MaxImports is how many services are imported that the own cluster does not export itself: each takes a
-// ClusterIP, of which a network of /20 has 4094.
+// ClusterIP, of which a network of /20 has 4094. Each cluster, and each namespace of one, has a share of them.
 const MaxImports = 4000
 
 // Task is what [Params.Report] calls the controller.
@@ -60,9 +62,13 @@ type Params struct {
 	// Report is called with [Task] and what is wrong, nil when nothing is, again and again.
 	Report func(task string, err error)
 
-	MaxImports int          // 0: the constant of this name
-	Metrics    *Metrics     // nil: nobody looks at them
-	Log        *slog.Logger // nil: silence
+	// Labels and Annotations are the keys that remote exports may set on own objects.
+	Labels, Annotations mcs.Allowed
+
+	MaxImports int                // 0: the constant of this name
+	Boundary   *boundary.Boundary // a panic in the work for one service ends that alone; nil: it is not counted
+	Metrics    *Metrics           // nil: nobody looks at them
+	Log        *slog.Logger       // nil: silence
 }
 
 // Controller keeps the objects of the MCS API what they should be, while it runs.
@@ -71,6 +77,9 @@ type Controller struct{ Params }
 // New returns a controller that does nothing yet.
 func New(p Params) *Controller {
 	p.MaxImports, p.Metrics = cmp.Or(p.MaxImports, MaxImports), cmp.Or(p.Metrics, NewMetrics())
+	if p.Boundary == nil {
+		p.Boundary = (*boundary.Boundaries)(nil).Part("mcs")
+	}
 	p.Writer = counted{p.Writer, p.Metrics}
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	if p.Report == nil {
@@ -100,7 +109,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return err
 	}
 	defer t.close()
-	defer c.Metrics.imports.Set(0)
+	defer c.Metrics.reset()
 	if err := c.untilDone(ctx, func() error { return t.askFamilies(ctx, time.Now()) }); err != nil {
 		return err
 	}

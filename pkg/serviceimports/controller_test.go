@@ -1,6 +1,7 @@
 package serviceimports
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,11 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mcs"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -58,11 +65,15 @@ func TestFromExportsToObjects(t *testing.T) {
 	}
 
 	w.remote("c3", -1, func(e *wire.ServiceExport) { e.Type = wire.ServiceExportHeadless })
-	w.until("18: an older export of another type", "import shop/cart Headless [c1 c2 c3] "+usable, service, copied, "export shop/cart Conflict=True/TypeConflict "+valid)
+	w.until("18: an older export of another type", imported("c1 c2 c3", "10.96.0.2"), service, copied, "export shop/cart Conflict=True/TypeConflict "+valid)
 	w.withdraw("c3")
-	w.until("14: the oldest unexports", imported("c1 c2", "10.96.0.5"), service, copied, "export shop/cart "+agreed+valid)
+	w.until("14: the oldest unexports", imported("c1 c2", "10.96.0.2"), service, copied, "export shop/cart "+agreed+valid)
 	w.cluster.ServiceExports.Apply([]store.Change[local.ServiceExport]{{Name: "shop/cart", Old: &local.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}}}})
-	w.until("14: the own cluster unexports", imported("c2", "10.96.0.5"), service)
+	w.until("14: the own cluster unexports", imported("c2", "10.96.0.2"), service)
+	w.remote("c2", 0, func(e *wire.ServiceExport) { e.Type = wire.ServiceExportHeadless })
+	w.until("18: another type", "import shop/cart Headless [c2] "+usable, service)
+	w.remote("c2", 0)
+	w.until("18: and back", imported("c2", "10.96.0.5"), service)
 	w.withdraw("c2")
 	w.until("14: the last one unexports")
 	if wrong := w.Wrong(); wrong != "" {
@@ -188,9 +199,12 @@ func TestImportsAreBounded(t *testing.T) {
 	for i := range 5 {
 		w.remote("c2", 0, func(e *wire.ServiceExport) { e.Name = fmt.Sprint("s", i) })
 	}
-	w.run(func(p *Params) { p.MaxImports = 2 })
+	w.run(func(p *Params) { p.MaxImports = 16 })
 	imports := func() int { return w.cluster.ServiceImports.Len() }
-	waittest.Until(t, "two imports", func() bool { return imports() == 2 && strings.Contains(w.Wrong(), "3 services are not imported") }, w.Wrong)
+	waittest.Until(t, "two imports", func() bool {
+		return imports() == 2 && strings.Contains(w.Wrong(), "3 services are not imported, such as shop/s2 (c2: 3): of 16 imports (--mcs-max-imports), a cluster may have 4, and a namespace of a cluster 2")
+	}, w.Wrong)
+	codestest.Reached(t, codes.Imports, codes.Code(strings.Fields(w.Wrong())[1][:len("MESH-0000")]))
 	w.own(0)
 	waittest.Until(t, "the own export is one", func() bool { return imports() == 3 }, w.Wrong)
 }
@@ -270,4 +284,34 @@ func value(t *testing.T, m *Metrics, name string) float64 {
 	}
 	t.Fatalf("there is no metric %s", name)
 	return 0
+}
+
+// broken is an API server that makes its client panic for one object.
+type broken struct {
+	*world
+	name string
+}
+
+func (b broken) Apply(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if o.GetName() == b.name {
+		panic("an object that cannot be written")
+	}
+	return b.world.Apply(ctx, r, o)
+}
+
+// A bug that one service leads to leaves out that one: all others are written, and it is said and counted.
+func TestAPanicLeavesOutOneService(t *testing.T) {
+	t.Parallel()
+	w, bounds := newWorld(t, "c2"), boundary.New(nil)
+	w.namespace("shop")
+	for _, name := range []string{"bad", "cart", "zoo"} {
+		w.remote("c2", 0, func(e *wire.ServiceExport) { e.Name = name })
+	}
+	w.run(func(p *Params) { p.Writer, p.Boundary = broken{w, "bad"}, bounds.Part("mcs") })
+	waittest.Until(t, "the others", func() bool {
+		return slices.Equal(w.importsOf("c2"), []string{"shop/cart", "shop/zoo"}) && strings.Contains(w.Wrong(), "such as shop/bad: "+boundary.ErrInternal.Error())
+	}, w.Wrong)
+	if n := testutil.ToFloat64(bounds.WithLabelValues("mcs")); n < 1 {
+		t.Errorf("%v failures are counted", n)
+	}
 }

@@ -20,7 +20,8 @@
 // # What remotes can do
 //
 // They export services into namespaces that the own cluster has, as far as the claim policy grants them
-// (docs/claims.md). Each takes a ClusterIP, so [MaxImports] bounds how many there are. What an object of
+// (docs/claims.md). Each takes a ClusterIP, so [MaxImports] bounds how many there are, and
+// each cluster has a share of them. What an object of
 // Kubernetes cannot have is left out by pkg/mcs.
 //
 // Concurrency: [Controller.Run] owns every goroutine.

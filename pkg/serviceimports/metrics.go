@@ -14,14 +14,20 @@ import (
 // Metrics are those of what is written. The gauge is zero in a process that does not lead.
 type Metrics struct {
 	reconcile.Metrics
-	imports prometheus.Gauge
+	imports, leftOut prometheus.Gauge
 }
 
 // NewMetrics returns metrics that nobody has registered.
 func NewMetrics() *Metrics {
 	m := &Metrics{Metrics: reconcile.NewMetrics("mesh_agent_mcs", "Objects of the MCS API, with derived Services and their slices,")}
 	m.imports = m.Gauge("mesh_agent_mcs_serviceimports", "ServiceImports that this program keeps in the own cluster; 0 while another process leads.")
+	m.leftOut = m.Gauge("mesh_agent_mcs_serviceimports_left_out", "Services that are not imported, since the share of their cluster or namespace is used up.")
 	return m
+}
+
+func (m *Metrics) reset() {
+	m.imports.Set(0)
+	m.leftOut.Set(0)
 }
 
 // counted counts what a writer writes.

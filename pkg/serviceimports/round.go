@@ -44,21 +44,26 @@ type work struct {
 // Round implements [reconcile.Steps]. It makes a plan for everything that is dirty, from one snapshot, and
 // carries the plans out at once.
 func (t *term) Round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
-	var todo []work
-	created := 0
-	for _, name := range t.Take(0) {
-		if w := t.plan(txn, name, now, &created); w.isEmpty() {
-			t.Done(name)
-			if !w.exported { // else it is imported when its namespace is there
-				delete(t.names, name)
-			}
-		} else {
-			todo = append(todo, w)
+	names := t.Take(0)
+	slices.SortStableFunc(names, func(a, b string) int { return t.isNew(a) - t.isNew(b) })
+	plan := func(name string) (w work, todo bool) {
+		w = t.plan(txn, name, now)
+		if w.isEmpty() && !w.exported { // else it is imported when its namespace is there
+			delete(t.names, name)
 		}
+		return w, !w.isEmpty()
 	}
-	if reconcile.CarryOut(ctx, &t.Work, now, t.Writer.AtOnce(), todo, func(w work) string { return w.name }, t.write) {
+	if reconcile.CarryOut(ctx, &t.Work, now, t.Writer.AtOnce(), names, plan, t.write) {
 		t.Log.Warn("Cannot write objects of the MCS API, trying again", "error", t.trouble())
 	}
+}
+
+// isNew is 1 for a name without an import of ours, else 0: what is imported has its room before what is new.
+func (t *term) isNew(name string) int {
+	if _, is := t.ours[name]; is {
+		return 0
+	}
+	return 1
 }
 
 // isEmpty tells of a name of which there is nothing, and should be nothing.
@@ -92,8 +97,8 @@ func (t *term) slicesOf(txn statedb.ReadTxn, service string) (all []*discoveryv1
 	return all
 }
 
-// plan says what there should be of a service. created counts the imports that are new in this round.
-func (t *term) plan(txn statedb.ReadTxn, name string, now time.Time, created *int) work {
+// plan says what there should be of a service.
+func (t *term) plan(txn statedb.ReadTxn, name string, now time.Time) work {
 	delete(t.foreign, name)
 	delete(t.leftOut, name)
 	w := work{name: name, is: t.find(txn, name)}
@@ -101,9 +106,17 @@ func (t *term) plan(txn statedb.ReadTxn, name string, now time.Time, created *in
 	exports := t.exportsOf(txn, name, &w.is, facts)
 	w.exported = len(exports) > 0
 	facts.Hold = t.isHeld(&w, exports)
+	facts.Winner = winnerOf(w.is.imported, exports)
 	namespace, short, _ := strings.Cut(name, "/")
 	w.wanted = mcs.Make(namespace, short, exports, facts)
-	t.bound(&w, created)
+	if needsRoom(&w, exports, facts) {
+		facts.Winner = t.room.choose(name, facts.Precedence().Order(exports))
+		if w.wanted = mcs.Make(namespace, short, exports, facts); facts.Winner == "" {
+			t.leftOut[name] = w.wanted.Import.Annotations[mcs.AnnotationWinner]
+			w.wanted.Import, w.wanted.Derived = nil, nil
+		}
+	}
+	t.count(&w)
 	// When nobody exports it, an import that somebody else made is none of ours, and nothing is missing.
 	if w.foreign = isForeign(w.is.imported) && w.wanted.Import != nil; w.foreign {
 		t.foreign[name] = "there is a ServiceImport of that name that this program has not made: delete it, or label it " + mcs.LabelWritten + "=" + mcs.Written
@@ -123,7 +136,10 @@ func (t *term) plan(txn statedb.ReadTxn, name string, now time.Time, created *in
 
 // facts are those of the own cluster.
 func (t *term) facts(is *objects, now time.Time) mcs.Facts {
-	f := mcs.Facts{Cluster: t.Own.Name, Families: t.families, Slices: t.Slices, Import: is.imported, Derived: is.derived, Now: now}
+	f := mcs.Facts{
+		Cluster: t.Own.Name, Families: t.families, Slices: t.Slices, Import: is.imported, Derived: is.derived, Now: now,
+		Seen: func(cluster string) time.Time { return t.seen[cluster] }, Labels: t.Labels, Annotations: t.Annotations,
+	}
 	switch n := is.namespace; {
 	case n == nil || n.DeletionTimestamp != nil:
 	case wire.NamespaceIsGlobal(n.Annotations, t.GlobalNamespaces):
@@ -170,17 +186,33 @@ func (t *term) isHeld(w *work, exports []*services.Export) bool {
 	})
 }
 
-// bound leaves out a new import beyond the bound, unless the own cluster exports the service.
-func (t *term) bound(w *work, created *int) {
-	if w.wanted.Import == nil || w.is.imported != nil || w.wanted.Local {
-		return
+// winnerOf is the remote cluster that an import follows; empty: none. One that an older version wrote does not
+// say it: it followed the oldest export.
+func winnerOf(im *local.ServiceImport, exports []*services.Export) string {
+	if im == nil || !isOurs(im.Labels) {
+		return ""
 	}
-	if len(t.ours)+*created >= t.MaxImports {
-		t.leftOut[w.name] = struct{}{}
-		w.wanted.Import, w.wanted.Derived = nil, nil
-		return
+	if winner := im.Annotations[mcs.AnnotationWinner]; winner != "" || len(exports) == 0 {
+		return winner
 	}
-	*created++
+	return mcs.Precedence{}.Order(exports)[0]
+}
+
+// needsRoom tells whether an import needs room: it is new, or the cluster that it counted for does not export
+// the service any more, and neither does the own cluster.
+func needsRoom(w *work, exports []*services.Export, f mcs.Facts) bool {
+	counts := func(e *services.Export) bool { return e.Cluster == f.Winner }
+	return w.wanted.Import != nil && !w.wanted.Local && !f.Hold && !slices.ContainsFunc(exports, counts)
+}
+
+// count notes for whom the import counts that is there, or will be.
+func (t *term) count(w *work) {
+	switch {
+	case w.wanted.Import != nil && !isForeign(w.is.imported):
+		t.room.count(w.name, w.wanted.Import.Annotations[mcs.AnnotationWinner])
+	default:
+		t.room.count(w.name, "")
+	}
 }
 
 // isForeign tells whether there is an import that somebody else made.

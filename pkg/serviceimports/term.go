@@ -15,6 +15,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/tables"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mcs"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -40,15 +41,18 @@ type term struct {
 	families []string            // of addresses that Services have
 	asked    time.Time           // for the families
 	foreign  map[string]string   // why a name is not written: somebody else has it
-	leftOut  map[string]struct{} // names beyond the bound
-	said     bool                // that everything is as it should be
+	room     *shares
+	seen     map[string]time.Time // by remote cluster since when it is known
+	leftOut  map[string]string    // names without room, by the cluster that they would follow
+	said     bool                 // that everything is as it should be
 }
 
 // follow begins a term that has seen nothing.
 func (c *Controller) follow() (*term, error) {
 	t := &term{
-		Controller: c, Work: reconcile.New(), names: make(map[string]struct{}), ours: make(map[string]struct{}), bySlice: make(map[string]string),
-		byOwner: make(map[string][]string), foreign: make(map[string]string), leftOut: make(map[string]struct{}),
+		Controller: c, Work: reconcile.New(c.Boundary.Run), names: make(map[string]struct{}), ours: make(map[string]struct{}), bySlice: make(map[string]string),
+		byOwner: make(map[string][]string), foreign: make(map[string]string), leftOut: make(map[string]string),
+		room: newShares(c.Own.Name, c.MaxImports), seen: make(map[string]time.Time),
 	}
 	var errs [6]error
 	t.remoteExports, errs[0] = tables.Follow(c.DB, c.Services.ServiceExports())
@@ -82,6 +86,9 @@ func (t *term) Gather(txn statedb.ReadTxn) *statedb.WatchSet {
 	t.imports.DrainTo(txn, func(im *local.ServiceImport, deleted bool) {
 		note(local.Name(im))
 		delete(t.ours, local.Name(im))
+		if deleted {
+			t.room.count(local.Name(im), "")
+		}
 		if !deleted && im.Labels[mcs.LabelWritten] == mcs.Written {
 			t.ours[local.Name(im)] = struct{}{}
 		}
@@ -130,7 +137,8 @@ func (t *term) takeSlice(slice *discoveryv1.EndpointSlice, deleted bool) {
 // Look implements [reconcile.Steps]: clusters that were read, or are gone, the families of addresses, room
 // for what had none.
 func (t *term) Look(ctx context.Context, now time.Time) {
-	if t.SetRemotes(t.Remotes()) {
+	if remotes := t.Remotes(); t.SetRemotes(remotes) {
+		t.see(remotes, now)
 		t.touchAll()
 	}
 	if now.Sub(t.asked) >= familiesAgain {
@@ -139,11 +147,25 @@ func (t *term) Look(ctx context.Context, now time.Time) {
 		}
 	}
 	t.Metrics.imports.Set(float64(len(t.ours)))
-	if len(t.ours) < t.MaxImports {
+	t.Metrics.leftOut.Set(float64(len(t.leftOut)))
+	if t.room.wasFreed() {
 		for name := range t.leftOut {
 			t.Touch(name)
 		}
 	}
+}
+
+// see notes since when the clusters are known, and how many have a share. All that are there when the term
+// begins are known since then: what the dates of their exports say of the time before cannot be checked.
+func (t *term) see(remotes []reconcile.Remote, now time.Time) {
+	is := make(map[string]bool, len(remotes))
+	for _, r := range remotes {
+		if is[r.Name] = true; t.seen[r.Name].IsZero() {
+			t.seen[r.Name] = now
+		}
+	}
+	maps.DeleteFunc(t.seen, func(cluster string, _ time.Time) bool { return !is[cluster] })
+	t.room.setClusters(len(remotes))
 }
 
 func (t *term) touchAll() {
@@ -169,7 +191,22 @@ func (t *term) trouble() error {
 		errs = append(errs, fmt.Errorf("%d services are not imported, such as %s: %s", n, first, t.foreign[first]))
 	}
 	if n := len(t.leftOut); n > 0 {
-		errs = append(errs, fmt.Errorf("%d services are not imported: at most %d are; see which clusters export so many with 'mesh-agent get serviceexports', and bound them with a claim policy (docs/claims.md)", n, t.MaxImports))
+		errs = append(errs, fmt.Errorf("%s: %d services are not imported, such as %s (%s): of %d imports (--mcs-max-imports), a cluster may have %d, and a namespace of a cluster %d; "+
+			"see what these clusters export with 'mesh-agent get serviceexports', and bound it with a claim policy (docs/claims.md), or raise the flag",
+			codes.ImportsLeftOut, n, slices.Min(slices.Collect(maps.Keys(t.leftOut))), t.leftOutBy(), t.MaxImports, t.room.ofCluster(), t.room.ofNamespace()))
 	}
 	return errors.Join(errs...)
+}
+
+// leftOutBy says of which clusters services are left out, and how many.
+func (t *term) leftOutBy() string {
+	by := make(map[string]int)
+	for _, cluster := range t.leftOut {
+		by[cluster]++
+	}
+	var all []string
+	for _, cluster := range slices.Sorted(maps.Keys(by)) {
+		all = append(all, fmt.Sprintf("%s: %d", cluster, by[cluster]))
+	}
+	return strings.Join(all, ", ")
 }
