@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/endpointslices"
@@ -58,7 +59,7 @@ func (r *remoteObjects) run(ctx context.Context) error {
 	return waiting.Together(ctx, r.controllers...)
 }
 
-func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (*remoteObjects, error) {
+func newRemoteObjects(p meshParams, all *services.Services, bounds *boundary.Boundaries, lc cell.Lifecycle) (*remoteObjects, error) {
 	if !p.Config.Operate.ReadsRemotes() {
 		return nil, nil
 	}
@@ -75,12 +76,20 @@ func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (
 		if err != nil {
 			return nil, err
 		}
-		o.controllers = append(o.controllers, endpointslices.New(endpointslices.Params{
+		slices := endpointslices.Params{
 			DB: p.View.DB, Cluster: p.From, Services: all, Ready: isReady(m), Remotes: remotes(m, servicesRead),
-			Writer: w, Report: report, Metrics: metrics, Log: p.Log,
-		}).Run)
+			Writer: w, Report: report, Boundary: bounds.Part("endpointslices"), Metrics: metrics, Log: p.Log,
+		}
+		if !p.Config.Operate.OwnAddresses {
+			slices.OwnNetworks = p.View.IPs
+		}
+		o.controllers = append(o.controllers, endpointslices.New(slices).Run)
 	}
 	if p.Config.Operate.MCSAPI {
+		labels, annotations, err := p.Config.Operate.Allowed()
+		if err != nil {
+			return nil, err
+		}
 		metrics := serviceimports.NewMetrics()
 		w, err := newKubeWriter(p, config.MCSAPI, importsRole, metrics, lc)
 		if err != nil {
@@ -89,7 +98,8 @@ func newRemoteObjects(p meshParams, all *services.Services, lc cell.Lifecycle) (
 		o.controllers = append(o.controllers, serviceimports.New(serviceimports.Params{
 			DB: p.View.DB, Own: p.Config.Own(), GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: all,
 			Ready: isReady(m), Remotes: remotes(m, exportsRead), Writer: w,
-			Slices: p.Config.Operate.EndpointSlices, InstallCRDs: p.Config.Operate.InstallCRDs, Report: report, Metrics: metrics, Log: p.Log,
+			Slices: p.Config.Operate.EndpointSlices, InstallCRDs: p.Config.Operate.InstallCRDs, Labels: labels, Annotations: annotations,
+			MaxImports: int(p.Config.Operate.MaxImports), Report: report, Boundary: bounds.Part("mcs"), Metrics: metrics, Log: p.Log,
 		}).Run)
 	}
 	return o, nil

@@ -205,7 +205,7 @@ func (r *resolver) ofImport(txn statedb.ReadTxn, namespace, name string, address
 	if len(addresses) < 2 {
 		return addresses
 	}
-	families := mcs.Families(statedb.Collect(r.view.Services.ServiceExports().List(txn, services.ExportsByName(namespace, name))))
+	families := mcs.Families(statedb.Collect(r.view.Services.ServiceExports().List(txn, services.ExportsByName(namespace, name))), mcs.Precedence{Own: r.own})
 	for _, ip := range addresses {
 		family := corev1.IPv6Protocol
 		if ip.Is4() {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mesh-agent/mesh-agent/internal/reconcile"
+	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
@@ -56,10 +57,14 @@ type Params struct {
 	// Report is called with [Task] and what is wrong, nil when nothing is, again and again.
 	Report func(task string, err error)
 
-	MaxSlices, MaxAllSlices int           // 0: the constants of these names
-	BatchPeriod             time.Duration // 0: half a second
-	Metrics                 *Metrics      // nil: nobody looks at them
-	Log                     *slog.Logger  // nil: silence
+	// OwnNetworks know the own cluster's addresses, which no remote backend in a slice has; nil: it may have any.
+	OwnNetworks OwnNetworks
+
+	MaxSlices, MaxAllSlices int                // 0: the constants of these names
+	BatchPeriod             time.Duration      // 0: half a second
+	Boundary                *boundary.Boundary // a panic in the work for one Service ends that alone; nil: it is not counted
+	Metrics                 *Metrics           // nil: nobody looks at them
+	Log                     *slog.Logger       // nil: silence
 }
 
 // Controller keeps the slices of remote backends what they should be, while it runs.
@@ -70,6 +75,9 @@ func New(p Params) *Controller {
 	p.MaxSlices, p.MaxAllSlices = cmp.Or(p.MaxSlices, MaxSlices), cmp.Or(p.MaxAllSlices, MaxAllSlices)
 	p.BatchPeriod, p.Metrics = cmp.Or(p.BatchPeriod, batchPeriod), cmp.Or(p.Metrics, NewMetrics())
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
+	if p.Boundary == nil {
+		p.Boundary = (*boundary.Boundaries)(nil).Part("endpointslices")
+	}
 	if p.Report == nil {
 		p.Report = func(string, error) {}
 	}

@@ -31,8 +31,9 @@
 //
 // # What remotes can do
 //
-// They choose addresses, ports and host names of endpoints, and how many there are. What the API server
-// would refuse is left out: addresses that cannot be an endpoint's, names that are none, ports beyond
+// They choose addresses, ports and host names of endpoints, and how many there are. Addresses of the own
+// cluster and those for special use are refused, and counted ([Refused]). What the API server would
+// refuse is left out: names that are none, ports beyond
 // [MaxPorts] of a backend. [MaxSlices] bounds the slices of one cluster, [MaxAllSlices] those of all.
 //
 // Only slices with both the label [LabelOwner] and the value [ManagedBy] of managed-by are looked at:

@@ -27,6 +27,8 @@ type Situation struct {
 	Held []*discoveryv1.EndpointSlice
 	// Keep tells of a cluster whether its slices are to stay as they are; nil: none are.
 	Keep func(cluster string) bool
+	// Own tells whether an address is one of the own cluster, which no remote backend has; nil: none is known.
+	Own func(netip.Addr) bool
 	// Taken tells whether a slice of this name exists in the namespace, whosever it is; nil: those
 	// that are held alone.
 	Taken func(name string) bool
@@ -56,6 +58,7 @@ type Changes struct {
 	All []Change
 	// LeftOut is how many endpoints have no slice, since none was granted.
 	LeftOut int
+	Refused Refused
 }
 
 // Plan returns what is to be done for the slices of a Service to be what they should be. What is as it
@@ -74,7 +77,8 @@ func Plan(s Situation) Changes {
 		}
 		return p.changes()
 	}
-	w := want(s.Service, s.Global)
+	w, refused := want(s.Service, s.Global, s.Own)
+	p.refused = refused
 	for at := range held {
 		if _, wanted := w[at]; !wanted {
 			w[at] = nil
@@ -100,9 +104,12 @@ type planner struct {
 	gone             map[place]bool  // nobody wants these
 	applied, deleted []Change
 	leftOut          int
+	refused          Refused
 }
 
-func (p *planner) changes() Changes { return Changes{append(p.applied, p.deleted...), p.leftOut} }
+func (p *planner) changes() Changes {
+	return Changes{append(p.applied, p.deleted...), p.leftOut, p.refused}
+}
 
 func (p *planner) drop(all []*discoveryv1.EndpointSlice, remote bool) {
 	for _, slice := range sortedByName(all) {

@@ -24,15 +24,11 @@ type work struct {
 // carried out at once.
 func (t *term) Round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
 	created := make(map[string]int)
-	var todo []work
-	for _, name := range t.Take(roundSize) {
-		if one := t.plan(txn, now, name, created); len(one.changes) > 0 {
-			todo = append(todo, one)
-		} else {
-			t.Done(name)
-		}
+	plan := func(name string) (w work, todo bool) {
+		w = t.plan(txn, now, name, created)
+		return w, len(w.changes) > 0
 	}
-	if reconcile.CarryOut(ctx, &t.Work, now, t.Writer.AtOnce(), todo, func(w work) string { return w.service }, t.write) {
+	if reconcile.CarryOut(ctx, &t.Work, now, t.Writer.AtOnce(), t.Take(roundSize), plan, t.write) {
 		t.Log.Warn("Cannot write EndpointSlices of remote backends, trying again", "error", t.trouble())
 	}
 }
@@ -42,6 +38,7 @@ func (t *term) Round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
 func (t *term) plan(txn statedb.ReadTxn, now time.Time, name string, created map[string]int) work {
 	delete(t.heldBack, name)
 	delete(t.leftOut, name)
+	delete(t.refused, name)
 	svc, found := t.Cluster.Services.Get(txn, name)
 	if !found {
 		return work{} // the slices go with their owner
@@ -66,12 +63,18 @@ func (t *term) plan(txn statedb.ReadTxn, now time.Time, name string, created map
 			return true
 		},
 	}
+	if t.OwnNetworks != nil {
+		s.Own = t.isOwn
+	}
 	for _, slice := range t.held[name] {
 		s.Held = append(s.Held, slice)
 	}
 	planned := Plan(s)
 	if planned.LeftOut > 0 {
 		t.leftOut[name] = planned.LeftOut
+	}
+	if planned.Refused.Backends > 0 {
+		t.refused[name] = planned.Refused
 	}
 	return work{name, slices.DeleteFunc(planned.All, func(c Change) bool { return t.holdsBack(name, now, c) })}
 }

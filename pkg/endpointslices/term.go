@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/tables"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
@@ -33,18 +37,22 @@ type term struct {
 	count    map[string]int    // of slices by cluster
 	filled   int               // slices with endpoints
 
-	floor    floor
-	heldBack map[string]int // by Service, slices that the floor keeps
-	leftOut  map[string]int // by Service, endpoints without a slice
-	complete bool           // everything was looked at once
-	warned   bool           // the log says that slices are held back
+	floor     floor
+	heldBack  map[string]int // by Service, slices that the floor keeps
+	leftOut   map[string]int // by Service, endpoints without a slice
+	refused   map[string]Refused
+	addresses ownAddresses
+	networks  uint64 // revision of the own networks at the last look
+	complete  bool   // everything was looked at once
+	warned    bool   // the log says that slices are held back
 }
 
 // follow begins a term that has seen nothing.
 func (c *Controller) follow() (*term, error) {
 	t := &term{
-		Controller: c, Work: reconcile.New(), held: make(map[string]held), services: make(map[string]string), count: make(map[string]int),
-		heldBack: make(map[string]int), leftOut: make(map[string]int),
+		Controller: c, Work: reconcile.New(c.Boundary.Run), held: make(map[string]held), services: make(map[string]string), count: make(map[string]int),
+		heldBack: make(map[string]int), leftOut: make(map[string]int), refused: make(map[string]Refused),
+		addresses: newOwnAddresses(),
 	}
 	var errs [3]error
 	t.own, errs[0] = c.Cluster.Services.Follow()
@@ -69,7 +77,13 @@ func (t *term) close() {
 
 // Gather implements [reconcile.Steps].
 func (t *term) Gather(txn statedb.ReadTxn) *statedb.WatchSet {
-	t.own.DrainTo(txn, func(svc *corev1.Service, _ bool) { t.Touch(local.Name(svc)) })
+	t.own.DrainTo(txn, func(svc *corev1.Service, deleted bool) {
+		t.Touch(local.Name(svc))
+		added := t.addresses.set(local.Name(svc), svc, deleted)
+		if t.OwnNetworks != nil && slices.ContainsFunc(added, func(a netip.Addr) bool { return !t.OwnNetworks.IsOwn(a) }) {
+			t.touchHeld() // a remote may have named the address before
+		}
+	})
 	t.globals.DrainTo(txn, func(g *services.Global, _ bool) { t.Touch(g.FullName()) })
 	t.slices.DrainTo(txn, func(slice *discoveryv1.EndpointSlice, deleted bool) {
 		name := local.Name(slice)
@@ -118,7 +132,12 @@ func (t *term) note(slice *discoveryv1.EndpointSlice, n int) {
 // Look implements [reconcile.Steps]: clusters that were read, or are gone, and room for what had none.
 func (t *term) Look(context.Context, time.Time) {
 	if t.SetRemotes(t.Remotes()) {
-		for service := range t.held {
+		t.touchHeld()
+	}
+	if t.OwnNetworks != nil && t.OwnNetworks.OwnRevision() != t.networks {
+		t.networks = t.OwnNetworks.OwnRevision()
+		t.touchHeld()
+		for service := range t.refused {
 			t.Touch(service)
 		}
 	}
@@ -129,6 +148,12 @@ func (t *term) Look(context.Context, time.Time) {
 		for service := range t.leftOut {
 			t.Touch(service)
 		}
+	}
+}
+
+func (t *term) touchHeld() {
+	for service := range t.held {
+		t.Touch(service)
 	}
 }
 
@@ -145,6 +170,7 @@ func (t *term) Tell() {
 				"services", len(t.heldBack), "unread", strings.Join(t.Unread(), ", "))
 		}
 	}
+	t.Metrics.refused.Set(float64(t.numRefused()))
 	t.Report(Task, t.trouble())
 }
 
@@ -158,7 +184,19 @@ func (t *term) trouble() error {
 	if n := sum(t.leftOut); n > 0 {
 		errs = append(errs, fmt.Errorf("%d remote backends are in no EndpointSlice: a cluster may have %d slices, and all together %d", n, t.MaxSlices, t.MaxAllSlices))
 	}
+	if len(t.refused) > 0 {
+		first := slices.Min(slices.Collect(maps.Keys(t.refused)))
+		errs = append(errs, fmt.Errorf("%s: %d remote backends are in no EndpointSlice because of their addresses, of %d Services such as %s: %s",
+			codes.EndpointsRefused, t.numRefused(), len(t.refused), first, t.refused[first].Example))
+	}
 	return errors.Join(errs...)
+}
+
+func (t *term) numRefused() (n int) {
+	for _, one := range t.refused {
+		n += one.Backends
+	}
+	return n
 }
 
 func sum(all map[string]int) (n int) {

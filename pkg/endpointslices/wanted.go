@@ -53,11 +53,12 @@ func (s state) conditions() discoveryv1.EndpointConditions {
 }
 
 // want says what the slices of a Service should hold (mcs.md C). A cluster that shares the service has a
-// place for each family.
-func want(svc *corev1.Service, g *services.Global) wanted {
-	w := make(wanted)
+// place for each family. Backends with addresses that are refused are not in it; own tells which are those of the
+// own cluster, and may be nil.
+func want(svc *corev1.Service, g *services.Global, own func(netip.Addr) bool) (w wanted, refused Refused) {
+	w = make(wanted)
 	if g == nil {
-		return w
+		return w, refused
 	}
 	of := families(svc)
 	for _, part := range g.Parts {
@@ -68,6 +69,7 @@ func want(svc *corev1.Service, g *services.Global) wanted {
 			w[place{part.Cluster, f}] = nil
 		}
 	}
+	refuse := func(b *backends.Backend) bool { return refused.note(b, own) }
 	byKey := make(map[place]map[string]*group)
 	served := false
 	for _, choice := range backends.Choose(g, backends.Port{}, backends.Asker{}).Groups {
@@ -76,8 +78,8 @@ func want(svc *corev1.Service, g *services.Global) wanted {
 			s = inUse
 		}
 		served = served || len(choice.Backends) > 0
-		w.add(byKey, choice.Backends, s)
-		w.add(byKey, choice.Draining, draining)
+		w.add(byKey, choice.Backends, s, refuse)
+		w.add(byKey, choice.Draining, draining, refuse)
 	}
 	for at, groups := range byKey {
 		for _, one := range groups {
@@ -85,15 +87,15 @@ func want(svc *corev1.Service, g *services.Global) wanted {
 		}
 		slices.SortFunc(w[at], func(a, b group) int { return strings.Compare(a.key, b.key) })
 	}
-	return w
+	return w, refused
 }
 
 // add sorts backends into the places that there are.
-func (w wanted) add(to map[place]map[string]*group, all []backends.Backend, s state) {
+func (w wanted) add(to map[place]map[string]*group, all []backends.Backend, s state, refuse func(*backends.Backend) bool) {
 	for i := range all {
 		b := &all[i]
 		at := place{b.Cluster, familyOf(b.IP)}
-		if _, has := w[at]; b.Local || !has || !possible(b.IP) {
+		if _, has := w[at]; b.Local || !has || refuse(b) {
 			continue
 		}
 		ports := portsOf(b.Ports)
@@ -127,12 +129,6 @@ func familyOf(ip netip.Addr) discoveryv1.AddressType {
 		return discoveryv1.AddressTypeIPv4
 	}
 	return discoveryv1.AddressTypeIPv6
-}
-
-// possible tells whether the API server takes an address as that of an endpoint, and whether it is that
-// of one machine at all.
-func possible(ip netip.Addr) bool {
-	return ip.IsValid() && ip.Zone() == "" && !ip.IsUnspecified() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() && !ip.IsMulticast()
 }
 
 // portsOf are ports as a slice may have them: each name once, the one with the least number.

@@ -103,7 +103,7 @@ func affinityConflict(exports []*services.Export) *Conflict {
 		}
 		by[text] = append(by[text], e.Cluster)
 	}
-	c.Message = fmt.Sprintf("%s: the session affinity of its exports is %s; that of %s counts. Give the service the same affinity and timeout in each cluster",
+	c.Message = fmt.Sprintf("%s: the session affinity of its exports is %s; that of %s counts in clusters that do not export it. Give the service the same affinity and timeout in each cluster",
 		c.Subject, printer.Join(said, ", ", func(text string) string { return text + " in " + list(by[text]) }), first.Cluster)
 	return c
 }
@@ -119,7 +119,7 @@ func affinityRule(exports []*services.Export) string {
 	}
 	at := first.Created.Format(time.RFC3339)
 	if rival.Created.Equal(first.Created) {
-		return fmt.Sprintf("of exports that are equally old (%s) that of the first name counts, %s before %s", at, first.Cluster, rival.Cluster)
+		return fmt.Sprintf("where the own cluster exports nothing, of exports that are equally old (%s) that of the first name counts, %s before %s", at, first.Cluster, rival.Cluster)
 	}
-	return fmt.Sprintf("the oldest export counts: %s has one since %s, %s since %s", first.Cluster, at, rival.Cluster, rival.Created.Format(time.RFC3339))
+	return fmt.Sprintf("where the own cluster exports nothing, the oldest export counts: %s has one since %s, %s since %s", first.Cluster, at, rival.Cluster, rival.Created.Format(time.RFC3339))
 }

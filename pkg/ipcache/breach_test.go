@@ -69,3 +69,30 @@ func TestTheQuickLookMissesNoSpecialUse(t *testing.T) {
 		}
 	}
 }
+
+// IsOwn knows the own networks and the own nodes, and no remote makes an address ours, or takes one.
+func TestIsOwn(t *testing.T) {
+	t.Parallel()
+	c := New(Rules{Own: []Own{{netip.MustParsePrefix("10.96.0.0/12"), "service network"}}})
+	entry := func(cluster string, kind Kind, source wire.Source, prefix string) *Entry {
+		return NewEntry(Spec{Prefix: netip.MustParsePrefix(prefix), Cluster: &Cluster{cluster, 1}, Kind: kind, Source: source, Name: prefix})
+	}
+	c.Apply([]Op{
+		{New: entry("own", KindPodCIDR, wire.SourceKVStore, "10.1.0.0/24")},
+		{New: entry("own", KindNode, wire.SourceKVStore, "172.16.0.1/32")},
+		{New: entry("west", KindPodCIDR, wire.SourceClusterMesh, "10.2.0.0/24")},
+		{New: entry("west", KindNode, wire.SourceClusterMesh, "172.16.0.1/32")},
+		{New: entry("west", KindNode, wire.SourceClusterMesh, "172.16.0.2/32")},
+	})
+	for text, want := range map[string]bool{
+		"10.96.0.1": true, "10.1.0.1": true, "::ffff:10.1.0.1": true, "172.16.0.1": true,
+		"10.2.0.1": false, "172.16.0.2": false, "10.3.0.1": false, "fd00::1": false,
+	} {
+		if got := c.IsOwn(netip.MustParseAddr(text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if c.IsOwn(netip.Addr{}) {
+		t.Error("no address is ours")
+	}
+}

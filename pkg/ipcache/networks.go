@@ -275,6 +275,22 @@ func (c *Cache) Breaches(addrs iter.Seq[netip.Addr], visit func(netip.Addr, Brea
 	}
 }
 
+// IsOwn tells whether an address is in a network of the own cluster, or is that of one of its nodes. What remote
+// clusters claim does not matter.
+func (c *Cache) IsOwn(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	if !a.IsValid() {
+		return false
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.core.networks.own.Size() > 0 && c.core.networks.own.Contains(a) {
+		return true
+	}
+	winner := c.core.routes.longest(a)
+	return winner != nil && !winner.remote()
+}
+
 // OwnRevision grows with every change of the own networks.
 func (c *Cache) OwnRevision() uint64 {
 	c.mu.RLock()

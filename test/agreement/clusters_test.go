@@ -58,6 +58,7 @@ func (o *objects) carryOut(t *testing.T, name string, exports []*services.Export
 	for range 3 { // an import has the addresses of a derived Service that follows from it
 		f := mcs.Facts{
 			Cluster: o.cluster.Name, Namespace: mcs.NamespaceGlobal, Families: o.families, Slices: true, Import: o.imported, Derived: o.derived, Now: viewtest.Epoch,
+			Labels: mcs.Allowed{"team"}, Annotations: mcs.Allowed{"service.cilium.io/*"},
 		}
 		if o.export != nil {
 			f.Export = &mcs.OwnExport{Service: o.service}

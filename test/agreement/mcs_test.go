@@ -119,7 +119,7 @@ func (m *imports) compare(name string) map[string]comparison {
 	g := m.global(derived)
 	all := map[string]comparison{"/v1/backends": {m.ask.api(derived, ""), lines(backends.Choose(g, backends.Port{}, asker))}}
 	for _, o := range m.clusters[name] {
-		all["the part of "+o.cluster.Name] = comparison{partOf(g, o), o.offers(own.imported, true)}
+		all["the part of "+o.cluster.Name] = comparison{partOf(g, o), o.offers(o.imported, true)}
 	}
 	slicesOf := slices.Clone(own.copies)
 	if own.derived == nil { // the slices go with their owner

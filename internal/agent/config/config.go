@@ -23,6 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
+	"github.com/mesh-agent/mesh-agent/pkg/serviceimports"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -86,7 +87,7 @@ func Default() Config {
 			MaxConsecutiveQuorumErrors: uint32(kv.MaxConsecutiveQuorumErrors), //nolint:gosec // small
 		},
 		Local:      LocalConfig{GlobalNamespaces: true},
-		Operate:    OperateConfig{GCInterval: operate.DefaultGCInterval, GCPerMinute: operate.DefaultGCPerMinute},
+		Operate:    OperateConfig{GCInterval: operate.DefaultGCInterval, GCPerMinute: operate.DefaultGCPerMinute, MaxImports: serviceimports.MaxImports},
 		Allocation: AllocationConfig{Mode: string(modes.KVStore), Namespace: "kube-system"},
 		Mirror: MirrorConfig{
 			ReadyTimeout: mirrored.ReadyTimeout, SyncTimeout: mirrored.SyncTimeout, DrainDelay: mirrored.DrainDelay,

@@ -10,6 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/mcs"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
@@ -35,10 +36,15 @@ type OperateConfig struct {
 	EndpointSlices    bool `mapstructure:"endpoint-slices" modes:"operate" help:"write EndpointSlices of remote backends for global Services that request them, so that kube-proxy reaches these backends (docs/endpointslices.md); reads the clusters of the mesh directory"`
 	// MCSAPI is apart from ServiceExports, as Cilium names that: publishing needs no right to write, and
 	// where Cilium's operator writes the imports nobody else may.
-	MCSAPI      bool   `mapstructure:"mcs-api" modes:"operate" help:"publish the ServiceExports of the own cluster, and import those of all clusters: write ServiceImports, derived Services and conditions (docs/mcs.md); reads the clusters of the mesh directory"`
-	InstallCRDs bool   `mapstructure:"install-crds" modes:"operate" help:"with --mcs-api, install or update the CustomResourceDefinitions of ServiceExport and ServiceImport"`
-	EnsureUsers bool   `mapstructure:"kvstore-ensure-users" modes:"operate" help:"create the users and roles of a mesh in the own etcd, and enable its authentication"`
-	UsersFile   string `mapstructure:"kvstore-users-file" modes:"operate" help:"YAML file with more users of the own etcd, such as users: [{name: remote-east, role: remote}]"`
+	MCSAPI bool `mapstructure:"mcs-api" modes:"operate" help:"publish the ServiceExports of the own cluster, and import those of all clusters: write ServiceImports, derived Services and conditions (docs/mcs.md); reads the clusters of the mesh directory"`
+	// What remote exports may have in the own cluster.
+	MaxImports         uint   `mapstructure:"mcs-max-imports" modes:"operate" help:"with --mcs-api, maximum number of services to import that the own cluster does not export; a cluster can have a quarter of it, or with more than four remote clusters its equal share, and a namespace of a cluster half of that"`
+	AllowedLabels      string `mapstructure:"mcs-allowed-labels" modes:"operate" help:"with --mcs-api, labels of remote ServiceExports to set on ServiceImports and derived Services: keys, or all of a domain as example.com/*, separated by commas"`
+	AllowedAnnotations string `mapstructure:"mcs-allowed-annotations" modes:"operate" help:"with --mcs-api, annotations of remote ServiceExports to set on ServiceImports and derived Services: keys, or all of a domain as service.cilium.io/*, separated by commas"`
+	OwnAddresses       bool   `mapstructure:"endpoint-slices-own-addresses" modes:"operate" help:"with --endpoint-slices, also write remote backends that have addresses of the own cluster: of its pod and service networks, nodes and Services"`
+	InstallCRDs        bool   `mapstructure:"install-crds" modes:"operate" help:"with --mcs-api, install or update the CustomResourceDefinitions of ServiceExport and ServiceImport"`
+	EnsureUsers        bool   `mapstructure:"kvstore-ensure-users" modes:"operate" help:"create the users and roles of a mesh in the own etcd, and enable its authentication"`
+	UsersFile          string `mapstructure:"kvstore-users-file" modes:"operate" help:"YAML file with more users of the own etcd, such as users: [{name: remote-east, role: remote}]"`
 }
 
 func (c OperateConfig) validate(note func(flag string, err error), cluster string, from LocalConfig) {
@@ -51,6 +57,13 @@ func (c OperateConfig) validate(note func(flag string, err error), cluster strin
 	if c.InstallCRDs && !c.MCSAPI {
 		note(InstallCRDs, errors.New("it is only for --mcs-api"))
 	}
+	if c.MaxImports == 0 {
+		note("mcs-max-imports", errors.New("want at least 1; without --mcs-api nothing is imported"))
+	}
+	_, err := mcs.ParseAllowed(c.AllowedLabels)
+	note("mcs-allowed-labels", err)
+	_, err = mcs.ParseAllowed(c.AllowedAnnotations)
+	note("mcs-allowed-annotations", err)
 	if c.NodesAndAddresses && !from.Given() {
 		note("publish-nodes-and-addresses", errors.New("there is no description of the own cluster: give --kubernetes, --kubeconfig or --local-manifests"))
 	}
@@ -62,8 +75,15 @@ func (c OperateConfig) validate(note func(flag string, err error), cluster strin
 	if !c.EnsureUsers {
 		note("kvstore-users-file", errors.New("it is only read with --kvstore-ensure-users"))
 	}
-	_, err := operate.ReadUsers(c.UsersFile, cluster)
+	_, err = operate.ReadUsers(c.UsersFile, cluster)
 	note("kvstore-users-file", err)
+}
+
+// Allowed are the labels and the annotations of remote exports that own objects may have.
+func (c OperateConfig) Allowed() (labels, annotations mcs.Allowed, err error) {
+	labels, errLabels := mcs.ParseAllowed(c.AllowedLabels)
+	annotations, errAnnotations := mcs.ParseAllowed(c.AllowedAnnotations)
+	return labels, annotations, errors.Join(errLabels, errAnnotations)
 }
 
 // PublishesExports tells whether other clusters read the ServiceExports of the own one.
