@@ -113,17 +113,17 @@ const (
 	Reasons   Owner = "reasons"   // pkg/reasons: why something is, or is not, as one expects
 	Policy    Owner = "policy"    // pkg/findings: what the disconnect policy does
 
-	Checks        Owner = "checks"         // pkg/checks: a mesh directory before it is applied
-	Troubleshoot  Owner = "troubleshoot"   // pkg/troubleshoot: why a cluster cannot be connected
-	IdentityCheck Owner = "identitycheck"  // pkg/identity: the identities that a kvstore holds
-	API           Owner = "api"            // pkg/api: what the agent says of itself
-	Mirror        Owner = "mirror"         // pkg/mirror: how full our own etcd is
-	Operate       Owner = "operate"        // pkg/operate: what its cluster's objects say
-	Agent         Owner = "agent"          // pkg/findings: what became of the agent's surroundings
-	Alerts        Owner = "alerts"         // internal/monitoring: what Prometheus sees from outside
-	Imports       Owner = "imports"        // pkg/serviceimports: what is not imported
-	Slices        Owner = "endpointslices" // pkg/endpointslices: what is in no slice
-	Boundary      Owner = "boundary"       // pkg/boundary: bugs of this program that end the work for one
+	Checks        Owner = "checks"        // pkg/checks: a mesh directory before it is applied
+	Troubleshoot  Owner = "troubleshoot"  // pkg/troubleshoot: why a cluster cannot be connected
+	IdentityCheck Owner = "identitycheck" // pkg/identity: the identities that a kvstore holds
+	API           Owner = "api"           // pkg/api: what the agent says of itself
+	Mirror        Owner = "mirror"        // pkg/mirror: how full our own etcd is
+	Operate       Owner = "operate"       // pkg/operate: what its cluster's objects say
+	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
+	Alerts        Owner = "alerts"        // internal/monitoring: what Prometheus sees from outside
+	Imports       Owner = "imports"       // pkg/serviceimports: what is not imported
+	Slices        Owner = "slices"        // pkg/endpointslices: what is in no slice
+	Boundary      Owner = "boundary"      // pkg/boundary: bugs of this program that end the work for one
 )
 
 // Finding is one thing that was found somewhere.

@@ -53,7 +53,7 @@ func (p Precedence) rank(e *services.Export) int {
 
 func (p Precedence) isOwn(e *services.Export) bool { return p.Own != "" && e.Cluster == p.Own }
 
-// since is the date of an export as far as it is believed.
+// since is the date of an export, within what the own cluster knows.
 func (p Precedence) since(e *services.Export) time.Time {
 	t := e.Created
 	if p.isOwn(e) {

@@ -38,7 +38,7 @@ type OperateConfig struct {
 	// where Cilium's operator writes the imports nobody else may.
 	MCSAPI bool `mapstructure:"mcs-api" modes:"operate" help:"publish the ServiceExports of the own cluster, and import those of all clusters: write ServiceImports, derived Services and conditions (docs/mcs.md); reads the clusters of the mesh directory"`
 	// What remote exports may have in the own cluster.
-	MaxImports         uint   `mapstructure:"mcs-max-imports" modes:"operate" help:"with --mcs-api, maximum number of services to import that the own cluster does not export; a cluster can have a quarter of it, or with more than four remote clusters its equal share, and a namespace of a cluster half of that"`
+	MaxImports         uint32 `mapstructure:"mcs-max-imports" modes:"operate" help:"with --mcs-api, maximum number of services to import that the own cluster does not export; a cluster can have 25 % of it, or with more than four remote clusters its equal share, and a namespace of a cluster half of that"`
 	AllowedLabels      string `mapstructure:"mcs-allowed-labels" modes:"operate" help:"with --mcs-api, labels of remote ServiceExports to set on ServiceImports and derived Services: keys, or all of a domain as example.com/*, separated by commas"`
 	AllowedAnnotations string `mapstructure:"mcs-allowed-annotations" modes:"operate" help:"with --mcs-api, annotations of remote ServiceExports to set on ServiceImports and derived Services: keys, or all of a domain as service.cilium.io/*, separated by commas"`
 	OwnAddresses       bool   `mapstructure:"endpoint-slices-own-addresses" modes:"operate" help:"with --endpoint-slices, also write remote backends that have addresses of the own cluster: of its pod and service networks, nodes and Services"`
