@@ -36,6 +36,10 @@ func isUnsafe(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r)
 }
 
+// IsControl tells whether a character changes how the text around it is read or shown: control characters, also
+// tabs and line breaks, and all others that JSON and YAML escape here.
+func IsControl(r rune) bool { return r < ' ' || isUnsafe(r) }
+
 // writer escapes JSON on its way to w. Each of its writes has whole characters, as those
 // of a json.Encoder have.
 type writer struct{ w io.Writer }

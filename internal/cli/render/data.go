@@ -20,21 +20,27 @@ type data struct {
 	client *client.Client
 	zone   string
 	used   map[string]bool // resources that a template has asked for
+	checks *checks
 }
 
 // functions are those of templates, beside the ones of sprig that depend on nothing but their
 // arguments: none reads a file, the environment or the clock.
 func (d *data) functions() template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
-	all["clusters"] = func() ([]api.Cluster, error) { return list[api.Cluster](d, "clusters", nil) }
-	all["nodes"] = func(filters ...string) ([]api.Node, error) { return list[api.Node](d, "nodes", filters) }
-	all["services"] = func(filters ...string) ([]api.Service, error) { return list[api.Service](d, "services", filters) }
+	all["clusters"] = func() ([]api.Cluster, error) { return list(d, "clusters", nil, d.checks.state) }
+	all["nodes"] = func(filters ...string) ([]api.Node, error) { return list(d, "nodes", filters, d.checks.node) }
+	all["services"] = func(filters ...string) ([]api.Service, error) { return list(d, "services", filters, d.checks.service) }
 	all["backends"] = d.backends
+	all["upstreamName"] = upstreamName
+	all["hostsName"] = hostsName
+	all["nginxQuote"] = nginxQuote
+	all["haproxyQuote"] = haproxyQuote
 	return all
 }
 
-// list asks for all objects of a resource that pass filters such as "namespace=shop" or "labels=app=web".
-func list[T any](d *data, plural string, filters []string) ([]T, error) {
+// list asks for all objects of a resource that pass filters such as "namespace=shop" or "labels=app=web", and
+// the checks.
+func list[T any](d *data, plural string, filters []string, passes func(*T) bool) ([]T, error) {
 	d.used[plural] = true
 	var q client.Query
 	for _, f := range filters {
@@ -46,7 +52,7 @@ func list[T any](d *data, plural string, filters []string) ([]T, error) {
 		*to = value
 	}
 	items, _, err := resource.Collect[T](d.ctx, d.client, plural, q)
-	return items, err
+	return kept(items, passes), err
 }
 
 // Backends is where connections to a port of a service go.
@@ -79,16 +85,20 @@ func (d *data) backends(service string, port ...string) (Backends, error) {
 	if !ok || len(port) > 1 {
 		return Backends{}, usagef("backends %q: want NAMESPACE/NAME and at most one port", service)
 	}
-	chosen, err := d.client.Backends(d.ctx, namespace, name, strings.Join(port, ""), d.zone)
+	asked := strings.Join(port, "")
+	chosen, err := d.client.Backends(d.ctx, namespace, name, asked, d.zone)
 	if resource.IsNotFound(err) {
 		return Backends{}, nil
 	}
 	if err != nil {
 		return Backends{}, err
 	}
-	b := Backends{Known: true, Unconfirmed: chosen.Unconfirmed}
+	b := Backends{Known: true, Unconfirmed: kept(chosen.Unconfirmed, func(name *string) bool { return d.checks.cluster(*name) })}
 	for _, g := range chosen.Groups {
-		group := Group{g.Use, g.Side, g.Near, withAddresses(g.Backends), withAddresses(g.Draining)}
+		group := Group{g.Use, g.Side, g.Near, d.withAddresses(g.Backends, asked), d.withAddresses(g.Draining, asked)}
+		if len(group.Backends)+len(group.Draining) == 0 {
+			continue // all were left out
+		}
 		b.Groups = append(b.Groups, group)
 		if b.Now == nil && len(group.Backends) > 0 {
 			b.Now = group.Backends
@@ -97,7 +107,8 @@ func (d *data) backends(service string, port ...string) (Backends, error) {
 	return b, nil
 }
 
-func withAddresses(from []api.ChosenBackend) []Backend {
+func (d *data) withAddresses(from []api.ChosenBackend, port string) []Backend {
+	from = kept(from, func(b *api.ChosenBackend) bool { return d.checks.chosen(b, port) })
 	all := make([]Backend, len(from))
 	for i, b := range from {
 		all[i] = Backend{ChosenBackend: b, Address: b.IP}

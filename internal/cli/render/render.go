@@ -31,6 +31,8 @@ type options struct {
 	once        bool
 	dryRun      bool
 	refuseEmpty bool
+
+	allowControl bool
 }
 
 // New returns the command.
@@ -42,9 +44,12 @@ func New(c *command.Env) *cobra.Command {
 		Long: "Write files from templates and the agent's data, and keep them up to date.\n\n" +
 			"Templates are Go templates (docs/render.md) with the functions of sprig and\n\n" +
 			"  backends \"NAMESPACE/NAME\" \"PORT\"   where connections go: .Now, .Groups, .Known, .Unconfirmed\n" +
-			"  services, nodes, clusters           lists, with filters such as \"namespace=shop\"\n\n" +
+			"  services, nodes, clusters           lists, with filters such as \"namespace=shop\"\n" +
+			"  upstreamName \"NAMESPACE/NAME\"       a name of its own for each service; hostsName for nodes\n" +
+			"  nginxQuote, haproxyQuote            a text as one parameter; toJson for YAML\n\n" +
+			"Templates get only names that are valid in Kubernetes, and texts without control characters.\n\n" +
 			"The command replaces a file atomically, only if it differs, and only after the agent has read every cluster. While\n" +
-			"the agent does not answer, files stay unchanged.",
+			"the agent does not answer, files stay unchanged. It writes a mounted file in place.",
 		Example: "  mesh-agent render -t nginx.tmpl=/etc/nginx/upstreams.conf --exec \"nginx -t && nginx -s reload\"\n" +
 			"  mesh-agent render -t hosts.tmpl=/dev/stdout --once --dry-run",
 		Args: command.Arguments(0, 0, "no arguments"),
@@ -67,13 +72,14 @@ func New(c *command.Env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.templates, "template", "t", nil, "template and file, as TEMPLATE=FILE; repeat the flag for more")
 	f.StringVar(&o.exec, "exec", "", "shell command to run after a file has changed; repeated until it succeeds")
-	f.StringVar(&o.check, "check", "", "shell command that checks the new file ($FILE) before it replaces the old one")
+	f.StringVar(&o.check, "check", "", "shell command that checks each new file ($FILE) before any file is replaced")
 	f.StringVar(&o.zone, "from", "", "zone of the clients, for the choice of backends; default: the zone of the agent")
 	f.DurationVar(&o.wait, "wait", 250*time.Millisecond, "time to wait for more changes after a change; in total at most four times as long")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "time limit of the commands of --check and --exec")
 	f.BoolVar(&o.once, "once", false, "write the files once, and end")
 	f.BoolVar(&o.dryRun, "dry-run", false, "write to the standard output, once, and run no command")
 	f.BoolVar(&o.refuseEmpty, "refuse-empty", false, "do not replace a file with an empty one")
+	f.BoolVar(&o.allowControl, "allow-control-characters", false, "allow control characters in the result; in data they are always escaped")
 	return cmd
 }
 
@@ -86,12 +92,15 @@ type renderer struct {
 	targets  []target
 	client   *client.Client
 	out, log io.Writer
+	checks   *checks
 	used     map[string]bool // resources that the templates have asked for
+	inPlace  map[string]bool // files that cannot be replaced as a whole, once that is reported
 	pending  bool            // whether the command has yet to run
 }
 
 func newRenderer(o options, cl *client.Client, out, log io.Writer) (*renderer, error) {
-	r := &renderer{options: o, client: cl, out: out, log: log, used: make(map[string]bool)}
+	r := &renderer{options: o, client: cl, out: out, log: log, used: make(map[string]bool), inPlace: make(map[string]bool)}
+	r.checks = &checks{say: r.say, said: make(map[string]bool)}
 	if len(o.templates) == 0 {
 		return nil, usagef("give at least one template: -t TEMPLATE=FILE")
 	}

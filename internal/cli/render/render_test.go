@@ -260,6 +260,9 @@ func TestReadyTemplates(t *testing.T) {
 		service own shop/cart affinity=local 10.0.0.1,zone=a 10.0.0.2,state=terminating
 		service east shop/cart 10.1.0.1 fd00::1
 		service east shop/dns 10.1.0.9,ports=dns:53/UDP
+		service east team/a-web 10.1.0.4
+		service east team-a/web 10.1.0.5
+		service east shop/empty
 		node east n1 192.168.1.1
 	`)
 	for name, want := range map[string]string{
@@ -268,13 +271,39 @@ func TestReadyTemplates(t *testing.T) {
     server 10.1.0.1:8080 backup;
     server [fd00::1]:8080 backup;
 }
+upstream shop-dns {
+    server 127.0.0.1:9 down;
+}
+upstream shop-empty {
+    server 127.0.0.1:9 down;
+}
+upstream team--a-web {
+    server 10.1.0.5:8080;
+}
+upstream team-a-web {
+    server 10.1.0.4:8080;
+}
 `,
 		"haproxy": `backend shop-cart
     balance roundrobin
     server own-10.0.0.1 10.0.0.1:8080 check
     server own-10.0.0.2 10.0.0.2:8080 weight 0
     server east-10.1.0.1 10.1.0.1:8080 check backup
-    server east-fd00--1 [fd00::1]:8080 check backup
+    server east-fd00::1 [fd00::1]:8080 check backup
+
+backend shop-dns
+    balance roundrobin
+
+backend shop-empty
+    balance roundrobin
+
+backend team--a-web
+    balance roundrobin
+    server east-10.1.0.5 10.1.0.5:8080 check
+
+backend team-a-web
+    balance roundrobin
+    server east-10.1.0.4 10.1.0.4:8080 check
 
 `,
 		"hosts": "127.0.0.1 localhost\n::1 localhost\n192.168.1.1 n1.east\n",
