@@ -145,8 +145,9 @@ func (r *renderer) replace(c *change) error {
 	}
 	if !r.inPlace[c.file] {
 		r.inPlace[c.file] = true
+		why, _ := errors.AsType[syscall.Errno](c.inPlace)
 		r.say("%s cannot be replaced as a whole (%v), because it is a mount or its directory is not writable. "+
-			"It is written in place: for a moment, readers can see a part of the new text", c.file, c.inPlace)
+			"It is written in place: for a moment, readers can see a part of the new text", c.file, why)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/render"
+	"github.com/mesh-agent/mesh-agent/internal/doctest"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/viewtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
@@ -335,6 +337,25 @@ backend team-a-web
 		if diff := cmp.Diff(want, a.has(name)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestNamedServices: the template that docs/render.md describes has the sections of its services, also of one that no cluster
+// has.
+func TestNamedServices(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t)
+	a.Play(t, "service own shop/cart 10.0.0.1\nservice own shop/other 10.0.0.2")
+	ready, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "templates", "nginx.tmpl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^.*range services.*\n`)
+	named := line.ReplaceAllLiteralString(string(ready), strings.TrimSpace(doctest.Block(t, "../../../docs/render.md", "{{ range $service"))+"\n")
+	_, _, err = a.run(t.Context(), "--once", "-t", a.file("t", named)+"="+filepath.Join(a.dir, "out"))
+	want := "upstream shop-cart {\n    server 10.0.0.1:8080;\n}\nupstream shop-web {\n    server 127.0.0.1:9 down;\n}\n"
+	if err != nil || a.has("out") != want {
+		t.Errorf("%v\n%s", err, a.has("out"))
 	}
 }
 
