@@ -1,0 +1,60 @@
+package doors
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// conversation is all that one client sends, until it leaves. What it sends follows from the random numbers. It
+// returns how many messages that were.
+type conversation func(ctx context.Context, r *rand.Rand) int
+
+// campaign is a series of conversations of some clients at once.
+type campaign struct {
+	w    *world
+	from uint64 // the number of the first conversation, so that each is another one
+	sent int
+	took time.Duration
+}
+
+// speak has clients at once until so many messages have been sent, or the agent has ended.
+func (c *campaign) speak(p phase, messages int, talk conversation) {
+	var sent atomic.Int64
+	var number atomic.Uint64
+	number.Store(c.from)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var clients sync.WaitGroup
+	began := time.Now()
+	c.w.now.Store(int32(p))
+	for range max(2, runtime.GOMAXPROCS(0)/2) {
+		clients.Go(func() {
+			for sent.Load() < int64(messages) && c.w.agent.alive() {
+				sent.Add(int64(talk(ctx, rand.New(rand.NewPCG(*seed, number.Add(1))))))
+			}
+		})
+	}
+	clients.Wait()
+	c.w.now.Store(int32(unmeasured))
+	c.from, c.sent, c.took = number.Load(), c.sent+int(sent.Load()), c.took+time.Since(began)
+}
+
+// rounds is how often the attacker and a harmless client take turns, so that both meet the same machine.
+const rounds = 10
+
+// attack sends as many messages as the flag says, beside as many harmless ones.
+func (w *world) attack(hostile, friendly conversation) {
+	w.tb.Helper()
+	enemies, guests := &campaign{w: w}, &campaign{w: w}
+	for range rounds {
+		guests.speak(harmless, *steps/rounds, friendly)
+		enemies.speak(attacked, *steps/rounds, hostile)
+	}
+	w.tb.Logf("%d hostile messages in %s, in %d conversations; %d harmless ones in %s",
+		enemies.sent, enemies.took.Round(time.Millisecond), enemies.from, guests.sent, guests.took.Round(time.Millisecond))
+	w.judge(*ratio)
+}

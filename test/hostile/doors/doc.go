@@ -1,0 +1,13 @@
+// Package doors attacks the servers of the real program, in a process of its own with little memory: DNS, xDS,
+// the HTTP API, and what is made from the keys of a remote cluster that an attacker writes. It has tests only.
+//
+// Friendly clients of each server ask all the time. Whatever the attacker sends or writes, the process lives, its
+// memory stays in its bound, the friendly clusters stay fresh, no friendly stream ends, and friendly clients
+// wait at most twice as long as beside a client that is as busy and harmless.
+//
+//	go test ./test/hostile/doors -run Packets -v -doors.steps=1000000 -doors.seed=7   # DNS
+//	go test ./test/hostile/doors -run Requests -v                                     # xDS, and HTTP
+//	go test ./test/hostile/doors -run Frames -v                                       # HTTP/2 and gRPC
+//	go test ./test/hostile/doors -run Keys -v                                         # names and shapes of a remote
+//	go test ./test/hostile/doors -run Together -v -doors.time=10m                     # all at once
+package doors

@@ -1,0 +1,160 @@
+package doors
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+)
+
+// phase is what else the agent has to do.
+type phase int32
+
+const (
+	unmeasured phase = iota
+	harmless         // a busy client that does nothing wrong
+	attacked
+	phases
+)
+
+// friend is a client that behaves. It measures how long it waits for its answers.
+type friend struct {
+	name string
+	now  *atomic.Int32 // the phase
+
+	mu     sync.Mutex
+	waited [phases][]time.Duration // guarded by mu; one for each answer
+	failed [phases]int             // guarded by mu; questions without an answer
+	lost   error                   // guarded by mu; why its stream has ended
+}
+
+// served notes an answer to what was asked at a time.
+func (f *friend) served(at time.Time, err error) {
+	p := phase(f.now.Load())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.failed[p]++
+		return
+	}
+	f.waited[p] = append(f.waited[p], time.Since(at))
+}
+
+// loses notes the end of a stream, which no friend may notice.
+func (f *friend) loses(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost == nil {
+		f.lost = err
+	}
+}
+
+// enough is how many answers a comparison is made from at least.
+const enough = 100
+
+// judge compares what the friend waited with an attack, and with a harmless client as busy.
+func (f *friend) judge(tb testing.TB, times float64) {
+	tb.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost != nil {
+		tb.Errorf("%s: its stream ended: %v", f.name, f.lost)
+	}
+	with, without := f.waited[attacked], f.waited[harmless]
+	slices.Sort(with)
+	slices.Sort(without)
+	if len(with) == 0 {
+		tb.Errorf("%s: not answered once during the attack (%d failures)", f.name, f.failed[attacked])
+		return
+	}
+	text := fmt.Sprintf("%-10s %6d answers in the attack, %d failures: median %s, 95 %% within %s", f.name, len(with), f.failed[attacked], at(with, 0.5), at(with, 0.95))
+	if len(without) > 0 {
+		text += fmt.Sprintf("; %d beside a harmless client: %s, %s; ratio %.2f, %.2f", len(without), at(without, 0.5), at(without, 0.95),
+			float64(at(with, 0.5))/float64(at(without, 0.5)), float64(at(with, 0.95))/float64(at(without, 0.95)))
+	}
+	tb.Log(text)
+	if f.failed[attacked] > len(with)/100+f.failed[harmless] {
+		tb.Errorf("%s: %d questions of %d were not answered", f.name, f.failed[attacked], len(with)+f.failed[attacked])
+	}
+	if len(with) >= enough && len(without) >= enough && float64(at(with, 0.5)) > times*float64(at(without, 0.5)) {
+		tb.Errorf("%s: it waits %s, beside a harmless client %s", f.name, at(with, 0.5), at(without, 0.5))
+	}
+}
+
+// at is a quantile of sorted times.
+func at(sorted []time.Duration, q float64) time.Duration {
+	return sorted[int(q*float64(len(sorted)-1))].Round(time.Microsecond)
+}
+
+// friendlyTime is how long a friend waits for one answer.
+const friendlyTime = 5 * time.Second
+
+// resolves asks for addresses by DNS, over and over.
+func (w *world) resolves(ctx context.Context, f *friend, network string) {
+	client := &dns.Client{Net: network, Timeout: friendlyTime}
+	var conn *dns.Conn
+	defer func() {
+		if conn != nil {
+			_ = conn.Close()
+		}
+	}()
+	for n := 0; waiting.Sleep(ctx, 3*time.Millisecond) == nil; n++ {
+		q := new(dns.Msg)
+		q.SetQuestion(fmt.Sprintf("svc%d.ns.svc.clusterset.local.", n%numServices), dns.TypeA)
+		began, err := time.Now(), error(nil)
+		if conn == nil {
+			conn, err = client.Dial(w.agent.dns)
+		}
+		var a *dns.Msg
+		if err == nil {
+			a, _, err = client.ExchangeWithConn(q, conn)
+		}
+		if err == nil && (a.Rcode != dns.RcodeSuccess || len(a.Answer) < 6) {
+			err = fmt.Errorf("%s with %d addresses", dns.RcodeToString[a.Rcode], len(a.Answer))
+		}
+		if err != nil && conn != nil {
+			_ = conn.Close()
+			conn = nil
+		}
+		if ctx.Err() == nil {
+			f.served(began, err)
+		}
+	}
+}
+
+// probes is the kubelet: a connection for each question.
+func (w *world) probes(ctx context.Context, f *friend) {
+	client := &http.Client{Timeout: friendlyTime, Transport: &http.Transport{DisableKeepAlives: true}}
+	for waiting.Sleep(ctx, 10*time.Millisecond) == nil {
+		began := time.Now()
+		err := gets(ctx, client, "http://"+w.agent.api+"/healthz")
+		if ctx.Err() == nil {
+			f.served(began, err)
+		}
+	}
+}
+
+func gets(ctx context.Context, client *http.Client, url string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err = io.Copy(io.Discard, resp.Body); err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s", resp.Status)
+	}
+	return err
+}

@@ -1,0 +1,57 @@
+package doors
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mesh-agent/mesh-agent/internal/buildtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+)
+
+var (
+	steps    = flag.Int("doors.steps", 3000, "how many messages an attacker of one server sends")
+	seed     = flag.Uint64("doors.seed", 1, "of what the attackers send")
+	duration = flag.Duration("doors.time", 15*time.Second, "how long all attacks at once last")
+	program  = flag.String("doors.program", "", "the mesh-agent to attack; default: that of the sources")
+	ratio    = flag.Float64("doors.ratio", 2, "how many times as long friendly clients may wait")
+)
+
+var must = waittest.Must
+
+// built is where the program is, which all tests share.
+var built struct {
+	sync.Mutex
+	dir string // guarded by the mutex
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	etcdtest.Main(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(built.dir)
+		os.Exit(code)
+	}))
+}
+
+// theProgram builds the program once.
+func theProgram(tb testing.TB) string {
+	tb.Helper()
+	if *program != "" {
+		return *program
+	}
+	built.Lock()
+	defer built.Unlock()
+	if built.dir == "" {
+		dir, err := os.MkdirTemp("", "doors-")
+		must(tb, err)
+		built.dir = dir
+		buildtest.Released(tb, "build", "-o", filepath.Join(dir, "mesh-agent"), "github.com/mesh-agent/mesh-agent/cmd/mesh-agent")
+	}
+	return filepath.Join(built.dir, "mesh-agent")
+}

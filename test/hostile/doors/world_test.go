@@ -1,0 +1,122 @@
+package doors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// world is an agent, two friendly clusters, one whose keys an attacker writes, and friendly clients.
+type world struct {
+	tb       testing.TB
+	dir      string
+	agent    *agent
+	friendly [2]*cluster
+	evil     *cluster
+	pulses   pulses
+	friends  []*friend
+	now      atomic.Int32 // the phase
+}
+
+// newWorld starts everything, and waits until the agent is ready.
+func newWorld(tb testing.TB, flags ...string) *world {
+	tb.Helper()
+	w := &world{tb: tb, dir: tb.TempDir(), pulses: pulses{begun: make(map[uint32]time.Time)}}
+	for i := range w.friendly {
+		w.friendly[i] = newCluster(tb, w.dir, fmt.Sprint("c", i+1), uint32(i+1))
+	}
+	w.evil = newCluster(tb, w.dir, "evil", 9)
+	w.agent = startAgent(tb, w.dir, flags...)
+	w.until("all clusters to be fresh", func() error { return w.fresh("c1", "c2", "evil") })
+	w.agent.first = resident(w.agent.cmd.Process.Pid, "VmRSS")
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	tb.Cleanup(func() { cancel(); running.Wait() })
+	running.Go(func() { w.beats(ctx) })
+	running.Go(func() { w.looks(ctx) })
+	for name, run := range map[string]func(context.Context, *friend) error{
+		"DNS UDP":   func(ctx context.Context, f *friend) error { w.resolves(ctx, f, "udp"); return nil },
+		"DNS TCP":   func(ctx context.Context, f *friend) error { w.resolves(ctx, f, "tcp"); return nil },
+		"probe":     func(ctx context.Context, f *friend) error { w.probes(ctx, f); return nil },
+		"watch":     w.watches,
+		"xDS delta": w.followsIncrementally,
+		"xDS":       w.follows,
+	} {
+		f := &friend{name: name, now: &w.now}
+		w.friends = append(w.friends, f)
+		running.Go(func() {
+			if err := run(ctx, f); err != nil && ctx.Err() == nil {
+				f.loses(err)
+			}
+		})
+	}
+	return w
+}
+
+// until waits for something, or for the end of the process.
+func (w *world) until(what string, try func() error) {
+	w.tb.Helper()
+	waittest.Try(w.tb, what, func() error {
+		if !w.agent.alive() {
+			w.tb.Fatalf("the agent ended before %s", what)
+		}
+		return try()
+	})
+}
+
+// looks measures the memory until the context ends.
+func (w *world) looks(ctx context.Context) {
+	for waiting.Sleep(ctx, 10*time.Millisecond) == nil && w.agent.alive() {
+		w.agent.look()
+	}
+}
+
+// staleAfter is the age that the data of a cluster that is well may have, on a busy machine.
+const staleAfter = 30.0 // seconds
+
+// fresh says why some clusters are not known as they are now.
+func (w *world) fresh(names ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), friendlyTime)
+	defer cancel()
+	all, err := agentapi.List[api.Cluster](ctx, w.agent.socket, "clusters")
+	if err != nil {
+		return err
+	}
+	known := make(map[string]api.Cluster)
+	for _, c := range all {
+		known[c.Name] = c
+	}
+	for _, name := range names {
+		c := known[name]
+		worst := c.Freshness.Worst
+		switch {
+		case c.State != "ready" || !c.Ready:
+			err = errors.Join(err, fmt.Errorf("%s is %s: %s %s", name, c.State, c.Message, c.LastError))
+		case worst.State != "synced" || worst.AgeSeconds == nil || *worst.AgeSeconds > staleAfter:
+			err = errors.Join(err, fmt.Errorf("%s is known as of long ago: %+v", name, worst))
+		}
+	}
+	return err
+}
+
+// judge says in the end whether the process lives, and how its friends were served.
+func (w *world) judge(times float64) {
+	w.tb.Helper()
+	w.now.Store(int32(unmeasured))
+	if !w.agent.alive() {
+		return // it says so itself, and the friends say nothing else
+	}
+	w.until("the friendly clusters to be fresh", func() error { return w.fresh("c1", "c2") })
+	for _, f := range w.friends {
+		f.judge(w.tb, times)
+	}
+}
