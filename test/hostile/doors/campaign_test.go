@@ -21,8 +21,8 @@ type campaign struct {
 	took time.Duration
 }
 
-// speak has clients at once until so many messages have been sent, or the agent has ended.
-func (c *campaign) speak(p phase, messages int, talk conversation) {
+// speak has clients at once until so many messages were sent and so much time has passed, or the agent has ended.
+func (c *campaign) speak(p phase, messages int, least time.Duration, talk conversation) (took time.Duration) {
 	var sent atomic.Int64
 	var number atomic.Uint64
 	number.Store(c.from)
@@ -33,26 +33,28 @@ func (c *campaign) speak(p phase, messages int, talk conversation) {
 	c.w.now.Store(int32(p))
 	for range max(2, runtime.GOMAXPROCS(0)/2) {
 		clients.Go(func() {
-			for sent.Load() < int64(messages) && c.w.agent.alive() {
+			for (sent.Load() < int64(messages) || time.Since(began) < least) && c.w.agent.alive() {
 				sent.Add(int64(talk(ctx, rand.New(rand.NewPCG(*seed, number.Add(1))))))
 			}
 		})
 	}
 	clients.Wait()
 	c.w.now.Store(int32(unmeasured))
-	c.from, c.sent, c.took = number.Load(), c.sent+int(sent.Load()), c.took+time.Since(began)
+	took = time.Since(began)
+	c.from, c.sent, c.took = number.Load(), c.sent+int(sent.Load()), c.took+took
+	return took
 }
 
 // rounds is how often the attacker and a harmless client take turns, so that both meet the same machine.
-const rounds = 10
+const rounds = 5
 
-// attack sends as many messages as the flag says, beside as many harmless ones.
+// attack sends as many messages as the flag says, in turn with a harmless client for as long.
 func (w *world) attack(hostile, friendly conversation) {
 	w.tb.Helper()
 	enemies, guests := &campaign{w: w}, &campaign{w: w}
 	for range rounds {
-		guests.speak(harmless, *steps/rounds, friendly)
-		enemies.speak(attacked, *steps/rounds, hostile)
+		took := enemies.speak(attacked, *steps/rounds, 0, hostile)
+		guests.speak(harmless, 0, took, friendly)
 	}
 	w.tb.Logf("%d hostile messages in %s, in %d conversations; %d harmless ones in %s",
 		enemies.sent, enemies.took.Round(time.Millisecond), enemies.from, guests.sent, guests.took.Round(time.Millisecond))

@@ -12,6 +12,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -56,9 +57,13 @@ func (w *world) saw(f *friend, port uint32) {
 // target is the name of the service's port in xDS.
 const target = "ns/" + pulse + ":http"
 
-// xdsClient is a client over TCP or the unix socket.
-func xdsClient(address string) (discovery.AggregatedDiscoveryServiceClient, *grpc.ClientConn, error) {
-	conn, err := grpc.NewClient("passthrough:"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+// xdsClient is a client with a connection of its own.
+func (w *world) xdsClient() (discovery.AggregatedDiscoveryServiceClient, *grpc.ClientConn, error) {
+	secure := insecure.NewCredentials()
+	if w.secure != nil {
+		secure = credentials.NewTLS(w.secure)
+	}
+	conn, err := grpc.NewClient("passthrough:"+w.agent.xds, grpc.WithTransportCredentials(secure))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,7 +74,7 @@ func friendlyNode() *corev3.Node { return &corev3.Node{Id: "friend", UserAgentNa
 
 // followsIncrementally is an xDS client, whose stream must never end.
 func (w *world) followsIncrementally(ctx context.Context, f *friend) error {
-	c, conn, err := xdsClient(w.agent.xds)
+	c, conn, err := w.xdsClient()
 	if err != nil {
 		return err
 	}
@@ -93,7 +98,7 @@ func (w *world) followsIncrementally(ctx context.Context, f *friend) error {
 
 // follows is the same with the state of the world.
 func (w *world) follows(ctx context.Context, f *friend) error {
-	c, conn, err := xdsClient(w.agent.xds)
+	c, conn, err := w.xdsClient()
 	if err != nil {
 		return err
 	}
@@ -135,7 +140,7 @@ func (w *world) sawAssignment(f *friend, packed *anypb.Any) error {
 
 // watches reads the changes of the HTTP API over TCP. A connection that ends is lost.
 func (w *world) watches(ctx context.Context, f *friend) error {
-	c, err := client.New(client.Options{Server: "http://" + w.agent.api})
+	c, err := client.New(client.Options{Server: w.url(""), TLS: client.TLSFiles{CA: w.caFile}})
 	if err != nil {
 		return err
 	}

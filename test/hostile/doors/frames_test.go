@@ -24,7 +24,7 @@ import (
 func TestFrames(t *testing.T) {
 	w := newWorld(t)
 	x := w.newXDSClients()
-	w.attack(w.frames(w.agent.xds, nil, grpcHeaders, grpcMessage), x.harmless)
+	w.attack(w.frames(w.agent.xds, nil, grpcHeaders, grpcMessage), x.newcomer)
 }
 
 // frames is what sends frames to an address, over TLS if there is a configuration.
@@ -39,7 +39,7 @@ func (w *world) frames(address string, secure *tls.Config, headers func(*rand.Ra
 		}
 		defer conn.Close()
 		var out bytes.Buffer
-		f := frameWriter{r: r, to: http2.NewFramer(&out, nil), headers: headers, body: body}
+		f := frameWriter{r: r, wild: r.IntN(3) == 0, to: http2.NewFramer(&out, nil), headers: headers, body: body}
 		f.to.AllowIllegalWrites = true
 		begin := []byte(http2.ClientPreface)
 		if r.IntN(20) == 0 {
@@ -52,7 +52,7 @@ func (w *world) frames(address string, secure *tls.Config, headers func(*rand.Ra
 			f.one()
 		}
 		text := out.Bytes()
-		if r.IntN(3) == 0 && len(text) > len(begin) {
+		if f.wild && r.IntN(2) == 0 && len(text) > len(begin) {
 			text = append(slices.Clone(text[:len(begin)]), mutated(r, text[len(begin):])...)
 		}
 		_ = conn.SetDeadline(time.Now().Add(lostTime))
@@ -65,7 +65,7 @@ func (w *world) frames(address string, secure *tls.Config, headers func(*rand.Ra
 		if _, err := conn.Write(text); err != nil {
 			return frames
 		}
-		if c, ok := conn.(*net.TCPConn); ok && r.IntN(2) == 0 {
+		if c, ok := conn.(interface{ CloseWrite() error }); ok && r.IntN(2) == 0 {
 			_ = c.CloseWrite()
 			_ = conn.SetDeadline(time.Now().Add(lostTime / 10))
 			_, _ = io.Copy(io.Discard, conn)
@@ -79,19 +79,27 @@ type frameWriter struct {
 	r       *rand.Rand
 	to      *http2.Framer
 	stream  uint32
+	wild    bool // it breaks the rules of HTTP/2 too, so that the connection ends soon
 	headers func(*rand.Rand) []hpack.HeaderField
 	body    func(*rand.Rand) []byte
 }
 
 // id is a stream that is open, or any.
 func (f *frameWriter) id() uint32 {
+	if !f.wild {
+		return max(f.stream, 1)
+	}
 	return one(f.r, f.stream, f.stream, f.stream, f.stream, 0, f.stream+2, 2, f.r.Uint32())
 }
 
 // one writes a frame, or a few that belong together.
 func (f *frameWriter) one() {
 	r := f.r
-	switch r.IntN(12) {
+	kinds := 12
+	if !f.wild {
+		kinds = 7
+	}
+	switch r.IntN(kinds) {
 	case 0, 1, 2, 3: // a request
 		f.stream += 2
 		f.stream |= 1
@@ -126,10 +134,10 @@ func (f *frameWriter) writeHeaders(id uint32, ends bool) {
 		_ = e.WriteField(h) // into memory
 	}
 	text := block.Bytes()
-	if f.r.IntN(10) == 0 {
+	if f.wild && f.r.IntN(10) == 0 {
 		text = mutated(f.r, text)
 	}
-	_ = f.to.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: text, EndStream: ends, EndHeaders: f.r.IntN(20) > 0, PadLength: uint8(f.r.IntN(3) / 2 * f.r.IntN(200))})
+	_ = f.to.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: text, EndStream: ends, EndHeaders: !f.wild || f.r.IntN(20) > 0, PadLength: uint8(f.r.IntN(3) / 2 * f.r.IntN(200))})
 }
 
 const aggregated = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"

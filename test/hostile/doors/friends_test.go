@@ -107,23 +107,31 @@ func (w *world) resolves(ctx context.Context, f *friend, network string) {
 			_ = conn.Close()
 		}
 	}()
-	for n := 0; waiting.Sleep(ctx, 3*time.Millisecond) == nil; n++ {
-		q := new(dns.Msg)
-		q.SetQuestion(fmt.Sprintf("svc%d.ns.svc.clusterset.local.", n%numServices), dns.TypeA)
-		began, err := time.Now(), error(nil)
+	exchange := func(q *dns.Msg) (err error) {
 		if conn == nil {
-			conn, err = client.Dial(w.agent.dns)
+			if conn, err = client.Dial(w.agent.dns); err != nil {
+				conn = nil
+				return err
+			}
 		}
-		var a *dns.Msg
-		if err == nil {
-			a, _, err = client.ExchangeWithConn(q, conn)
-		}
+		a, _, err := client.ExchangeWithConn(q, conn)
 		if err == nil && (a.Rcode != dns.RcodeSuccess || len(a.Answer) < 6) {
 			err = fmt.Errorf("%s with %d addresses", dns.RcodeToString[a.Rcode], len(a.Answer))
 		}
-		if err != nil && conn != nil {
+		if err != nil {
 			_ = conn.Close()
 			conn = nil
+		}
+		return err
+	}
+	for n := 0; waiting.Sleep(ctx, 3*time.Millisecond) == nil; n++ {
+		q := new(dns.Msg)
+		q.SetQuestion(fmt.Sprintf("svc%d.ns.svc.clusterset.local.", n%numServices), dns.TypeA)
+		began := time.Now()
+		reused := conn != nil
+		err := exchange(q)
+		if err != nil && reused { // a server closes a connection after some questions
+			err = exchange(q)
 		}
 		if ctx.Err() == nil {
 			f.served(began, err)
@@ -133,10 +141,10 @@ func (w *world) resolves(ctx context.Context, f *friend, network string) {
 
 // probes is the kubelet: a connection for each question.
 func (w *world) probes(ctx context.Context, f *friend) {
-	client := &http.Client{Timeout: friendlyTime, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: friendlyTime, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: w.secure}}
 	for waiting.Sleep(ctx, 10*time.Millisecond) == nil {
 		began := time.Now()
-		err := gets(ctx, client, "http://"+w.agent.api+"/healthz")
+		err := gets(ctx, client, w.url("/healthz"))
 		if ctx.Err() == nil {
 			f.served(began, err)
 		}

@@ -2,6 +2,7 @@ package doors
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
+	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
@@ -25,12 +27,39 @@ type world struct {
 	pulses   pulses
 	friends  []*friend
 	now      atomic.Int32 // the phase
+	secure   *tls.Config  // of clients of the API and xDS; nil: they are plain
+	caFile   string
+}
+
+// newSecureWorld is one whose API and xDS use TLS.
+func newSecureWorld(tb testing.TB) *world {
+	tb.Helper()
+	dir := tb.TempDir()
+	ca, err := pki.NewCA("authority")
+	must(tb, err)
+	pair, err := ca.Server([]string{"127.0.0.1"})
+	must(tb, err)
+	cert, key, err := pair.Write(dir, "agent")
+	must(tb, err)
+	file, err := ca.Write(dir, "ca")
+	must(tb, err)
+	w := &world{tb: tb, secure: &tls.Config{RootCAs: ca.Pool(), MinVersion: tls.VersionTLS12}, caFile: file}
+	w.start("--tls-cert-file", cert, "--tls-key-file", key)
+	return w
 }
 
 // newWorld starts everything, and waits until the agent is ready.
 func newWorld(tb testing.TB, flags ...string) *world {
 	tb.Helper()
-	w := &world{tb: tb, dir: tb.TempDir(), pulses: pulses{begun: make(map[uint32]time.Time)}}
+	w := &world{tb: tb}
+	w.start(flags...)
+	return w
+}
+
+func (w *world) start(flags ...string) {
+	tb := w.tb
+	tb.Helper()
+	w.dir, w.pulses.begun = tb.TempDir(), make(map[uint32]time.Time)
 	for i := range w.friendly {
 		w.friendly[i] = newCluster(tb, w.dir, fmt.Sprint("c", i+1), uint32(i+1))
 	}
@@ -59,7 +88,6 @@ func newWorld(tb testing.TB, flags ...string) *world {
 			}
 		})
 	}
-	return w
 }
 
 // until waits for something, or for the end of the process.

@@ -40,7 +40,7 @@ func (w *world) newXDSClients() *xdsClients {
 	w.tb.Helper()
 	x := &xdsClients{w: w}
 	for range 8 {
-		c, conn, err := xdsClient(w.agent.xds)
+		c, conn, err := w.xdsClient()
 		must(w.tb, err)
 		w.tb.Cleanup(func() { _ = conn.Close() })
 		x.to = append(x.to, c)
@@ -231,9 +231,23 @@ func sotwRequest(r *rand.Rand, seen *nonces) *discovery.DiscoveryRequest {
 
 // harmless follows some services, and leaves.
 func (x *xdsClients) harmless(ctx context.Context, r *rand.Rand) int {
+	return x.friendly(ctx, r, one(r, x.to...))
+}
+
+// newcomer does the same over a connection of its own.
+func (x *xdsClients) newcomer(ctx context.Context, r *rand.Rand) int {
+	c, conn, err := x.w.xdsClient()
+	if err != nil {
+		return 1
+	}
+	defer conn.Close()
+	return x.friendly(ctx, r, c)
+}
+
+func (x *xdsClients) friendly(ctx context.Context, r *rand.Rand, c discovery.AggregatedDiscoveryServiceClient) int {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	s, err := one(r, x.to...).DeltaAggregatedResources(ctx)
+	s, err := c.DeltaAggregatedResources(ctx)
 	if err != nil {
 		return 1
 	}
