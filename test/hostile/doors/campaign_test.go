@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // conversation is all that one client sends, until it leaves. What it sends follows from the random numbers. It
@@ -34,7 +36,9 @@ func (c *campaign) speak(p phase, messages int, least time.Duration, talk conver
 	for range max(2, runtime.GOMAXPROCS(0)/2) {
 		clients.Go(func() {
 			for (sent.Load() < int64(messages) || time.Since(began) < least) && c.w.agent.alive() {
+				began := time.Now()
 				sent.Add(int64(talk(ctx, rand.New(rand.NewPCG(*seed, number.Add(1))))))
+				_ = waiting.Sleep(ctx, time.Since(began)) // the friends are on the same machine
 			}
 		})
 	}
