@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/programtest"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 const mib = 1 << 20
@@ -119,6 +120,20 @@ func (a *agent) failure() string {
 		}
 	}
 	return string(text[max(0, len(text)-2000):])
+}
+
+// internalError is the first one in the log.
+func (a *agent) internalError() string {
+	text, err := os.ReadFile(a.logFile)
+	if err != nil {
+		return err.Error()
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, string(codes.WorkFailed)) {
+			return fmt.Sprintf("%.3000s", line)
+		}
+	}
+	return "the log has none"
 }
 
 // look measures the memory once.

@@ -29,6 +29,9 @@ type world struct {
 	now      atomic.Int32 // the phase
 	secure   *tls.Config  // of clients of the API and xDS; nil: they are plain
 	caFile   string
+
+	running context.Context // of the friends, until the end of the test
+	work    sync.WaitGroup
 }
 
 // newSecureWorld is one whose API and xDS use TLS.
@@ -68,26 +71,28 @@ func (w *world) start(flags ...string) {
 	w.until("all clusters to be fresh", func() error { return w.fresh("c1", "c2", "evil") })
 	w.agent.first = resident(w.agent.cmd.Process.Pid, "VmRSS")
 	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	tb.Cleanup(func() { cancel(); running.Wait() })
-	running.Go(func() { w.beats(ctx) })
-	running.Go(func() { w.looks(ctx) })
-	for name, run := range map[string]func(context.Context, *friend) error{
-		"DNS UDP":   func(ctx context.Context, f *friend) error { w.resolves(ctx, f, "udp"); return nil },
-		"DNS TCP":   func(ctx context.Context, f *friend) error { w.resolves(ctx, f, "tcp"); return nil },
-		"probe":     func(ctx context.Context, f *friend) error { w.probes(ctx, f); return nil },
-		"watch":     w.watches,
-		"xDS delta": w.followsIncrementally,
-		"xDS":       w.follows,
-	} {
-		f := &friend{name: name, now: &w.now}
-		w.friends = append(w.friends, f)
-		running.Go(func() {
-			if err := run(ctx, f); err != nil && ctx.Err() == nil {
-				f.loses(err)
-			}
-		})
-	}
+	w.running = ctx
+	tb.Cleanup(func() { cancel(); w.work.Wait() })
+	w.work.Go(func() { w.beats(ctx) })
+	w.work.Go(func() { w.looks(ctx) })
+	w.befriend("DNS UDP", func(ctx context.Context, f *friend) error { w.resolves(ctx, f, "udp"); return nil })
+	w.befriend("DNS TCP", func(ctx context.Context, f *friend) error { w.resolves(ctx, f, "tcp"); return nil })
+	w.befriend("probe", func(ctx context.Context, f *friend) error { w.probes(ctx, f); return nil })
+	w.befriend("watch", w.watches)
+	w.befriend("xDS delta", w.followsIncrementally)
+	w.befriend("xDS", w.follows)
+}
+
+// befriend has one more friendly client until the end of the test.
+func (w *world) befriend(name string, run func(context.Context, *friend) error) {
+	f := &friend{name: name, now: &w.now}
+	w.friends = append(w.friends, f)
+	ctx := w.running
+	w.work.Go(func() {
+		if err := run(ctx, f); err != nil && ctx.Err() == nil {
+			f.loses(err)
+		}
+	})
 }
 
 // until waits for something, or for the end of the process.
@@ -147,4 +152,5 @@ func (w *world) judge(times float64) {
 	for _, f := range w.friends {
 		f.judge(w.tb, times)
 	}
+	w.judgeMetrics(w.tb)
 }
