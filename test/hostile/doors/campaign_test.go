@@ -37,7 +37,7 @@ func (c *campaign) speak(p phase, messages int, least time.Duration, talk conver
 		clients.Go(func() {
 			for (sent.Load() < int64(messages) || time.Since(began) < least) && c.w.agent.alive() {
 				began := time.Now()
-				sent.Add(int64(talk(ctx, rand.New(rand.NewPCG(*seed, number.Add(1))))))
+				sent.Add(int64(talk(ctx, randomOf(number.Add(1)))))
 				_ = waiting.Sleep(ctx, time.Since(began)) // the friends are on the same machine
 			}
 		})
@@ -48,6 +48,9 @@ func (c *campaign) speak(p phase, messages int, least time.Duration, talk conver
 	c.from, c.sent, c.took = number.Load(), c.sent+int(sent.Load()), c.took+took
 	return took
 }
+
+// randomOf are the random numbers of a conversation.
+func randomOf(number uint64) *rand.Rand { return rand.New(rand.NewPCG(*seed, number)) }
 
 // rounds is how often the attacker and a harmless client take turns, so that both meet the same machine.
 const rounds = 5

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -74,6 +75,10 @@ func friendlyNode() *corev3.Node { return &corev3.Node{Id: "friend", UserAgentNa
 
 // followsIncrementally is an xDS client, whose stream must never end.
 func (w *world) followsIncrementally(ctx context.Context, f *friend) error {
+	return w.followsName(ctx, f, target)
+}
+
+func (w *world) followsName(ctx context.Context, f *friend, name string) error {
 	c, conn, err := w.xdsClient()
 	if err != nil {
 		return err
@@ -81,7 +86,7 @@ func (w *world) followsIncrementally(ctx context.Context, f *friend) error {
 	defer conn.Close()
 	s, err := c.DeltaAggregatedResources(ctx)
 	if err == nil {
-		err = s.Send(&discovery.DeltaDiscoveryRequest{Node: friendlyNode(), TypeUrl: resource.EndpointType, ResourceNamesSubscribe: []string{target}})
+		err = s.Send(&discovery.DeltaDiscoveryRequest{Node: friendlyNode(), TypeUrl: resource.EndpointType, ResourceNamesSubscribe: []string{name}})
 	}
 	for err == nil {
 		var a *discovery.DeltaDiscoveryResponse
@@ -96,7 +101,39 @@ func (w *world) followsIncrementally(ctx context.Context, f *friend) error {
 	return err
 }
 
-// follows is the same with the state of the world.
+// subscribes asks for one service after the other on one stream, as programs that begin to call them.
+func (w *world) subscribes(ctx context.Context, f *friend) error {
+	c, conn, err := w.xdsClient()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	s, err := c.DeltaAggregatedResources(ctx)
+	before := ""
+	for n := 0; err == nil && waiting.Sleep(ctx, 20*time.Millisecond) == nil; n++ {
+		name := fmt.Sprintf("ns/svc%d:http", n%numServices)
+		began := time.Now()
+		q := &discovery.DeltaDiscoveryRequest{Node: friendlyNode(), TypeUrl: resource.EndpointType, ResourceNamesSubscribe: []string{name}}
+		if before != "" {
+			q.ResourceNamesUnsubscribe = []string{before}
+		}
+		before = name
+		var a *discovery.DeltaDiscoveryResponse
+		if err = s.Send(q); err == nil {
+			a, err = s.Recv()
+		}
+		for err == nil && !slices.ContainsFunc(a.GetResources(), func(r *discovery.Resource) bool { return r.GetName() == name }) {
+			a, err = s.Recv()
+		}
+		if err == nil {
+			f.served(began, nil)
+			err = s.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: a.GetTypeUrl(), ResponseNonce: a.GetNonce()})
+		}
+	}
+	return err
+}
+
+// follows is an xDS client with the state of the world.
 func (w *world) follows(ctx context.Context, f *friend) error {
 	c, conn, err := w.xdsClient()
 	if err != nil {

@@ -19,6 +19,7 @@ var (
 	steps    = flag.Int("doors.steps", 3000, "how many messages an attacker of one server sends")
 	seed     = flag.Uint64("doors.seed", 1, "of what the attackers send")
 	duration = flag.Duration("doors.time", 15*time.Second, "how long all attacks at once last")
+	each     = flag.Duration("doors.each", 0, "how long each attack lasts by itself; 0: they are skipped")
 	program  = flag.String("doors.program", "", "the mesh-agent to attack; default: that of the sources")
 	ratio    = flag.Float64("doors.ratio", 2, "how many times as long friendly clients may wait")
 )

@@ -1,0 +1,168 @@
+package doors
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// attack wants memory, time, or places, until the context ends. It returns how often it tried.
+type attack struct {
+	name string
+	run  func(ctx context.Context, w *world) int
+}
+
+// attacks are all of them.
+func attacks() []attack {
+	return []attack{
+		{"a large service is rewritten", rewrites},
+		{"questions for a large service", asksForMuch},
+		{"names of types that are not served", namesOfOtherTypes},
+		{"long descriptions of clients", longNodes},
+		{"assignments with long zones", longZones},
+		{"one service in many spellings", spellings},
+		{"many ports", manyPorts},
+		{"all names", allNames},
+		{"all connections", allConnections},
+		{"readers that do not read", slowReaders},
+	}
+}
+
+// TestAttacks: each of them by itself, for as long as -doors.each says.
+func TestAttacks(t *testing.T) {
+	if *each == 0 {
+		t.Skip("by hand: -doors.each=30s")
+	}
+	for _, a := range attacks() {
+		t.Run(a.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.befriend("xDS asks", w.subscribes)
+			ctx, cancel := context.WithTimeout(t.Context(), *each)
+			defer cancel()
+			w.now.Store(int32(harmless))
+			_ = waiting.Sleep(ctx, *each/10)
+			w.now.Store(int32(attacked))
+			t.Logf("%d times", a.run(ctx, w))
+			w.judge(unlimited)
+		})
+	}
+}
+
+// unlimited is for attacks without a client as busy and harmless: friends are answered, however fast.
+const unlimited = 1e9
+
+// largeService is one of many backends, as text: the ports of each, and a label that makes each write another one.
+func largeService(c *cluster, name string, backends int, ports, label string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"cluster":%q,"clusterID":%d,"namespace":"ns","name":%q,"shared":true,"frontends":{},"labels":{"v":%q},"selector":{},"backends":{`, c.name, c.id, name, label)
+	for i := range backends {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `"10.9.%d.%d":%s`, i>>8, i&255, ports)
+	}
+	b.WriteString("}}")
+	return b.Bytes()
+}
+
+// rewrites writes one service of 60,000 backends again and again, and keeps its etcd small.
+func rewrites(ctx context.Context, w *world) (n int) {
+	key := w.evil.service("large", 80).Key()
+	for ; ctx.Err() == nil && w.agent.alive(); n++ {
+		put, err := w.evil.kv.Put(ctx, key, string(largeService(w.evil, "large", 60_000, "null", fmt.Sprint(n))))
+		if err == nil && n%50 == 49 {
+			_, err = w.evil.kv.Compact(ctx, put.Header.Revision, clientv3.WithCompactPhysical())
+		}
+		if err != nil && ctx.Err() == nil {
+			w.agent.fails(fmt.Sprintf("the attacker cannot write: %v", err))
+			return n
+		}
+	}
+	return n
+}
+
+// writeMuch writes a service with many backends that have a port.
+func (w *world) writeMuch(name string, backends int) {
+	key := w.evil.service(name, 80).Key()
+	if err := w.evil.write(map[string][]byte{key: largeService(w.evil, name, backends, `{"a":{"Protocol":"TCP","Port":1}}`, "")}); err != nil {
+		w.agent.fails(fmt.Sprintf("the attacker cannot write: %v", err))
+	}
+}
+
+// mostBackends is how many backends with a port fit into a value.
+const mostBackends = 29_000
+
+// asksForMuch asks for all that a service of many backends has.
+func asksForMuch(ctx context.Context, w *world) (n int) {
+	w.writeMuch("much", mostBackends)
+	client := &dns.Client{Net: "udp", Timeout: friendlyTime}
+	for ; ctx.Err() == nil && w.agent.alive(); n++ {
+		q := new(dns.Msg)
+		name := []string{"_a._tcp.much.ns.svc.clusterset.local.", "much.ns.svc.clusterset.local.", "1.0.9.10.in-addr.arpa.", "evil.much.ns.svc.clusterset.local."}[n%4]
+		q.SetQuestion(name, []uint16{dns.TypeSRV, dns.TypeSRV, dns.TypePTR, dns.TypeAAAA, dns.TypeSOA, dns.TypeANY, dns.TypeTXT}[n%7])
+		client.Net = []string{"udp", "tcp"}[n/28%2]
+		_, _, _ = client.ExchangeContext(ctx, q, w.agent.dns) // the friends say whether others are answered
+		_ = waiting.Sleep(ctx, 10*time.Millisecond)
+	}
+	return n
+}
+
+// longZones has a service whose backends are each in a zone of its own with a long name, and an xDS client that follows it.
+func longZones(ctx context.Context, w *world) (n int) {
+	w.writeMuch("wide", mostBackends)
+	for first := 0; first < mostBackends && ctx.Err() == nil; first += 100 {
+		s := &wire.EndpointSlice{
+			Cluster: w.evil.name, ClusterID: w.evil.id, Namespace: "ns", Name: fmt.Sprint("wide-", first), AddressType: wire.AddressTypeIPv4,
+			Labels: map[string]string{wire.LabelServiceName: "wide"},
+		}
+		for i := first; i < min(first+100, mostBackends); i++ {
+			zone := fmt.Sprintf("z%05d%s", i, strings.Repeat("z", 57)) // as long as the value of a label may be
+			s.Endpoints = append(s.Endpoints, wire.Endpoint{Addresses: []string{fmt.Sprintf("10.9.%d.%d", i>>8, i&255)}, Zone: &zone})
+		}
+		if err := w.evil.write(map[string][]byte{s.Key(): s.Encode()}); err != nil {
+			w.agent.fails(fmt.Sprintf("the attacker cannot write: %v", err))
+		}
+		n++
+	}
+	w.read(time.Now())
+	f := &friend{name: "xDS of the wide service", now: &w.now}
+	if err := w.followsName(ctx, f, "ns/wide:a"); err != nil && ctx.Err() == nil {
+		w.agent.fails(fmt.Sprintf("a client that follows a service of many zones: %v", err))
+	}
+	return n
+}
+
+// manyPorts has 300,000 ports of some services, and an Envoy that takes all of them.
+func manyPorts(ctx context.Context, w *world) (n int) {
+	for i := range 10 {
+		var b bytes.Buffer
+		fmt.Fprintf(&b, `{"cluster":"evil","clusterID":9,"namespace":"ns","name":"ports%d","shared":true,"backends":{"10.9.200.%d":{`, i, i)
+		for p := range 30_000 {
+			if p > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, `"p%d":{"Protocol":"TCP","Port":%d}`, p, p+1)
+		}
+		b.WriteString("}}}")
+		if err := w.evil.write(map[string][]byte{w.evil.service(fmt.Sprint("ports", i), 80).Key(): b.Bytes()}); err != nil {
+			w.agent.fails(fmt.Sprintf("the attacker cannot write: %v", err))
+		}
+	}
+	var envoys sync.WaitGroup
+	for range 3 {
+		envoys.Go(func() { _ = w.takesAll(ctx, &friend{now: &w.now}) }) // it may be refused
+	}
+	envoys.Wait()
+	<-ctx.Done()
+	return 300_000
+}
