@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,9 +104,19 @@ func (w *world) writeMuch(name string, backends int) {
 const mostBackends = 29_000
 
 // asksForMuch asks for all that a service of many backends has.
-func asksForMuch(ctx context.Context, w *world) (n int) {
+func asksForMuch(ctx context.Context, w *world) int {
 	w.writeMuch("much", mostBackends)
-	client := &dns.Client{Net: "udp", Timeout: friendlyTime}
+	var clients sync.WaitGroup
+	var asked atomic.Int64
+	for range 8 {
+		clients.Go(func() { asked.Add(int64(w.asksAll(ctx))) })
+	}
+	clients.Wait()
+	return int(asked.Load())
+}
+
+func (w *world) asksAll(ctx context.Context) (n int) {
+	client := &dns.Client{Timeout: friendlyTime}
 	for ; ctx.Err() == nil && w.agent.alive(); n++ {
 		q := new(dns.Msg)
 		name := []string{"_a._tcp.much.ns.svc.clusterset.local.", "much.ns.svc.clusterset.local.", "1.0.9.10.in-addr.arpa.", "evil.much.ns.svc.clusterset.local."}[n%4]
@@ -146,9 +157,14 @@ func longZones(ctx context.Context, w *world) (n int) {
 func manyPorts(ctx context.Context, w *world) (n int) {
 	for i := range 10 {
 		var b bytes.Buffer
-		fmt.Fprintf(&b, `{"cluster":"evil","clusterID":9,"namespace":"ns","name":"ports%d","shared":true,"backends":{"10.9.200.%d":{`, i, i)
+		fmt.Fprintf(&b, `{"cluster":"evil","clusterID":9,"namespace":"ns","name":"ports%d","shared":true,"backends":{`, i)
 		for p := range 30_000 {
-			if p > 0 {
+			switch { // 500 of each backend
+			case p == 0:
+				fmt.Fprintf(&b, `"10.9.200.0":{`)
+			case p%500 == 0:
+				fmt.Fprintf(&b, `},"10.9.200.%d":{`, p/500)
+			default:
 				b.WriteByte(',')
 			}
 			fmt.Fprintf(&b, `"p%d":{"Protocol":"TCP","Port":%d}`, p, p+1)

@@ -62,8 +62,8 @@ func namesOfOtherTypes(ctx context.Context, w *world) int {
 		go func() { _ = drain(s) }() // which ends with the stream
 		for n := 0; waiting.Sleep(ctx, 10*time.Millisecond) == nil; n++ {
 			q := &discovery.DeltaDiscoveryRequest{TypeUrl: []string{resource.SecretType, "a", resource.RuntimeType}[number%3]}
-			for i := range 15_000 {
-				q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, fmt.Sprintf("name-%d-%d-%d-of-a-type-that-is-not-served", number, n, i))
+			for i := range 1000 { // as many as a request may have
+				q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, fmt.Sprintf("%d-%d-%d-%s", number, n, i, strings.Repeat("n", 900)))
 			}
 			if err := s.Send(q); err != nil {
 				return err
@@ -127,38 +127,47 @@ func allNames(ctx context.Context, w *world) int {
 }
 
 // hold opens connections, writes into each, reads nothing, and opens those that were closed again.
-func (w *world) hold(ctx context.Context, connections int, text func(number int) (from, request string)) (opened int) {
-	held := make([]net.Conn, connections)
-	defer func() {
-		for _, conn := range held {
-			if conn != nil {
-				_ = conn.Close()
+func (w *world) hold(ctx context.Context, connections int, text func(number int) (from, request string)) int {
+	const hands = 16
+	var all sync.WaitGroup
+	var opened atomic.Int64
+	for hand := range hands {
+		all.Go(func() {
+			held := make([]net.Conn, connections/hands)
+			defer func() {
+				for _, conn := range held {
+					if conn != nil {
+						_ = conn.Close()
+					}
+				}
+			}()
+			for waiting.Sleep(ctx, 10*time.Millisecond) == nil && w.agent.alive() {
+				for i := range held {
+					if ctx.Err() == nil && (held[i] == nil || closed(held[i])) {
+						held[i] = w.replaced(ctx, held[i], hand+hands*i, text)
+						opened.Add(1)
+					}
+				}
 			}
-		}
-	}()
-	for ctx.Err() == nil && w.agent.alive() {
-		for i := range held {
-			if ctx.Err() != nil {
-				break
-			}
-			if held[i] != nil && !closed(held[i]) {
-				continue
-			}
-			if held[i] != nil {
-				_ = held[i].Close()
-			}
-			from, request := text(i)
-			dialer := net.Dialer{Timeout: lostTime, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-			held[i] = nil
-			if conn, err := dialer.DialContext(ctx, "tcp", w.agent.api); err == nil {
-				_, _ = conn.Write([]byte(request)) // it may be closed at once
-				held[i] = conn
-				opened++
-			}
-		}
-		_ = waiting.Sleep(ctx, 100*time.Millisecond)
+		})
 	}
-	return opened
+	all.Wait()
+	return int(opened.Load())
+}
+
+// replaced closes a connection and opens another one.
+func (w *world) replaced(ctx context.Context, before net.Conn, number int, text func(number int) (from, request string)) net.Conn {
+	if before != nil {
+		_ = before.Close()
+	}
+	from, request := text(number)
+	dialer := net.Dialer{Timeout: lostTime, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := dialer.DialContext(ctx, "tcp", w.agent.api)
+	if err != nil {
+		return nil
+	}
+	_, _ = conn.Write([]byte(request)) // it may be closed at once
+	return conn
 }
 
 // closed tells whether the other side has closed it, without taking what it sent but a byte.
@@ -169,9 +178,9 @@ func closed(conn net.Conn) bool {
 	return err != nil && (!is || !timeout.Timeout())
 }
 
-// allConnections holds 4,096 connections of loopback, some with half a request.
+// allConnections holds more connections of loopback than there may be, some with half a request.
 func allConnections(ctx context.Context, w *world) int {
-	return w.hold(ctx, 4096, func(number int) (from, request string) {
+	return w.hold(ctx, 4200, func(number int) (from, request string) {
 		return "127.0.0.1", []string{"", "GET /healthz HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"}[number%3]
 	})
 }

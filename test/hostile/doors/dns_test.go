@@ -25,6 +25,47 @@ func TestPackets(t *testing.T) {
 	w.attack(w.hostileDNS, w.harmlessDNS)
 }
 
+// TestQuestions: good questions for all that a service of very many backends has.
+func TestQuestions(t *testing.T) {
+	w := newWorld(t)
+	w.writeMuch("much", mostBackends)
+	w.read(time.Now())
+	w.attack(w.muchDNS, w.harmlessDNS)
+}
+
+// muchDNS asks for what costs much.
+func (w *world) muchDNS(_ context.Context, r *rand.Rand) int {
+	const questions = 20
+	conn, err := net.Dial("udp", w.agent.dns)
+	if err != nil {
+		return 1
+	}
+	defer conn.Close()
+	for range questions {
+		q := new(dns.Msg)
+		q.SetQuestion(one(r, "_a._tcp.much.ns.svc.clusterset.local.", "much.ns.svc.clusterset.local.", "evil.much.ns.svc.clusterset.local.", "1.0.9.10.in-addr.arpa."),
+			one(r, dns.TypeSRV, dns.TypeSRV, dns.TypePTR, dns.TypeAAAA, dns.TypeSOA, dns.TypeANY, dns.TypeTXT))
+		q.SetEdns0(4096, true)
+		text, err := q.Pack()
+		if err != nil {
+			panic(err) // it is valid
+		}
+		_, _ = conn.Write(text)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(friendlyTime))
+	buffer := make([]byte, 65536)
+	for range questions {
+		n, err := conn.Read(buffer)
+		if err != nil {
+			break
+		}
+		if err := wellFormed(buffer[:n]); err != nil {
+			w.agent.fails(fmt.Sprintf("a DNS answer is %x: %v", buffer[:n], err))
+		}
+	}
+	return questions
+}
+
 // hostileDNS is what an attacker sends to the DNS server.
 func (w *world) hostileDNS(ctx context.Context, r *rand.Rand) int {
 	switch r.IntN(10) {
