@@ -7,9 +7,9 @@
 //
 //	go test ./test/hostile/doors -run Packets -v -doors.steps=1000000 -doors.seed=7   # DNS
 //	go test ./test/hostile/doors -run Questions -v                                    # DNS, for a service of very many backends
-	go test ./test/hostile/doors -run Requests -v                                     # xDS, and HTTP
+//	go test ./test/hostile/doors -run Requests -v                                     # xDS, and HTTP
 //	go test ./test/hostile/doors -run Frames -v                                       # HTTP/2 and gRPC
 //	go test ./test/hostile/doors -run Keys -v                                         # names and shapes of a remote
 //	go test ./test/hostile/doors -run Attacks -v -doors.each=30s                      # on memory and places, one after the other
-	go test ./test/hostile/doors -run Together -v -doors.time=10m                     # all at once
+//	go test ./test/hostile/doors -run Together -v -doors.time=10m                     # all at once
 package doors
