@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,13 +56,24 @@ func randomOf(number uint64) *rand.Rand { return rand.New(rand.NewPCG(*seed, num
 // rounds is how often the attacker and a harmless client take turns, so that both meet the same machine.
 const rounds = 5
 
+// tries is how often friends may be slow before that is the attacker's work, and not that of others on the machine.
+const tries = 3
+
 // attack sends as many messages as the flag says, in turn with a harmless client for as long.
 func (w *world) attack(hostile, friendly conversation) {
 	w.tb.Helper()
 	enemies, guests := &campaign{w: w}, &campaign{w: w}
-	for range rounds {
-		took := enemies.speak(attacked, *steps/rounds, 0, hostile)
-		guests.speak(harmless, 0, took, friendly)
+	for range tries {
+		for _, f := range w.friends {
+			f.forget()
+		}
+		for range rounds {
+			took := enemies.speak(attacked, *steps/rounds, 0, hostile)
+			guests.speak(harmless, 0, took, friendly)
+		}
+		if !slices.ContainsFunc(w.friends, func(f *friend) bool { return f.slow(*ratio) }) {
+			break
+		}
 	}
 	w.tb.Logf("%d hostile messages in %s, in %d conversations; %d harmless ones in %s",
 		enemies.sent, enemies.took.Round(time.Millisecond), enemies.from, guests.sent, guests.took.Round(time.Millisecond))

@@ -85,9 +85,31 @@ func (f *friend) judge(tb testing.TB, times float64) {
 	if f.failed[attacked] > len(with)/100+f.failed[harmless] {
 		tb.Errorf("%s: %d questions of %d were not answered", f.name, f.failed[attacked], len(with)+f.failed[attacked])
 	}
-	if len(with) >= enough && len(without) >= enough && float64(at(with, 0.5)) > times*float64(at(without, 0.5)) {
+	if f.slowLocked(times) {
 		tb.Errorf("%s: it waits %s, beside a harmless client %s", f.name, at(with, 0.5), at(without, 0.5))
 	}
+}
+
+// slow tells whether it waits longer in the attack, so many times.
+func (f *friend) slow(times float64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, all := range f.waited {
+		slices.Sort(all)
+	}
+	return f.slowLocked(times)
+}
+
+func (f *friend) slowLocked(times float64) bool {
+	with, without := f.waited[attacked], f.waited[harmless]
+	return len(with) >= enough && len(without) >= enough && float64(at(with, 0.5)) > times*float64(at(without, 0.5))
+}
+
+// forget begins to measure anew; what failed stays.
+func (f *friend) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waited = [phases][]time.Duration{}
 }
 
 // at is a quantile of sorted times.
