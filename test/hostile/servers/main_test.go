@@ -1,4 +1,4 @@
-package doors
+package servers
 
 import (
 	"flag"
@@ -16,12 +16,12 @@ import (
 )
 
 var (
-	steps    = flag.Int("doors.steps", 3000, "how many messages an attacker of one server sends")
-	seed     = flag.Uint64("doors.seed", 1, "of what the attackers send")
-	duration = flag.Duration("doors.time", 15*time.Second, "how long all attacks at once last")
-	each     = flag.Duration("doors.each", 0, "how long each attack lasts by itself; 0: they are skipped")
-	program  = flag.String("doors.program", "", "the mesh-agent to attack; default: that of the sources")
-	ratio    = flag.Float64("doors.ratio", 2, "how many times as long friendly clients may wait")
+	steps    = flag.Int("servers.steps", 3000, "how many messages an attacker of one server sends")
+	seed     = flag.Uint64("servers.seed", 1, "of what the attackers send")
+	duration = flag.Duration("servers.time", 15*time.Second, "how long all attacks at once last")
+	each     = flag.Duration("servers.each", 0, "how long each attack lasts by itself; 0: they are skipped")
+	program  = flag.String("servers.program", "", "the mesh-agent to attack; default: that of the sources")
+	ratio    = flag.Float64("servers.ratio", 2, "how many times as long friendly clients may wait")
 )
 
 var must = waittest.Must
@@ -49,7 +49,7 @@ func theProgram(tb testing.TB) string {
 	built.Lock()
 	defer built.Unlock()
 	if built.dir == "" {
-		dir, err := os.MkdirTemp("", "doors-")
+		dir, err := os.MkdirTemp("", "servers-")
 		must(tb, err)
 		built.dir = dir
 		buildtest.Released(tb, "build", "-o", filepath.Join(dir, "mesh-agent"), "github.com/mesh-agent/mesh-agent/cmd/mesh-agent")

@@ -1,4 +1,4 @@
-package doors
+package servers
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ type agent struct {
 // startAgent runs the program on a mesh directory until the end of the test.
 func startAgent(tb testing.TB, dir string, flags ...string) *agent {
 	tb.Helper()
-	temp, err := os.MkdirTemp("", "doors-") // short enough for a socket
+	temp, err := os.MkdirTemp("", "servers-") // short enough for a socket
 	must(tb, err)
 	tb.Cleanup(func() { _ = os.RemoveAll(temp) })
 	a := &agent{
@@ -71,7 +71,7 @@ func startAgent(tb testing.TB, dir string, flags ...string) *agent {
 
 // memoryGroup makes a cgroup with the limit, where it can be made; its name is empty where not.
 func memoryGroup(tb testing.TB) string {
-	name := fmt.Sprint("doors-", os.Getpid(), "-", time.Now().UnixNano())
+	name := fmt.Sprint("servers-", os.Getpid(), "-", time.Now().UnixNano())
 	for _, v := range []struct{ root, limit string }{
 		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
 		{"/sys/fs/cgroup", "memory.max"},

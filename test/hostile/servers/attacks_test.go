@@ -1,4 +1,4 @@
-package doors
+package servers
 
 import (
 	"bytes"
@@ -39,10 +39,10 @@ func attacks() []attack {
 	}
 }
 
-// TestAttacks: each of them by itself, for as long as -doors.each says.
+// TestAttacks: each of them by itself, for as long as -servers.each says.
 func TestAttacks(t *testing.T) {
 	if *each == 0 {
-		t.Skip("by hand: -doors.each=30s")
+		t.Skip("by hand: -servers.each=30s")
 	}
 	for _, a := range attacks() {
 		t.Run(a.name, func(t *testing.T) {
