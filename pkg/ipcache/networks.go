@@ -171,25 +171,25 @@ func same(a, b *Cluster) bool { return a == b || *a == *b }
 // and contains none.
 func maybeSpecial(p place) bool {
 	if p.at.is4() {
-		return p.bits < mappedBits+8 || maybeSpecial4(byte(p.at.lo>>24))
+		return p.bits < mappedBits+16 || maybeSpecial4(uint16(p.at.lo>>16))
 	}
-	return p.bits < 16 || maybeSpecial6(uint16(p.at.hi>>48))
+	return p.bits < 32 || maybeSpecial6(uint32(p.at.hi>>32))
 }
 
-func maybeSpecial4(first byte) bool {
+func maybeSpecial4(first uint16) bool {
 	switch first {
-	case 0, 100, 127, 168, 169, 192:
+	case 100<<8 | 100, 168<<8 | 63, 169<<8 | 254, 192 << 8, 192<<8 | 88:
 		return true
 	}
-	return first >= 224
+	return first < 1<<8 || first>>8 == 127 || first >= 224<<8
 }
 
-func maybeSpecial6(first uint16) bool {
+func maybeSpecial6(first uint32) bool {
 	switch first {
-	case 0, 0x64, 0x100, 0x2001, 0x2002, 0xfd00, 0xfd20:
+	case 0x64ff9b, 0x2001_0000, 0xfd00_0ec2, 0xfd20_00ce:
 		return true
 	}
-	return first >= 0xfe80
+	return first < 1<<16 || first>>16 == 0x100 || first>>16 == 0x2002 || first >= 0xfe80_0000
 }
 
 func special(p netip.Prefix) Breach {

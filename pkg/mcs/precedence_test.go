@@ -64,31 +64,38 @@ func TestPrecedence(t *testing.T) {
 		why     string // the first counts, and not the second
 	}{
 		"by age": {
-			[]*services.Export{export("c2", 2), export("c3", 1)}, Precedence{},
+			[]*services.Export{export("c2", 2), export("c3", 1)},
+			Precedence{},
 			"c3 c2", "its export is the oldest, since 2026-01-02T03:04:06Z",
 		},
 		"who has counted counts": {
-			[]*services.Export{export("c2", -54*years), export("c3", 1)}, Precedence{Winner: "c3"},
+			[]*services.Export{export("c2", -54*years), export("c3", 1)},
+			Precedence{Winner: "c3"},
 			"c3 c2", "the import followed it before, whatever the age of other exports",
 		},
 		"who has counted is gone": {
-			[]*services.Export{export("c2", 0), export("c3", 1)}, Precedence{Winner: "c4"},
+			[]*services.Export{export("c2", 0), export("c3", 1)},
+			Precedence{Winner: "c4"},
 			"c2 c3", "its export is the oldest, since 2026-01-02T03:04:05Z",
 		},
 		"the own cluster before who has counted": {
-			[]*services.Export{export("c1", 5), export("c2", 0), export("c3", 1)}, Precedence{Own: "c1", Winner: "c3"},
+			[]*services.Export{export("c1", 5), export("c2", 0), export("c3", 1)},
+			Precedence{Own: "c1", Winner: "c3"},
 			"c1 c3 c2", "it is the own cluster, whatever the age of its export",
 		},
 		"a cluster that came later has no older export": {
-			[]*services.Export{export("c2", -54*years), export("c3", 1)}, Precedence{Seen: seen(map[string]int{"c2": 60, "c3": 0})},
+			[]*services.Export{export("c2", -54*years), export("c3", 1)},
+			Precedence{Seen: seen(map[string]int{"c2": 60, "c3": 0})},
 			"c3 c2", "its export is the oldest, since 2026-01-02T03:04:06Z",
 		},
 		"clusters that were there before are equally old": {
-			[]*services.Export{export("c3", -54*years), export("c2", -1)}, Precedence{Seen: seen(map[string]int{"c2": 0, "c3": 0})},
+			[]*services.Export{export("c3", -54*years), export("c2", -1)},
+			Precedence{Seen: seen(map[string]int{"c2": 0, "c3": 0})},
 			"c2 c3", "of the oldest exports, of 2026-01-02T03:04:05Z, its name is the first",
 		},
 		"nothing is of the future": {
-			[]*services.Export{export("c3", 54*years), export("c2", 55*years), export("c4", 9)}, Precedence{Now: at(10)},
+			[]*services.Export{export("c3", 54*years), export("c2", 55*years), export("c4", 9)},
+			Precedence{Now: at(10)},
 			"c4 c2 c3", "its export is the oldest, since 2026-01-02T03:04:14Z",
 		},
 	} {
