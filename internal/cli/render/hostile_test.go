@@ -1,12 +1,8 @@
 package render_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -22,65 +18,6 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
-
-// mesh is what a fake agent answers: as one of an older release, which passes on all that remote clusters write.
-type mesh struct {
-	services []api.Service
-	nodes    []api.Node
-	clusters []api.Cluster
-	backends map[string]api.ServiceBackends // by NAMESPACE/NAME
-}
-
-// newMesh serves a mesh on the socket of an agent, from which the test takes the command.
-func newMesh(t *testing.T) (*mesh, *agent) {
-	t.Helper()
-	m, a := &mesh{services: []api.Service{}, nodes: []api.Node{}, clusters: []api.Cluster{}, backends: make(map[string]api.ServiceBackends)}, &agent{t: t, dir: t.TempDir()}
-	a.socket = filepath.Join(a.dir, "s")
-	l, err := net.Listen("unix", a.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(m.serve)}}
-	s.Start()
-	t.Cleanup(s.Close)
-	return m, a
-}
-
-func (m *mesh) serve(w http.ResponseWriter, r *http.Request) {
-	var answer any
-	path := r.URL.Path
-	switch name, isBackends := strings.CutPrefix(path, "/v1/backends/"); {
-	case isBackends:
-		answer = m.backends[name]
-	case path == "/v1/status":
-		own := api.Cluster{Name: "own"}
-		own.Synced.Nodes, own.Synced.Services = true, true
-		answer = api.Status{Ready: true, Clusters: []api.Cluster{own}}
-	case path == "/v1/services":
-		answer = api.List[api.Service]{Items: m.services}
-	case path == "/v1/nodes":
-		answer = api.List[api.Node]{Items: m.nodes}
-	case path == "/v1/clusters":
-		answer = api.List[api.Cluster]{Items: m.clusters}
-	default:
-		http.NotFound(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer)
-}
-
-// add lets the mesh have a service with groups of backends.
-func (m *mesh) add(namespace, name string, groups ...api.BackendGroup) {
-	s := api.Service{Namespace: namespace, Name: name, Clusters: []api.ServiceCluster{{Cluster: "east", Reason: "a\nb"}}}
-	for _, g := range groups {
-		for _, b := range g.Backends {
-			s.Backends = append(s.Backends, api.Backend{IP: b.IP, Cluster: b.Cluster, Ports: b.Ports, Hostname: b.Hostname, Zone: b.Zone, Node: b.Node})
-		}
-	}
-	m.services = append(m.services, s)
-	m.backends[namespace+"/"+name] = api.ServiceBackends{Namespace: namespace, Name: name, Groups: groups}
-}
 
 // hostileTexts are what breaks the syntax of some file, and what is valid and may collide.
 func hostileTexts() *rapid.Generator[string] {
@@ -309,7 +246,9 @@ func TestWhatIsLeftOutIsReported(t *testing.T) {
 	ports := []api.Port{{Name: "http", Protocol: "TCP", Port: 80}}
 	good := api.ChosenBackend{IP: "10.0.0.1", Cluster: "east", Ports: ports, Hostname: "web-0", Zone: "a_B.1", Node: "n1.example"}
 	bad := []api.ChosenBackend{
-		good, {IP: "fe80::1%x\n", Cluster: "east", Ports: ports}, {IP: "10.0.0.2", Cluster: "ea st", Ports: ports},
+		good,
+		{IP: "fe80::1%x\n", Cluster: "east", Ports: ports},
+		{IP: "10.0.0.2", Cluster: "ea st", Ports: ports},
 		{IP: "10.0.0.3", Cluster: "east", Ports: []api.Port{{Name: "http", Protocol: "TCP"}}},
 		{IP: "10.0.0.4", Cluster: "east", Ports: ports, Hostname: "a;b", Zone: "a b", Node: "a\nb"},
 	}
