@@ -91,7 +91,7 @@ func (s *EndpointSlice) validate(name string, e Expect) error {
 func (s *EndpointSlice) CheckNames() error {
 	var c checks
 	c.label("the namespace", s.Namespace)
-	c.subdomain("the name", s.Name)
+	c.name("the name", s.Name, isSubdomain, ruleSubdomain)
 	c.labels("label", s.Labels)
 	c.optional("the service", s.Labels[LabelServiceName], isLabel, ruleLabel)
 	c.annotations(s.Annotations)

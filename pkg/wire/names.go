@@ -166,14 +166,8 @@ func (c *checks) name(what, s string, is func(string) bool, rule string) {
 	}
 }
 
-// shown bounds how much of a text is in an error.
-const shown = 80
-
 func notA(what, s, rule string) error {
-	if len(s) > shown {
-		s = s[:shown] + "..."
-	}
-	return reject(ReasonName, "%s %q is not %s", what, s, rule)
+	return reject(ReasonName, "%s %.80q is not %s", what, s, rule)
 }
 
 // Rules, as errors name them.
@@ -188,11 +182,9 @@ const (
 	ruleText       = "UTF-8"
 )
 
-func (c *checks) label(what, s string)      { c.name(what, s, isLabel, ruleLabel) }
-func (c *checks) subdomain(what, s string)  { c.name(what, s, isSubdomain, ruleSubdomain) }
-func (c *checks) labelValue(what, s string) { c.name(what, s, isLabelValue, ruleLabelValue) }
-func (c *checks) token(what, s string)      { c.name(what, s, isToken, ruleToken) }
-func (c *checks) printable(what, s string)  { c.name(what, s, isPrintable, rulePrintable) }
+func (c *checks) label(what, s string)     { c.name(what, s, isLabel, ruleLabel) }
+func (c *checks) token(what, s string)     { c.name(what, s, isToken, ruleToken) }
+func (c *checks) printable(what, s string) { c.name(what, s, isPrintable, rulePrintable) }
 
 // key checks a printable text that is a key somewhere: it is shorter than what readers of YAML take for one (1024, with
 // escapes).
@@ -215,7 +207,7 @@ func (c *checks) optional(what, s string, is func(string) bool, rule string) {
 func (c *checks) labels(what string, m map[string]string) {
 	c.least(m, func(one *checks, key, value string) {
 		one.name("the key of a "+what, key, isQualified, ruleQualified)
-		one.labelValue("the value of a "+what, value)
+		one.name("the value of a "+what, value, isLabelValue, ruleLabelValue)
 	})
 }
 
