@@ -24,7 +24,7 @@ type clusterList struct {
 	leftOut map[serviceName]int               // ports for which there is no room
 	out     int                               // how many these are
 	same    *body                             // all have it; nil before the first
-	told    bool                              // that some are left out
+	warned  bool                              // that some are left out
 }
 
 func newClusterList() *clusterList {

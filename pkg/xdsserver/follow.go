@@ -233,8 +233,8 @@ func (c *catalog) countLeftOut() {
 	c.metrics.leftOut.WithLabelValues(endpointKind.String()).Set(float64(c.leftOut))
 	out := c.clusters.out
 	c.metrics.leftOut.WithLabelValues(clusterKind.String()).Set(float64(out))
-	if out > 0 && !c.clusters.told {
+	if out > 0 && !c.clusters.warned {
 		c.log.Warn("There are more service ports than Envoys get clusters for; some have none (docs/xds.md)", "left-out", out)
 	}
-	c.clusters.told = out > 0
+	c.clusters.warned = out > 0
 }

@@ -214,7 +214,7 @@ func TestManyLargeServices(t *testing.T) {
 		t.Error("what is left out is not counted")
 	}
 	if w.log.Count("has more backends than an xDS message has room for") == 0 {
-		t.Errorf("it is not told: %s", w.log)
+		t.Errorf("there is no warning: %s", w.log)
 	}
 }
 

@@ -64,7 +64,7 @@ func (c *clientStream) subscribe(k kind, sub cache.Subscription) (*resourceCache
 		names = nil
 	}
 	if err := c.setNames(k, names, sub.IsWildcard()); err != nil {
-		return nil, c.refuse(tooMuchMemory, "there is no memory for more names and resources, in bytes (--xds-max-memory; one address has a quarter): %v", err)
+		return nil, c.refuse(tooMuchMemory, "there is no memory for more names and resources, in bytes (--xds-max-memory; one address has 25 %%): %v", err)
 	}
 	switch {
 	case !sub.IsWildcard():
@@ -165,7 +165,7 @@ func (c *clientStream) sending(url string, size int) error {
 			return nil
 		}
 		if waiting.Sleep(ctx, readyInterval) != nil {
-			return c.refuse(tooSlow, "there is no memory for more answers that clients have not confirmed, in bytes (half of --xds-max-memory; one address has a quarter): %v", err)
+			return c.refuse(tooSlow, "there is no memory for more answers that clients have not confirmed, in bytes (half of --xds-max-memory; one address has 25 %%): %v", err)
 		}
 	}
 }

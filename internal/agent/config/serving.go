@@ -39,7 +39,7 @@ type XDSConfig struct {
 	Streams        uint32 `mapstructure:"xds-max-streams" modes:"run" help:"maximum number of xDS streams at the same time; each client has one"`
 	StreamsPerPeer uint32 `mapstructure:"xds-max-streams-per-peer" modes:"run" help:"maximum number of xDS streams from one address (an IPv6 /64); this limit does not apply to loopback"`
 	Names          uint32 `mapstructure:"xds-max-names" modes:"run" help:"maximum number of names of one type that one xDS stream may subscribe to"`
-	Memory         string `mapstructure:"xds-max-memory" modes:"run" help:"memory limit for what xDS clients make the agent keep, such as 64Mi (an estimate); one address has a quarter of it (docs/xds.md)"`
+	Memory         string `mapstructure:"xds-max-memory" modes:"run" help:"memory limit for what xDS clients make the agent keep, such as 64Mi (an estimate); one address has 25 % of it (docs/xds.md)"`
 }
 
 // MemoryLimit is the limit of memory in bytes; 0 for the default.
