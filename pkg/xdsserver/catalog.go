@@ -248,6 +248,7 @@ func (c *catalog) release(owner netip.Addr, a *assigned, name string) {
 		return
 	}
 	c.note(a, a.now, nil)
+	c.countLeftOut()
 	delete(c.targets[a.service], a.target)
 	if len(c.targets[a.service]) == 0 {
 		delete(c.targets, a.service)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -27,6 +28,7 @@ type clientStream struct {
 	followed    [kinds]map[string]struct{} // as the catalog knows it
 	wildcard    bool                       // as the catalog knows it
 	everything  int64                      // bytes that are counted for it
+	besides     [kinds]int64               // bytes that are counted for names besides everything of a kind
 	unconfirmed [kinds]int64               // bytes of answers
 }
 
@@ -60,10 +62,15 @@ func (c *clientStream) subscribe(k kind, sub cache.Subscription) (*resourceCache
 	if len(names) > c.s.names {
 		return nil, c.tooManyNames(len(names))
 	}
-	if sub.IsWildcard() {
-		names = nil
+	var besides map[string]struct{}
+	if sub.IsWildcard() { // the names mean nothing then, but go-control-plane keeps them
+		names, besides = nil, names
 	}
-	if err := c.setNames(k, names, sub.IsWildcard()); err != nil {
+	err := c.setBesides(k, besides)
+	if err == nil {
+		err = c.setNames(k, names, sub.IsWildcard())
+	}
+	if err != nil {
 		return nil, c.refuse(tooMuchMemory, "there is no memory for more names and resources, in bytes (--xds-max-memory; one address has 25 %%): %v", err)
 	}
 	switch {
@@ -135,6 +142,16 @@ func (c *clientStream) setEverything(everything bool) error {
 	return nil
 }
 
+// setBesides counts the names that a stream has besides everything of a kind.
+func (c *clientStream) setBesides(k kind, names map[string]struct{}) error {
+	cost := costOf(slices.Collect(maps.Keys(names)))
+	if err := c.s.catalog.kept.Take(c.owner, cost-c.besides[k]); err != nil {
+		return err
+	}
+	c.besides[k] = cost
+	return nil
+}
+
 // missing are those of some names that others do not have.
 func missing(names, others map[string]struct{}) (all []string) {
 	for name := range names {
@@ -148,7 +165,8 @@ func missing(names, others map[string]struct{}) (all []string) {
 // leave lets go of everything.
 func (c *clientStream) leave() {
 	for k := range kinds {
-		_ = c.setNames(k, nil, false) // there is always room for less
+		_ = c.setBesides(k, nil) // there is always room for less
+		_ = c.setNames(k, nil, false)
 		c.confirm(k)
 	}
 }
