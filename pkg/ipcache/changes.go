@@ -9,7 +9,11 @@ type Change struct {
 	Before, After *Entry
 	// Conflict: more than one cluster claims the prefix, or did before.
 	Conflict bool
+	replaced uint32
 }
+
+// Replaced is how many bytes the change alone keeps alive, about: those of the winner before, unless it still is the winner.
+func (c Change) Replaced() int { return int(c.replaced) }
 
 // Prefix is where the change is.
 func (c Change) Prefix() netip.Prefix {
@@ -34,7 +38,10 @@ type ring struct {
 }
 
 func (r *ring) put(revision uint64, ch Change) {
-	r.bytes += replaced(ch)
+	if ch.Before != nil && ch.Before != ch.After {
+		ch.replaced = uint32(ch.Before.Cost())
+	}
+	r.bytes += ch.Replaced()
 	if len(r.changes) < ringSize {
 		r.changes = append(r.changes, ch) // revisions begin with 1, and none is left out
 	} else {
@@ -51,17 +58,9 @@ func (r *ring) put(revision uint64, ch Change) {
 // drop drops the oldest change.
 func (r *ring) drop() {
 	oldest := &r.changes[r.first%ringSize]
-	r.bytes -= replaced(*oldest)
+	r.bytes -= oldest.Replaced()
 	*oldest = Change{}
 	r.first++
-}
-
-// replaced is how many bytes a change alone keeps alive, about.
-func replaced(ch Change) int {
-	if ch.Before == nil || ch.Before == ch.After {
-		return 0
-	}
-	return ch.Before.Cost()
 }
 
 // after returns the changes behind a revision, up to the newest one or as many

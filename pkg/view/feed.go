@@ -239,11 +239,11 @@ func (f *feed) put(e feedEntry) {
 		f.old.marks = append(f.old.marks, f.old.ever)
 	} else {
 		at := f.seq % f.size
-		f.old.forget(f.ring[at])
+		f.old.forget(&f.ring[at])
 		f.ring[at], f.old.marks[at] = e, f.old.ever
 	}
 	f.seq++
-	if f.old.add(e); f.old.sum > f.room {
+	if f.old.add(&e); f.old.sum > f.room {
 		f.thin()
 	}
 }

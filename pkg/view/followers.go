@@ -84,18 +84,15 @@ func (f *ipFollower) drain(at look, emit emitting) bool {
 		}
 		changes = changes[:min(uint64(len(changes)), end-f.revision)]
 		for _, ch := range changes {
-			var cost, added int
-			if ch.Before != nil && ch.Before != ch.After {
-				cost = ch.Before.Cost()
-			}
-			if ch.After == nil {
+			cost := ch.Replaced()
+			switch {
+			case ch.After == nil:
 				emit(feedEntry{object: ch.Before, before: ch.Before, deleted: true, cost: costOf(cost)}, 0)
-				continue
+			case ch.Before == nil:
+				emit(feedEntry{object: ch.After}, ch.After.Cost())
+			default: // also when only the number of its claims changed: it is shown. About as large as it was
+				emit(feedEntry{object: ch.After, before: ch.Before, cost: costOf(cost)}, cost)
 			}
-			if ch.Before != ch.After { // also when only the number of its claims changed: it is shown
-				added = ch.After.Cost()
-			}
-			emit(feedEntry{object: ch.After, before: orNil(ch.Before), cost: costOf(cost)}, added)
 		}
 		f.revision += uint64(len(changes))
 	}

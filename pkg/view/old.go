@@ -24,14 +24,14 @@ type oldOfKind struct {
 	oldest uint64 // position before the oldest change that is not dropped, at least
 }
 
-func (o *oldVersions) add(e feedEntry) {
+func (o *oldVersions) add(e *feedEntry) {
 	o.of[e.resource].bytes += int64(e.cost)
 	o.sum += int64(e.cost)
 	o.ever += int64(e.cost)
 }
 
 // forget is for what leaves the ring.
-func (o *oldVersions) forget(e feedEntry) {
+func (o *oldVersions) forget(e *feedEntry) {
 	o.of[e.resource].bytes -= int64(e.cost)
 	o.sum -= int64(e.cost)
 }
@@ -65,7 +65,7 @@ func (f *feed) dropOldest(resource int) bool {
 			continue
 		}
 		cost := e.cost
-		f.old.forget(*e)
+		f.old.forget(e)
 		*e = feedEntry{resource: resource}
 		f.lost[resource] = p + 1
 		f.old.dropped++
