@@ -88,7 +88,7 @@ func (w *world) nginxTakes(t *testing.T, upstreams string) {
 func haproxyTakes(t *testing.T, file string) {
 	t.Helper()
 	config := file + ".cfg"
-	must(t, os.WriteFile(config, []byte("defaults\n    mode http\n    timeout connect 1s\n    timeout client 1m\n    timeout server 1m\n"), 0o600))
+	must(t, os.WriteFile(config, []byte("defaults\n    mode http\n    timeout connect 1s\n    timeout client 1m\n    timeout server 1m\nfrontend all\n    bind 127.0.0.1:16997\n"), 0o600))
 	takes(t, "haproxy", "-c", "-f", config, "-f", file)
 }
 
