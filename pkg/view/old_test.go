@@ -138,10 +138,12 @@ func (s *stuck) Event(Event) error {
 	<-s.aborted
 	return nil
 }
+
 func (s *stuck) Idle(ctx context.Context, _ Event, _ <-chan struct{}) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
+
 func (s *stuck) Abort() {
 	if s.cut.CompareAndSwap(false, true) {
 		close(s.aborted)

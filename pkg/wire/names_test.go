@@ -18,31 +18,38 @@ func TestNames(t *testing.T) {
 		yes, not []string
 	}{
 		"label": {
-			isLabel, []string{"a", "0", "cart", "kube-dns", "1-a", long(63)},
+			isLabel,
+			[]string{"a", "0", "cart", "kube-dns", "1-a", long(63)},
 			[]string{"", "-a", "a-", "A", "a.b", "a_b", "a b", "a\n", "\x00", "ä", long(64)},
 		},
 		"subdomain": {
-			isSubdomain, []string{"a", "node3.example.com", "web-0", "a.0", long(253)},
+			isSubdomain,
+			[]string{"a", "node3.example.com", "web-0", "a.0", long(253)},
 			[]string{"", ".a", "a.", "a..b", "a.-b", "a-.b", "A.b", "a/b", "a_b", long(254)},
 		},
 		"node": {
-			isNode, []string{"a", "WIN-2K19", "my_host.lan", "ip-10-0-0-1.ec2.internal", long(253)},
+			isNode,
+			[]string{"a", "WIN-2K19", "my_host.lan", "ip-10-0-0-1.ec2.internal", long(253)},
 			[]string{"", "a/b", "a..b", ".a", "_a", "a b", "a\nb", "a{b", long(254)},
 		},
 		"label value": {
-			isLabelValue, []string{"", "a", "A.b_c-9", "eu-west-1b", long(63)},
+			isLabelValue,
+			[]string{"", "a", "A.b_c-9", "eu-west-1b", long(63)},
 			[]string{" ", "-", "a b", "a;b", "a=b", "a\n", "\xff", long(64)},
 		},
 		"qualified name": {
-			isQualified, []string{"a", "App_Name.v1", "kubernetes.io/service-name", "k8s.io/a_b", "Example.com/x", long(253) + "/" + long(63)},
+			isQualified,
+			[]string{"a", "App_Name.v1", "kubernetes.io/service-name", "k8s.io/a_b", "Example.com/x", long(253) + "/" + long(63)},
 			[]string{"", "/a", "a/", "a/b/c", "a b", "a_b/c", "a..b/c", "a\n/b", long(64), long(254) + "/a"},
 		},
 		"token": {
-			isToken, []string{"", "TCP", "WHAT", "InternalIP", "IPv9"},
+			isToken,
+			[]string{"", "TCP", "WHAT", "InternalIP", "IPv9"},
 			[]string{"T CP", "TCP\n", "TCP;", "\xff", long(33)},
 		},
 		"printable": {
-			isPrintable, []string{"", "a b", "x=y;z", "zażółć", "日本語", "🚀", "\ufffd", long(1024)},
+			isPrintable,
+			[]string{"", "a b", "x=y;z", "zażółć", "日本語", "🚀", "\ufffd", long(1024)},
 			[]string{"\x00", "a\nb", "a\tb", "\x7f", "\u0085", "\u2028", "\u202e", "\u2066", "\ufeff", "\xff", long(1025)},
 		},
 	} {
