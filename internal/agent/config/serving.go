@@ -37,7 +37,7 @@ type DNSConfig struct {
 type XDSConfig struct {
 	Address        string `mapstructure:"xds" modes:"run" help:"address of the xDS server for gRPC clients and Envoy, such as 127.0.0.1:9980 or unix:/run/mesh-agent/xds.sock (docs/xds.md); default: no server"`
 	Streams        uint32 `mapstructure:"xds-max-streams" modes:"run" help:"maximum number of xDS streams at the same time; each client has one"`
-	StreamsPerPeer uint32 `mapstructure:"xds-max-streams-per-peer" modes:"run" help:"maximum number of xDS streams from one address (an IPv6 /64); this limit does not apply to loopback"`
+	StreamsPerPeer uint32 `mapstructure:"xds-max-streams-per-peer" modes:"run" help:"maximum number of xDS streams from one address (an IPv6 /64); all loopback addresses together: 75 % of --xds-max-streams"`
 	Names          uint32 `mapstructure:"xds-max-names" modes:"run" help:"maximum number of names of one type that one xDS stream may subscribe to"`
 	Memory         string `mapstructure:"xds-max-memory" modes:"run" help:"memory limit for what xDS clients make the agent keep, such as 64Mi (an estimate); one address has 25 % of it (docs/xds.md)"`
 }

@@ -130,8 +130,8 @@ func (c *cluster) service(name string, port uint16) *wire.Service {
 // pulse is the service of which only the friendly cluster changes the backend, again and again. Its heartbeat comes with it.
 const pulse = "pulse"
 
-// beat writes its only backend, whose port is the number.
-func (c *cluster) beat(port uint16) error {
+// writePulse writes its only backend, whose port is the number.
+func (c *cluster) writePulse(port uint16) error {
 	s := c.service(pulse, 80)
 	s.Backends[c.addr(60000).String()] = wire.Ports{"http": {Protocol: "TCP", Port: port}}
 	return c.write(map[string][]byte{s.Key(): s.Encode(), wire.HeartbeatKey: []byte(time.Now().Format(time.RFC3339))})

@@ -28,8 +28,8 @@ type pulses struct {
 	begun map[uint32]time.Time // guarded by mu; by the port of its backend
 }
 
-// beats changes the service, again and again, and keeps the attacker's heartbeat.
-func (w *world) beats(ctx context.Context) {
+// changePulse changes the service, again and again, and keeps the attacker's heartbeat.
+func (w *world) changePulse(ctx context.Context) {
 	for port := uint16(10_000); waiting.Sleep(ctx, 100*time.Millisecond) == nil; port++ {
 		if port == 60_000 {
 			port = 10_000
@@ -38,7 +38,7 @@ func (w *world) beats(ctx context.Context) {
 		w.pulses.begun[uint32(port)] = time.Now()
 		w.pulses.mu.Unlock()
 		for _, c := range []*cluster{w.friendly[0], w.friendly[1], w.evil} {
-			if err := c.beat(port); err != nil && c != w.evil {
+			if err := c.writePulse(port); err != nil && c != w.evil {
 				w.agent.fails(fmt.Sprintf("writing to %s: %v", c.name, err))
 			}
 		}

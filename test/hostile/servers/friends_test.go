@@ -105,7 +105,7 @@ func (f *friend) slowLocked(times float64) bool {
 	return len(with) >= enough && len(without) >= enough && float64(at(with, 0.5)) > times*float64(at(without, 0.5))
 }
 
-// forget begins to measure anew; what failed stays.
+// forget begins to measure again; what failed stays.
 func (f *friend) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

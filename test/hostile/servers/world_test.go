@@ -73,7 +73,7 @@ func (w *world) start(flags ...string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.running = ctx
 	tb.Cleanup(func() { cancel(); w.work.Wait() })
-	w.work.Go(func() { w.beats(ctx) })
+	w.work.Go(func() { w.changePulse(ctx) })
 	w.work.Go(func() { w.looks(ctx) })
 	w.befriend("DNS UDP", func(ctx context.Context, f *friend) error { w.resolves(ctx, f, "udp"); return nil })
 	w.befriend("DNS TCP", func(ctx context.Context, f *friend) error { w.resolves(ctx, f, "tcp"); return nil })
