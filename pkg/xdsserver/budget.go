@@ -6,6 +6,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/quota"
 )
 
+// smallAnswer is the size of an answer that a stream gets in any case, in bytes, when it has confirmed all others.
+const smallAnswer = 16 << 10
+
 // What is counted for each name of a stream, and for each resource, besides their texts, in bytes.
 const (
 	nameOverhead       = 256

@@ -195,18 +195,19 @@ func (s *Server) Totals() (sent, refused uint64) { return s.served.Load(), s.met
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	token := s.view.Token(s.view.Position()) // what clients follow from now on is not older
+	coming := newIntake()
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(streamsPerConnection), grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: clientPings, PermitWithoutStream: true}),
-		grpc.WaitForHandlers(true), grpc.StreamInterceptor(s.contain),
+		grpc.WaitForHandlers(true), grpc.StreamInterceptor(s.contain), grpc.StatsHandler(coming),
 	)
 	discovery.RegisterAggregatedDiscoveryServiceServer(server, ads{s: s})
 	g, running := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.catalog.run(running, token) })
 	for _, l := range s.listeners.All {
 		g.Go(guard.Func(func() error {
-			if err := server.Serve(l); err != nil && running.Err() == nil { // it may have been stopped already
+			if err := server.Serve(coming.listener(l)); err != nil && running.Err() == nil { // it may have been stopped already
 				return fmt.Errorf("xDS on %s: %w", s.address, err)
 			}
 			return nil
@@ -258,7 +259,7 @@ func (a ads) DeltaAggregatedResources(to discovery.AggregatedDiscoveryService_De
 // serve serves a stream, when there may be one more.
 func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream) error) error {
 	from, _ := peer.FromContext(ctx)
-	address := transport.PeerOf(from.Addr)
+	address := transport.PeerOf(plainAddr(from.Addr))
 	leave, ok := s.gate.Enter(address)
 	if !ok {
 		return status.Error(codes.ResourceExhausted, "there are too many streams")

@@ -1,0 +1,215 @@
+package xdsserver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/stats"
+)
+
+// gRPC gives a request to the server once all of it is there. Until then it keeps what has come, of each stream up to
+// the longest request. So what all connections together have sent of requests that are not received yet is bounded:
+// beyond that, connections that have more than a little of it are read no further until others are through.
+const (
+	maxIntake    = 16 << 20 // bytes of requests, of all connections together
+	littleIntake = 16 << 10 // of one connection, which is read in any case
+	intakeWait   = 5 * time.Second
+)
+
+var errNoIntake = errors.New("too much of requests has come that are not complete")
+
+// intake counts the bytes of requests that have come and were not received yet. It is a [stats.Handler] of the server
+// whose listeners it wraps.
+type intake struct {
+	most int64
+
+	mu   sync.Mutex
+	sum  int64
+	less chan struct{} // closed and replaced when there is less
+}
+
+func newIntake() *intake { return &intake{most: maxIntake, less: make(chan struct{})} }
+
+// listener wraps one.
+func (i *intake) listener(l net.Listener) net.Listener { return &intakeListener{l, i} }
+
+type intakeListener struct {
+	net.Listener
+	of *intake
+}
+
+// Accept implements [net.Listener].
+func (l *intakeListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &intakeConn{Conn: conn, of: l.of, frames: frames{left: len(preface)}}, nil
+}
+
+// intakeConn is a connection that is counted.
+type intakeConn struct {
+	net.Conn
+	of     *intake
+	frames frames
+
+	held    int64 // guarded by of.mu
+	streams int   // guarded by of.mu
+}
+
+// connAddr is the address of a client, with its connection.
+type connAddr struct {
+	net.Addr
+	conn *intakeConn
+}
+
+// RemoteAddr is what gRPC gives to the handlers.
+func (c *intakeConn) RemoteAddr() net.Addr { return connAddr{c.Conn.RemoteAddr(), c} }
+
+// plainAddr is an address without its connection.
+func plainAddr(a net.Addr) net.Addr {
+	if with, is := a.(connAddr); is {
+		return with.Addr
+	}
+	return a
+}
+
+// Read waits for room before it reads.
+func (c *intakeConn) Read(p []byte) (int, error) {
+	if !c.of.wait(c) {
+		return 0, errNoIntake
+	}
+	n, err := c.Conn.Read(p)
+	c.of.add(c, c.frames.count(p[:n]))
+	return n, err
+}
+
+// Close gives back what the connection holds.
+func (c *intakeConn) Close() error {
+	c.of.release(c)
+	return c.Conn.Close()
+}
+
+// wait returns when a connection may be read; false when that takes too long.
+func (i *intake) wait(c *intakeConn) bool {
+	var late <-chan time.Time
+	for {
+		i.mu.Lock()
+		free, less := i.sum <= i.most || c.held <= littleIntake, i.less
+		i.mu.Unlock()
+		if free {
+			return true
+		}
+		if late == nil {
+			timer := time.NewTimer(intakeWait)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-less:
+		case <-late:
+			return false
+		}
+	}
+}
+
+// add counts what has come, or, below zero, what was received: not more than there is.
+func (i *intake) add(c *intakeConn, n int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.change(c, max(n, -c.held))
+}
+
+// release is for a connection without a request that is not received.
+func (i *intake) release(c *intakeConn) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.change(c, -c.held)
+}
+
+func (i *intake) change(c *intakeConn, by int64) {
+	c.held += by
+	i.sum += by
+	if by < 0 {
+		close(i.less)
+		i.less = make(chan struct{})
+	}
+}
+
+type intakeKey struct{}
+
+// TagConn, and all below, implement [stats.Handler].
+func (i *intake) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
+	if a, is := info.RemoteAddr.(connAddr); is {
+		return context.WithValue(ctx, intakeKey{}, a.conn)
+	}
+	return ctx
+}
+
+// HandleConn does nothing.
+func (i *intake) HandleConn(context.Context, stats.ConnStats) {}
+
+// TagRPC does nothing.
+func (i *intake) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC notes requests that were received, and streams. What is left of a stream that ends counts until all streams
+// of its connection have ended.
+func (i *intake) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	c, is := ctx.Value(intakeKey{}).(*intakeConn)
+	if !is {
+		return
+	}
+	switch s := s.(type) {
+	case *stats.InPayload:
+		i.add(c, -int64(s.WireLength))
+	case *stats.Begin:
+		i.count(c, 1)
+	case *stats.End:
+		i.count(c, -1)
+	}
+}
+
+func (i *intake) count(c *intakeConn, by int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if c.streams += by; c.streams == 0 {
+		i.change(c, -c.held)
+	}
+}
+
+// preface is what a client sends first (RFC 9113, section 3.4).
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// frames finds the contents of requests in what a client sends: that of DATA frames (RFC 9113, section 4.1).
+type frames struct {
+	left int  // of the preface, or of the frame
+	data bool // whether it is one of data
+	head [9]byte
+	n    int // how much of the next head is there
+}
+
+// count is how many bytes of data there are in what has come.
+func (f *frames) count(p []byte) (data int64) {
+	for len(p) > 0 {
+		if f.left > 0 {
+			n := min(f.left, len(p))
+			if f.data {
+				data += int64(n)
+			}
+			f.left -= n
+			p = p[n:]
+			continue
+		}
+		n := copy(f.head[f.n:], p)
+		p = p[n:]
+		if f.n += n; f.n == len(f.head) {
+			f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
+			f.data = f.head[3] == 0
+			f.n = 0
+		}
+	}
+	return data
+}

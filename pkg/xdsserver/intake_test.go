@@ -1,0 +1,125 @@
+package xdsserver
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/stats"
+)
+
+// sent is what a client sends: the preface, and frames of which n bytes are data.
+func sent(t *testing.T, r *rand.Rand) (text []byte, n int64) {
+	t.Helper()
+	var b bytes.Buffer
+	b.WriteString(preface)
+	f := http2.NewFramer(&b, nil)
+	for range 20 {
+		data := make([]byte, r.IntN(300))
+		n += int64(len(data))
+		if err := errors.Join(f.WriteSettings(), f.WriteData(1, false, data), f.WritePing(false, [8]byte{}), f.WriteWindowUpdate(0, 9)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes(), n
+}
+
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		text, want := sent(t, r)
+		f := frames{left: len(preface)}
+		var got int64
+		for len(text) > 0 { // in pieces of any length
+			piece := text[:1+r.IntN(len(text))]
+			got += f.count(piece)
+			text = text[len(piece):]
+		}
+		if got != want {
+			t.Fatalf("%d bytes of data, not %d", got, want)
+		}
+	}
+}
+
+// contents is a connection from which a client's data comes without an end.
+type contents struct {
+	net.Conn
+	pieces [][]byte
+}
+
+func (c *contents) Read(p []byte) (int, error) {
+	if len(c.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.pieces[0])
+	c.pieces = c.pieces[1:]
+	return n, nil
+}
+
+func (c *contents) Close() error { return nil }
+
+func (c *contents) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+
+// comes is a connection of which so many bytes of data come at once, several times.
+func comes(t *testing.T, of *intake, n, times int) *intakeConn {
+	t.Helper()
+	c := &intakeConn{Conn: &contents{}, of: of}
+	for range times {
+		var b bytes.Buffer
+		if err := http2.NewFramer(&b, nil).WriteData(1, false, make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+		c.Conn.(*contents).pieces = append(c.Conn.(*contents).pieces, b.Bytes())
+	}
+	return c
+}
+
+func read(c *intakeConn) error {
+	_, err := c.Read(make([]byte, 1<<20))
+	return err
+}
+
+func TestRequestsThatAreNotComplete(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		of := newIntake()
+		of.most = 100_000
+		large, other, small := comes(t, of, 60_000, 3), comes(t, of, 60_000, 3), comes(t, of, 1000, 3)
+		if err := errors.Join(read(large), read(other)); err != nil || of.sum != 120_000 {
+			t.Fatalf("%v, %d bytes", err, of.sum)
+		}
+		for range 3 { // it has little, and is read in any case
+			if err := read(small); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		if err := read(large); !errors.Is(err, errNoIntake) || time.Since(began) < intakeWait {
+			t.Errorf("beyond the bound: %v after %s", err, time.Since(began))
+		}
+		done := make(chan error)
+		go func() { done <- read(other) }()
+		synctest.Wait()
+		ctx := of.TagConn(t.Context(), &stats.ConnTagInfo{RemoteAddr: large.RemoteAddr()})
+		of.HandleRPC(ctx, &stats.Begin{})
+		of.HandleRPC(ctx, &stats.InPayload{WireLength: 50_000}) // it was received
+		if err := <-done; err != nil {
+			t.Errorf("with room again: %v", err)
+		}
+		of.HandleRPC(ctx, &stats.End{}) // and nothing of it is left
+		if large.held != 0 {
+			t.Errorf("%d bytes are counted for a connection without streams", large.held)
+		}
+		_, _ = other.Close(), small.Close()
+		if of.sum != 0 {
+			t.Errorf("%d bytes are counted of nobody", of.sum)
+		}
+	})
+}
