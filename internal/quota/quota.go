@@ -49,6 +49,17 @@ func (q *Quota[Owner]) Take(owner Owner, n int64) error {
 	return nil
 }
 
+// TakeBeyond takes an amount for an owner also beyond its share, as long as there is room for all together.
+func (q *Quota[Owner]) TakeBeyond(owner Owner, n int64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n > 0 && q.sum+n > q.all {
+		return &Exceeded{q.all, false}
+	}
+	q.add(owner, n)
+	return nil
+}
+
 // Give gives back what was taken.
 func (q *Quota[Owner]) Give(owner Owner, n int64) {
 	q.mu.Lock()

@@ -31,8 +31,14 @@ func TestQuota(t *testing.T) {
 	if q.Held("a") != 4 || q.Sum() != 10 {
 		t.Errorf("%d of %d", q.Held("a"), q.Sum())
 	}
-	q.Give("a", 4)
+	if err := q.TakeBeyond("a", 1); err == nil {
+		t.Error("more than all together was taken")
+	}
 	q.Give("b", 4)
+	if err := q.TakeBeyond("a", 4); err != nil || q.Held("a") != 8 {
+		t.Errorf("%d are held: %v", q.Held("a"), err)
+	}
+	q.Give("a", 8)
 	q.Give("c", 2)
 	if len(q.held) != 0 || q.Sum() != 0 {
 		t.Errorf("kept: %v", q.held)

@@ -1,7 +1,9 @@
 package xdsserver
 
 import (
+	"hash/crc32"
 	"net/netip"
+	"sync"
 
 	"github.com/mesh-agent/mesh-agent/internal/quota"
 )
@@ -40,6 +42,27 @@ func ownerOf(peer netip.Addr, stream uint64) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, byte(stream % 2)})
 }
 
+// namesAtOnce is how many names the catalog looks at before it is the turn of others.
+const namesAtOnce = 64
+
+// turns let one stream of an owner at a time into the catalog, so that whoever else needs it waits for one turn of each
+// owner at most, however many streams there are.
+type turns [64]sync.Mutex
+
+func (t *turns) take(owner netip.Addr) (end func()) {
+	bytes := owner.As16()
+	one := &t[crc32.ChecksumIEEE(bytes[:])%uint32(len(t))]
+	one.Lock()
+	return one.Unlock
+}
+
+// taking takes an amount for an owner.
+type taking func(owner netip.Addr, bytes int64) error
+
+// fewNames is how many names a stream may follow beyond the share of its owner, while there is room for all: others of
+// the same address, such as the programs of this machine, do not keep a program from its services.
+const fewNames = 64
+
 // holding is something that is kept while somebody follows it. It is charged to the first of its followers
 // that still follows it.
 type holding struct {
@@ -54,7 +77,7 @@ type follower struct {
 }
 
 // join adds a stream. For the first one, there must be room for the bytes.
-func (h *holding) join(kept *amount, owner netip.Addr, bytes int64) error {
+func (h *holding) join(take taking, owner netip.Addr, bytes int64) error {
 	for i := range h.followers {
 		if h.followers[i].owner == owner {
 			h.followers[i].streams++
@@ -62,7 +85,7 @@ func (h *holding) join(kept *amount, owner netip.Addr, bytes int64) error {
 		}
 	}
 	if len(h.followers) == 0 {
-		if err := kept.Take(owner, bytes); err != nil {
+		if err := take(owner, bytes); err != nil {
 			return err
 		}
 		h.bytes = bytes

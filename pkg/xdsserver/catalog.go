@@ -37,6 +37,7 @@ type catalog struct {
 	kept *amount // what clients make it keep: names that streams follow, and the resources for them
 	sent *amount // what they have not confirmed
 
+	turns    turns      // of those who follow and unfollow; before mu
 	mu       sync.Mutex // before those of the caches
 	follows  [kinds]map[string]*holding
 	targets  map[serviceName]map[target]*assigned
@@ -69,13 +70,28 @@ func newCatalog(p Params, prefix string) *catalog {
 }
 
 // follow makes what is followed from now on, each by one more client of an owner. With an error, nothing is.
-func (c *catalog) follow(owner netip.Addr, k kind, names []string) error {
+func (c *catalog) follow(owner netip.Addr, take taking, k kind, names []string) (err error) {
+	done := 0
+	for some := range slices.Chunk(names, namesAtOnce) {
+		if err = c.followSome(owner, take, k, some); err != nil {
+			break
+		}
+		done += len(some)
+	}
+	if err != nil {
+		c.unfollow(owner, k, names[:done])
+	}
+	return err
+}
+
+func (c *catalog) followSome(owner netip.Addr, take taking, k kind, names []string) error {
+	defer c.turns.take(owner)()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	added := make(map[string]*body)
 	txn := c.view.DB.ReadTxn()
 	for i, name := range names {
-		b, err := c.join(txn, owner, k, name)
+		b, err := c.join(txn, owner, take, k, name)
 		if err != nil {
 			c.leave(owner, k, names[:i])
 			return err
@@ -89,7 +105,7 @@ func (c *catalog) follow(owner netip.Addr, k kind, names []string) error {
 }
 
 // join notes one more client of a name, and returns its resource; nil when there is none. c.mu is held.
-func (c *catalog) join(txn statedb.ReadTxn, owner netip.Addr, k kind, name string) (*body, error) {
+func (c *catalog) join(txn statedb.ReadTxn, owner netip.Addr, take taking, k kind, name string) (*body, error) {
 	t, ok := c.naming.parse(name)
 	h := c.follows[k][name]
 	known := h != nil
@@ -98,14 +114,14 @@ func (c *catalog) join(txn statedb.ReadTxn, owner netip.Addr, k kind, name strin
 		h = new(holding)
 		b = c.make(k, name, ok)
 	}
-	if err := h.join(c.kept, owner, resourceOverhead+int64(len(name))+int64(b.ownBytes(k))); err != nil {
+	if err := h.join(take, owner, resourceOverhead+int64(len(name))+int64(b.ownBytes(k))); err != nil {
 		return nil, err
 	}
 	c.follows[k][name] = h
 	if k != endpointKind || !ok {
 		return b, nil
 	}
-	b, err := c.assign(txn, owner, name, t)
+	b, err := c.assign(txn, owner, take, name, t)
 	if err != nil {
 		c.leaveName(owner, k, name)
 		return nil, err
@@ -163,7 +179,7 @@ func (c *catalog) encode(name string, make func() (*body, error)) (b *body) {
 
 // assign notes one more client of a target, by a name, and returns the assignment; nil when it is held back.
 // c.mu is held.
-func (c *catalog) assign(txn statedb.ReadTxn, owner netip.Addr, name string, t target) (*body, error) {
+func (c *catalog) assign(txn statedb.ReadTxn, owner netip.Addr, take taking, name string, t target) (*body, error) {
 	a := c.targets[t.service][t]
 	known := a != nil
 	if !known {
@@ -172,7 +188,7 @@ func (c *catalog) assign(txn statedb.ReadTxn, owner netip.Addr, name string, t t
 			a.now = now
 		}
 	}
-	if err := a.join(c.kept, owner, resourceOverhead+int64(a.now.length())); err != nil {
+	if err := a.join(take, owner, resourceOverhead+int64(a.now.length())); err != nil {
 		return nil, err
 	}
 	a.names[name] = struct{}{}
@@ -207,6 +223,13 @@ func (c *catalog) choose(txn statedb.ReadTxn, t target, most int) *body {
 
 // unfollow lets go of what nobody follows any more.
 func (c *catalog) unfollow(owner netip.Addr, k kind, names []string) {
+	for some := range slices.Chunk(names, namesAtOnce) {
+		c.unfollowSome(owner, k, some)
+	}
+}
+
+func (c *catalog) unfollowSome(owner netip.Addr, k kind, names []string) {
+	defer c.turns.take(owner)()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leave(owner, k, names)

@@ -57,7 +57,7 @@ func TestSpellings(t *testing.T) {
 	w, c := catalogOf(t)
 	w.Play(t, "service east shop/aaaaaaaaaaaa"+many(20_000))
 	names := append(spellings(2000), "shop/aaaaaaaaaaaa:http")
-	waittest.Must(t, c.follow(alice, endpointKind, names))
+	waittest.Must(t, c.follow(alice, c.kept.Take, endpointKind, names))
 	s := serviceName{"shop", "aaaaaaaaaaaa"}
 	if len(c.targets[s]) != 1 || len(c.named[endpointKind].entries) != len(names) {
 		t.Fatalf("%d assignments for %d names", len(c.targets[s]), len(c.named[endpointKind].entries))
@@ -108,7 +108,7 @@ func TestShares(t *testing.T) {
 			for i := range 100_000 {
 				names := []string{fmt.Sprintf("shop/s%d:80", i), fmt.Sprintf("shop/s%d:81", i)}
 				before := c.kept.Sum()
-				err := c.follow(alice, k, names)
+				err := c.follow(alice, c.kept.Take, k, names)
 				if exceeded, is := errors.AsType[*quota.Exceeded](err); is {
 					if !exceeded.Own || c.kept.Sum() != before || len(c.follows[k]) != 2*len(followed) {
 						t.Errorf("%v: %d, before %d; %d names", err, c.kept.Sum(), before, len(c.follows[k]))
@@ -121,7 +121,7 @@ func TestShares(t *testing.T) {
 			if n := len(followed); n == 100_000 || c.kept.Held(alice) > 1<<19 {
 				t.Fatalf("%d names, %d bytes", n, c.kept.Held(alice))
 			}
-			waittest.Must(t, c.follow(bob, k, []string{"shop/a:http"}))
+			waittest.Must(t, c.follow(bob, c.kept.Take, k, []string{"shop/a:http"}))
 			for _, names := range followed {
 				c.unfollow(alice, k, names)
 			}
@@ -144,9 +144,9 @@ func TestHoldings(t *testing.T) {
 			t.Errorf("%d and %d, not %d and %d", kept.Held(alice), kept.Held(bob), a, b)
 		}
 	}
-	waittest.Must(t, h.join(kept, alice, 60))
-	waittest.Must(t, h.join(kept, alice, 60))
-	waittest.Must(t, h.join(kept, bob, 60))
+	waittest.Must(t, h.join(kept.Take, alice, 60))
+	waittest.Must(t, h.join(kept.Take, alice, 60))
+	waittest.Must(t, h.join(kept.Take, bob, 60))
 	check(60, 0)
 	waittest.Must(t, cmp.Or(kept.Take(bob, 50), h.resize(kept, 90, false)))
 	check(90, 50)
@@ -174,7 +174,7 @@ func TestGrowthWithoutRoom(t *testing.T) {
 	w, c := catalogOf(t)
 	c.kept = newAmount(128 << 10)
 	w.Play(t, "service east shop/a 10.0.0.1")
-	waittest.Must(t, c.follow(alice, endpointKind, []string{"shop/a:http"}))
+	waittest.Must(t, c.follow(alice, c.kept.Take, endpointKind, []string{"shop/a:http"}))
 	w.Play(t, "service east shop/a"+many(20_000))
 	s := serviceName{"shop", "a"}
 	c.update(map[serviceName]struct{}{s: {}})

@@ -105,11 +105,15 @@ func (c *clientStream) setNames(k kind, names map[string]struct{}, everything bo
 // exchange follows some names instead of others.
 func (c *clientStream) exchange(k kind, added, gone []string) error {
 	from := c.s.catalog
-	if err := from.kept.Take(c.owner, costOf(added)); err != nil {
+	take := from.kept.Take
+	if c.numNames()+len(added) <= fewNames {
+		take = from.kept.TakeBeyond
+	}
+	if err := take(c.owner, costOf(added)); err != nil {
 		return err
 	}
 	if len(added) > 0 {
-		if err := from.follow(c.owner, k, added); err != nil {
+		if err := from.follow(c.owner, take, k, added); err != nil {
 			from.kept.Give(c.owner, costOf(added))
 			return err
 		}
@@ -120,6 +124,14 @@ func (c *clientStream) exchange(k kind, added, gone []string) error {
 	}
 	c.s.metrics.follow(from.numNames())
 	return nil
+}
+
+// numNames is how many names the stream follows, of all kinds.
+func (c *clientStream) numNames() (n int) {
+	for k := range kinds {
+		n += len(c.followed[k])
+	}
+	return n
 }
 
 // setEverything says whether the stream follows all clusters, and counts what is kept of them for it.
