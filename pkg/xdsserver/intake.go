@@ -14,7 +14,7 @@ import (
 // the longest request. So what all connections together have sent of requests that are not received yet is bounded:
 // beyond that, connections that have more than a little of it are read no further until others are through.
 const (
-	maxIntake    = 16 << 20 // bytes of requests, of all connections together
+	intakeShare  = 4        // of what clients may make the server keep, for requests of all connections together
 	littleIntake = 16 << 10 // of one connection, which is read in any case
 	intakeWait   = 5 * time.Second
 )
@@ -31,7 +31,9 @@ type intake struct {
 	less chan struct{} // closed and replaced when there is less
 }
 
-func newIntake() *intake { return &intake{most: maxIntake, less: make(chan struct{})} }
+func newIntake(memory int64) *intake {
+	return &intake{most: memory / intakeShare, less: make(chan struct{})}
+}
 
 // listener wraps one.
 func (i *intake) listener(l net.Listener) net.Listener { return &intakeListener{l, i} }

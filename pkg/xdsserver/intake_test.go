@@ -89,7 +89,7 @@ func read(c *intakeConn) error {
 func TestRequestsThatAreNotComplete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		of := newIntake()
+		of := newIntake(DefaultMemory)
 		of.most = 100_000
 		large, other, small := comes(t, of, 60_000, 3), comes(t, of, 60_000, 3), comes(t, of, 1000, 3)
 		if err := errors.Join(read(large), read(other)); err != nil || of.sum != 120_000 {

@@ -116,6 +116,7 @@ type Server struct {
 	gate     *transport.Gate // of streams
 	conns    *transport.Gate // of connections over TCP
 	names    int
+	memory   int64 // bytes of what clients make it keep
 	wait     time.Duration
 	metrics  *Metrics
 	boundary *boundary.Boundary // of each stream and resource
@@ -150,7 +151,7 @@ func New(p Params) (*Server, error) {
 	s := &Server{
 		view: p.View, catalog: newCatalog(p, hex.EncodeToString(random)+"."),
 		gate: transport.NewGate(p.Streams, p.Metrics.refusals(tooManyStreams)), conns: transport.NewGate(p.Streams, p.Metrics.refusals(tooManyConnections)),
-		names: cmp.Or(p.Names, DefaultNames), wait: cmp.Or(p.Wait, DefaultWait), metrics: p.Metrics, boundary: p.Boundary, log: p.Log, saying: rate.NewLimiter(1, 10), now: time.Now,
+		names: cmp.Or(p.Names, DefaultNames), memory: cmp.Or(p.Memory, DefaultMemory), wait: cmp.Or(p.Wait, DefaultWait), metrics: p.Metrics, boundary: p.Boundary, log: p.Log, saying: rate.NewLimiter(1, 10), now: time.Now,
 		listeners: new(transport.Listeners), clients: make(map[uint64]*client),
 	}
 	if p.TLS != nil {
@@ -195,7 +196,7 @@ func (s *Server) Totals() (sent, refused uint64) { return s.served.Load(), s.met
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	token := s.view.Token(s.view.Position()) // what clients follow from now on is not older
-	coming := newIntake()
+	coming := newIntake(s.memory)
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(streamsPerConnection), grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),

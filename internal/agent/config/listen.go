@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"reflect"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -84,15 +85,24 @@ func DefaultListenLimits() ListenLimits {
 	}
 }
 
-// OfServer are those of the server.
+// connectionMemory is what a connection takes at the most while it waits, with its goroutine and its buffers, and as much
+// again for others: with less memory there are fewer connections.
+const connectionMemory = 128 << 10
+
+// OfServer are those of the server. With little memory (GOMEMLIMIT), there are fewer connections.
 func (c ListenLimits) OfServer() transport.Limits {
 	limit := func(all, peer uint32) transport.Limit { return transport.Limit{All: int(all), Peer: int(peer)} }
 	return transport.Limits{
-		Connections: limit(c.Connections, c.ConnectionsPerPeer),
+		Connections: limit(withinMemory(c.Connections, connectionMemory), withinMemory(c.ConnectionsPerPeer, 4*connectionMemory)),
 		Watches:     limit(c.Watches, c.WatchesPerPeer),
 		Answers:     limit(c.Answers, c.AnswersPerPeer),
 		States:      limit(c.States, c.StatesPerPeer),
 	}
+}
+
+// withinMemory is a number, or as many as there is memory for.
+func withinMemory(n uint32, each int64) uint32 {
+	return uint32(min(int64(n), max(1, debug.SetMemoryLimit(-1)/each))) //nolint:gosec // not more than n
 }
 
 func (c ListenLimits) validate(note func(flag string, err error)) {

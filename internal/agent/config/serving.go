@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -42,10 +43,10 @@ type XDSConfig struct {
 	Memory         string `mapstructure:"xds-max-memory" modes:"run" help:"memory limit for what xDS clients make the agent keep, such as 64Mi (an estimate); one address has 25 % of it (docs/xds.md)"`
 }
 
-// MemoryLimit is the limit of memory in bytes; 0 for the default.
+// MemoryLimit is the limit of memory in bytes; an eighth of all memory (GOMEMLIMIT) at the most.
 func (c XDSConfig) MemoryLimit() int64 {
 	n, _ := budget.ParseSize(c.Memory) // it was checked
-	return n
+	return min(n, debug.SetMemoryLimit(-1)/8)
 }
 
 // defaultServing is the configuration without any setting.

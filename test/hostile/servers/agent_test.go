@@ -136,17 +136,17 @@ func (a *agent) internalError() string {
 	return "the log has none"
 }
 
-// look measures the memory once.
+// look measures the memory once. The cgroup ends the process at the limit; elsewhere this does.
 func (a *agent) look() {
-	now, most := resident(a.cmd.Process.Pid, "VmRSS"), resident(a.cmd.Process.Pid, "VmHWM")
+	now := resident(a.cmd.Process.Pid)
 	if now == 0 {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.current, a.most = now, max(a.most, most)
-	if most > memoryLimit && a.wrong == "" {
-		a.wrong = fmt.Sprintf("%d MiB resident, there may be %d", most/mib, memoryLimit/mib)
+	a.current, a.most = now, max(a.most, now)
+	if now > memoryLimit && a.wrong == "" {
+		a.wrong = fmt.Sprintf("%d MiB resident, there may be %d", now/mib, memoryLimit/mib)
 		_ = a.cmd.Process.Kill() // the machine is shared
 	}
 }
@@ -170,13 +170,14 @@ func (a *agent) fails(text string) {
 	}
 }
 
-// resident is a figure of a process in bytes, 0 when it is gone.
-func resident(pid int, figure string) int64 {
+// resident is the memory of a process in bytes, without the pages of its file, which the kernel drops when it needs
+// room; 0 when it is gone.
+func resident(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(text), figure+":")
+	_, rest, _ := strings.Cut(string(text), "RssAnon:")
 	var kib int64
 	_, _ = fmt.Sscan(rest, &kib)
 	return kib << 10

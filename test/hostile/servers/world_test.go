@@ -69,7 +69,7 @@ func (w *world) start(flags ...string) {
 	w.evil = newCluster(tb, w.dir, "evil", 9)
 	w.agent = startAgent(tb, w.dir, flags...)
 	w.until("all clusters to be fresh", func() error { return w.fresh("c1", "c2", "evil") })
-	w.agent.first = resident(w.agent.cmd.Process.Pid, "VmRSS")
+	w.agent.first = resident(w.agent.cmd.Process.Pid)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.running = ctx
 	tb.Cleanup(func() { cancel(); w.work.Wait() })
