@@ -74,11 +74,12 @@ func arriving(o *model.Objects, release string, kind model.Kind, d interop.Direc
 // older compares releases, which are numbered like those of Go.
 func older(release, than string) bool { return version.Compare("go"+release, "go"+than) < 0 }
 
-func nodes(o *model.Objects) *[]model.Node            { return &o.Nodes }
-func configs(o *model.Objects) *[]model.ClusterConfig { return &o.ClusterConfigs }
-func services(o *model.Objects) *[]model.Service      { return &o.Services }
-func exports(o *model.Objects) *[]model.ServiceExport { return &o.ServiceExports }
-func addresses(o *model.Objects) *[]model.Address     { return &o.Addresses }
+func nodes(o *model.Objects) *[]model.Node                   { return &o.Nodes }
+func configs(o *model.Objects) *[]model.ClusterConfig        { return &o.ClusterConfigs }
+func services(o *model.Objects) *[]model.Service             { return &o.Services }
+func endpointSlices(o *model.Objects) *[]model.EndpointSlice { return &o.EndpointSlices }
+func exports(o *model.Objects) *[]model.ServiceExport        { return &o.ServiceExports }
+func addresses(o *model.Objects) *[]model.Address            { return &o.Addresses }
 
 // each changes every object of a list, which is copied before.
 func each[T any](list func(*model.Objects) *[]T, change func(*T)) func(*model.Objects) {
