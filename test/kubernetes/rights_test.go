@@ -33,7 +33,7 @@ func TestTheOperatorIsLimitedToItsOwnObjects(t *testing.T) {
 		}
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": "default", "name": name, "labels": labels},
-			"spec": map[string]any{"ports": []any{map[string]any{"name": "http", "port": int64(81), "protocol": "TCP"}}},
+			"spec": map[string]any{"ports": []any{map[string]any{"name": "other", "port": int64(81), "protocol": "TCP"}}},
 		}}
 	}
 	ours := map[string]any{mcs.LabelWritten: mcs.Written, endpointslices.LabelOwner: "x"}
