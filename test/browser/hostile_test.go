@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -17,39 +18,31 @@ func hostile() []string {
 	}
 }
 
-// TestHostileNames: whatever other clusters call things is text, that has an end and turns nothing around.
+// TestHostileNames: whatever other clusters say where they may say anything is text, that has an end and turns nothing
+// around. Names that no object of Kubernetes can have are refused, and are text where the page says so.
 func TestHostileNames(t *testing.T) {
 	w := newWorld(t, three()...)
 	r := w.cluster("paris")
-	labels := map[string]string{}
+	texts := map[string]string{}
 	for i, text := range hostile() {
-		labels[text] = text
+		texts[fmt.Sprint("text-", i)] = text
 		s := wire.Service{
 			Cluster: "paris", ClusterID: 2, Namespace: "evil" + strings.ReplaceAll(text, "/", "|"), Name: strings.ReplaceAll(text, "/", "|"), Shared: true,
-			Frontends: map[string]wire.Ports{}, Labels: labels,
-			Backends: map[string]wire.Ports{"10.2.9.9": {text: {Protocol: text, Port: uint16(i)}}}, Hostnames: map[string]string{"10.2.9.9": text}, Zones: map[string]wire.Zone{"10.2.9.9": {Zone: text}},
+			Frontends: map[string]wire.Ports{}, Backends: map[string]wire.Ports{"10.2.9.9": {text: {Protocol: text, Port: uint16(i)}}},
 		}
-		if len(s.Key()) < 1500 { // a key has an end
+		if len(s.Key()) < 1000 { // a key has an end
 			must(t, r.Put(t.Context(), s.Key(), s.Encode()))
 		}
-		ip := wire.IPIdentityPair{IP: net.IPv4(10, 2, 200, byte(i+1)), HostIP: net.IPv4(192, 168, 2, 1), Identity: 131073, Namespace: text, Pod: text}
-		must(t, r.Put(t.Context(), ip.Key(), ip.Encode()))
 	}
 	n := wire.Node{
-		Name: "evil", Cluster: "paris", ClusterID: 2, Source: wire.SourceCustomResource.String(), Labels: labels, Annotations: labels, BootID: hostile()[0], WireguardPubKey: hostile()[1],
+		Name: "evil", Cluster: "paris", ClusterID: 2, Source: wire.SourceCustomResource.String(), Annotations: texts, BootID: hostile()[0], WireguardPubKey: hostile()[1],
 		IPAddresses: []wire.NodeAddress{{Type: "InternalIP", IP: net.IPv4(192, 168, 77, 7)}},
 	}
 	must(t, r.Put(t.Context(), n.Key(), n.Encode()))
 	p := w.open()
-	first := "evil" + hostile()[0]
 	for _, v := range []view{
-		{"services", "#/services?contains=evil", "Services", []string{hostile()[0]}},
-		{"service", "#/services/" + url.PathEscape(first) + "/" + url.PathEscape(hostile()[0]), "Service " + first + "/" + hostile()[0], []string{"receives connections"}},
-		{"addresses", "#/addresses?prefix=10.2.200.0/24", "Addresses", []string{hostile()[1], "10.2.200.10"}},
-		{"address", "#/addresses/10.2.200.5", "Owner of 10.2.200.5", []string{`\u{202e}gnirts`}},
-		{"address with controls", "#/addresses/10.2.200.6", "Owner of 10.2.200.6", []string{`line\u{a}line\u{0}\u{1b}[2J\u{2028}`}},
-		{"long address", "#/addresses/10.2.200.8", "Owner of 10.2.200.8", []string{"longlong"}},
-		{"node", "#/nodes/paris/evil", "Node paris/evil", []string{hostile()[0], hostile()[1], "characters in all)"}},
+		{"cluster", "#/clusters/paris", "Cluster paris", []string{"is not a DNS label"}},
+		{"node", "#/nodes/paris/evil", "Node paris/evil", []string{hostile()[0], hostile()[1], `\u{202e}gnirts`, `line\u{a}line\u{0}\u{1b}[2J\u{2028}`, "characters in all)"}},
 		{"hostile route", "#/services/" + url.PathEscape(`<img src=x onerror="globalThis.hacked=1">`) + "/x", `Service <img src=x onerror="globalThis.hacked=1">/x`, []string{"no cluster"}},
 		{"hostile filter", "#/codes?contains=" + url.QueryEscape(hostile()[0]), "Codes", []string{"0 of"}},
 	} {
@@ -69,7 +62,7 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	p.search("evil")
-	p.untilText(".hits", hostile()[0])
+	p.untilText(".hits", "evil")
 	if p.hurt() {
 		t.Error("search: a name was more than text")
 	}
