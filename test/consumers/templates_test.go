@@ -91,6 +91,8 @@ func TestHostileNamesInTemplates(t *testing.T) {
 		must(t, w.cluster("west").Put(t.Context(), s.Key(), s.Encode()))
 	}
 	w.publishHostile("north")
+	w.publish("north", "cart", address(3, 0, 1)) // a cluster of which everything is refused is not ready
+	w.node("north", "n3", address(3, 1, 1))
 	w.node("east", "n1", address(1, 1, 1))
 	w.start()
 	dir := t.TempDir()
