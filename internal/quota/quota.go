@@ -40,10 +40,10 @@ func (q *Quota[Owner]) Take(owner Owner, n int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
+	case n > 0 && q.sum+n > q.all: // first: whoever holds less would not get it either
+		return &Exceeded{q.all, false}
 	case n > 0 && q.held[owner]+n > q.each:
 		return &Exceeded{q.each, true}
-	case n > 0 && q.sum+n > q.all:
-		return &Exceeded{q.all, false}
 	}
 	q.add(owner, n)
 	return nil

@@ -34,6 +34,14 @@ func NewLabels(ls wire.Labels) Labels {
 	return Labels{keys: unique.Make(string(keys)), values: string(values)}
 }
 
+// size is how many bytes the texts have.
+func (ls Labels) size() int {
+	if ls.values == "" {
+		return 0
+	}
+	return len(ls.keys.Value()) + len(ls.values)
+}
+
 // All iterates over the labels in the order in which they were written.
 func (ls Labels) All() iter.Seq[wire.Label] {
 	return func(yield func(wire.Label) bool) {
