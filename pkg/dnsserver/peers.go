@@ -8,26 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/quota"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
-
-// peerBits is how much of an IPv6 address tells clients apart: a machine has a whole network of that length
-// for itself.
-const peerBits = 64
-
-// ownerOf is who counts as one client: an address, or its network. All of this machine are one, because any
-// of its processes may use any of its loopback addresses.
-func ownerOf(a netip.Addr) netip.Addr {
-	a = a.Unmap()
-	switch {
-	case a.IsLoopback():
-		return netip.IPv6Loopback()
-	case a.Is6() && !a.IsLinkLocalUnicast():
-		if p, err := a.Prefix(peerBits); err == nil {
-			return p.Addr()
-		}
-	}
-	return a.WithZone("")
-}
 
 // isAnswerable tells whether an answer to an address reaches one machine. Others are forged.
 func isAnswerable(a netip.AddrPort) bool {
@@ -47,7 +29,7 @@ type places struct {
 
 // take takes a place for a client until it is given back.
 func (p places) take(peer netip.Addr) bool {
-	err := p.Take(ownerOf(peer), 1)
+	err := p.Take(transport.Peer(peer), 1)
 	if err == nil {
 		return true
 	}
@@ -59,4 +41,4 @@ func (p places) take(peer netip.Addr) bool {
 	return false
 }
 
-func (p places) give(peer netip.Addr) { p.Give(ownerOf(peer), 1) }
+func (p places) give(peer netip.Addr) { p.Give(transport.Peer(peer), 1) }

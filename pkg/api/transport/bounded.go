@@ -50,7 +50,7 @@ func PeerOf(a net.Addr) netip.Addr {
 	if !ok {
 		return netip.Addr{}
 	}
-	return peerOf(tcp.AddrPort().Addr())
+	return Peer(tcp.AddrPort().Addr())
 }
 
 // boundedConn is counted until it is closed.

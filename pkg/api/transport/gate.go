@@ -45,11 +45,12 @@ const peerBits = 64
 // thisMachine is the peer that all loopback addresses are.
 var thisMachine = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// peerOf is what is counted as one peer: an address, its network, or this machine.
-func peerOf(a netip.Addr) netip.Addr {
+// Peer is what is counted as one peer: an address, its network, or this machine, any of whose processes may use
+// any of its loopback addresses.
+func Peer(a netip.Addr) netip.Addr {
 	if a = a.Unmap().WithZone(""); a.IsLoopback() {
 		return thisMachine
-	} else if a.Is6() {
+	} else if a.Is6() && !a.IsLinkLocalUnicast() {
 		if p, err := a.Prefix(peerBits); err == nil {
 			return p.Addr()
 		}
@@ -99,7 +100,7 @@ func (g *Gate) Enter(peer netip.Addr) (leave func(), ok bool) {
 }
 
 func (g *Gate) enter(peer netip.Addr) (leave func(), reached reach) {
-	peer = peerOf(peer)
+	peer = Peer(peer)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if reached = g.reached(peer); reached != within {
