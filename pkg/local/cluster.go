@@ -12,7 +12,7 @@ import (
 type Cluster struct {
 	db *statedb.DB
 
-	Services         *Objects[corev1.Service, *corev1.Service]
+	Services         *Objects[corev1.Service, *corev1.Service] // without those of another proxy
 	EndpointSlices   *Objects[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]
 	Nodes            *Objects[corev1.Node, *corev1.Node]
 	Pods             *Objects[corev1.Pod, *corev1.Pod]
@@ -41,7 +41,20 @@ func New(db *statedb.DB) (*Cluster, error) {
 	c.CiliumEndpoints, errs[7] = add[CiliumEndpoint](c, "ciliumendpoints")
 	c.CiliumIdentities, errs[8] = add[CiliumIdentity](c, "ciliumidentities")
 	c.ServiceImports, errs[9] = add[ServiceImport](c, "serviceimports")
-	return c, errors.Join(errs[:]...)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	c.Services.keeps = isOurs
+	return c, nil
+}
+
+// labelProxyName has the name of a proxy of services. Who is not that one leaves the Service alone, as Kubernetes asks of
+// kube-proxy, and as all programs of Cilium do.
+const labelProxyName = "service.kubernetes.io/service-proxy-name"
+
+func isOurs(s *corev1.Service) bool {
+	_, another := s.Labels[labelProxyName]
+	return !another
 }
 
 // kind is the objects of any kind.

@@ -22,6 +22,7 @@ type Objects[T any, P Object[T]] struct {
 	db    *statedb.DB
 	table statedb.RWTable[P]
 	named statedb.Index[P, string]
+	keeps func(P) bool           // nil: every object
 	done  func(statedb.WriteTxn) // notes that the table is complete
 }
 
@@ -89,9 +90,12 @@ func (o *Objects[T, P]) Apply(changes []store.Change[T]) {
 	defer txn.Commit()
 	for _, ch := range changes {
 		var err error
-		if ch.New == nil {
+		switch {
+		case ch.New == nil:
 			_, _, err = o.table.Delete(txn, P(ch.Old))
-		} else {
+		case o.keeps != nil && !o.keeps(P(ch.New)):
+			_, _, err = o.table.Delete(txn, P(ch.New)) // that of its name may have been kept
+		default:
 			_, _, err = o.table.Insert(txn, P(ch.New))
 		}
 		tables.Must(err)

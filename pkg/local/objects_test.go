@@ -93,3 +93,23 @@ func TestATableIsListedWhenItsSourceSaysSo(t *testing.T) {
 		t.Errorf("another table: %v", err)
 	}
 }
+
+// TestServicesOfAnotherProxyAreNotThere: neither from the start, nor when a Service becomes one.
+func TestServicesOfAnotherProxyAreNotThere(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	set := func(proxy string) bool {
+		s := service("prod", "a")
+		if proxy != "" {
+			s.Labels = map[string]string{"service.kubernetes.io/service-proxy-name": proxy}
+		}
+		c.Services.Apply([]store.Change[corev1.Service]{{New: s}})
+		_, found := c.Services.Get(c.ReadTxn(), "prod/a")
+		return found
+	}
+	for i, proxy := range []string{"istio", "", "istio", "istio", ""} {
+		if found := set(proxy); found != (proxy == "") {
+			t.Errorf("step %d, proxy %q: %t", i, proxy, found)
+		}
+	}
+}

@@ -18,6 +18,11 @@ type CiliumNodeSpec struct {
 	Addresses []CiliumNodeAddress `json:"addresses"`
 	IPAM      struct {
 		PodCIDRs []string `json:"podCIDRs"`
+		Pools    struct {
+			Allocated []struct {
+				CIDRs []string `json:"cidrs"`
+			} `json:"allocated"`
+		} `json:"pools"` // of the mode multi-pool, which has no podCIDRs
 	} `json:"ipam"`
 	HealthAddressing struct {
 		IPv4 string `json:"ipv4"`

@@ -21,43 +21,47 @@ const (
 )
 
 // Node is what the cluster publishes of a machine of which only Kubernetes knows (spec
-// wire.md §1.2): its addresses, without names, and the networks of its pods. The error is
-// for networks that cannot be read. The maps are shared with the node.
+// wire.md §1.2): its addresses, without names, and the networks of its pods. The error says what is left
+// out of it. The maps are shared with the node.
 func Node(cluster wire.ClusterInfo, node *corev1.Node) (*wire.Node, error) {
 	out := newNode(cluster, wire.SourceKubernetes, node.Name, node.Labels, node.Annotations)
 	for _, a := range node.Status.Addresses {
-		if ip := net.ParseIP(a.Address); ip != nil {
-			out.IPAddresses = append(out.IPAddresses, wire.NodeAddress{Type: string(a.Type), IP: ip})
-		}
+		addAddress(out, string(a.Type), a.Address)
 	}
 	networks := node.Spec.PodCIDRs
 	if len(networks) == 0 && node.Spec.PodCIDR != "" {
 		networks = []string{node.Spec.PodCIDR}
 	}
-	if err := addNetworks(out, networks); err != nil {
-		return nil, fmt.Errorf("the Node %s: spec.podCIDRs: %w", node.Name, err)
+	if err := addNetworks(out, "spec.podCIDRs", networks); err != nil {
+		return out, fmt.Errorf("the Node %s: %w", node.Name, err)
 	}
 	return out, nil
 }
 
-// CiliumNode is what the cluster publishes of a machine that runs Cilium (spec wire.md §1.2). The
-// error is for networks or addresses that cannot be read. The maps are shared with the node.
+// CiliumNode is what the cluster publishes of a machine that runs Cilium (spec wire.md §1.2). The error says what is
+// left out of it; without a node, it is why nothing can be published. The maps are shared with the node.
 func CiliumNode(cluster wire.ClusterInfo, node *local.CiliumNode) (*wire.Node, error) {
 	out := newNode(cluster, wire.SourceCustomResource, node.Name, node.Labels, node.Annotations)
 	out.BootID = node.Spec.BootID
 	out.WireguardPubKey = cmp.Or(node.Annotations[annotationWireguard], node.Annotations[annotationWireguardAlias])
-	for _, a := range node.Spec.Addresses { // one that is a name has no IP
-		out.IPAddresses = append(out.IPAddresses, wire.NodeAddress{Type: a.Type, IP: net.ParseIP(a.IP)})
+	for _, a := range node.Spec.Addresses {
+		addAddress(out, a.Type, a.IP)
+	}
+	var err error
+	if out.EncryptionKey, err = encryptionKey(node.Spec.Encryption.Key); err != nil {
+		return nil, fmt.Errorf("the CiliumNode %s: %w", node.Name, err)
 	}
 	var errs [6]error
-	errs[0] = addNetworks(out, node.Spec.IPAM.PodCIDRs)
-	out.IPv4HealthIP, errs[1] = optionalIP("health.ipv4", node.Spec.HealthAddressing.IPv4)
-	out.IPv6HealthIP, errs[2] = optionalIP("health.ipv6", node.Spec.HealthAddressing.IPv6)
-	out.IPv4IngressIP, errs[3] = optionalIP("ingress.ipv4", node.Spec.IngressAddressing.IPv4)
-	out.IPv6IngressIP, errs[4] = optionalIP("ingress.ipv6", node.Spec.IngressAddressing.IPv6)
-	out.EncryptionKey, errs[5] = encryptionKey(node.Spec.Encryption.Key)
+	errs[0] = addNetworks(out, "spec.ipam.podCIDRs", node.Spec.IPAM.PodCIDRs)
+	for _, pool := range node.Spec.IPAM.Pools.Allocated {
+		errs[1] = errors.Join(errs[1], addNetworks(out, "spec.ipam.pools.allocated", pool.CIDRs))
+	}
+	out.IPv4HealthIP, errs[2] = optionalIP("health.ipv4", node.Spec.HealthAddressing.IPv4)
+	out.IPv6HealthIP, errs[3] = optionalIP("health.ipv6", node.Spec.HealthAddressing.IPv6)
+	out.IPv4IngressIP, errs[4] = optionalIP("ingress.ipv4", node.Spec.IngressAddressing.IPv4)
+	out.IPv6IngressIP, errs[5] = optionalIP("ingress.ipv6", node.Spec.IngressAddressing.IPv6)
 	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("the CiliumNode %s: %w", node.Name, err)
+		return out, fmt.Errorf("the CiliumNode %s: %w", node.Name, err)
 	}
 	return out, nil
 }
@@ -69,13 +73,21 @@ func newNode(cluster wire.ClusterInfo, source wire.Source, name string, labels, 
 	}
 }
 
-// addNetworks adds the networks of a node's pods, of which the first of each
-// family is the primary one.
-func addNetworks(to *wire.Node, networks []string) error {
+// addAddress adds an address, unless it is a name.
+func addAddress(to *wire.Node, kind, text string) {
+	if ip := net.ParseIP(text); ip != nil {
+		to.IPAddresses = append(to.IPAddresses, wire.NodeAddress{Type: kind, IP: ip})
+	}
+}
+
+// addNetworks adds the networks of a node's pods, of which the first of each family is the primary one. The error is for
+// those of a field that are none.
+func addNetworks(to *wire.Node, field string, networks []string) (wrong error) {
 	for _, text := range networks {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return err
+			wrong = errors.Join(wrong, fmt.Errorf("%s: %q is no network", field, text))
+			continue
 		}
 		c := wire.NewCIDR(p)
 		switch v4 := p.Addr().Is4(); {
@@ -89,7 +101,7 @@ func addNetworks(to *wire.Node, networks []string) error {
 			to.IPv6SecondaryAllocCIDRs = append(to.IPv6SecondaryAllocCIDRs, c)
 		}
 	}
-	return nil
+	return wrong
 }
 
 // optionalIP reads an address that may be absent.

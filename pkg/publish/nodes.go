@@ -23,7 +23,7 @@ type NodesParams struct {
 	To Target
 	// View takes them for our own view ([nodes.Nodes.Apply]); nil is nobody.
 	View func([]store.Change[nodes.Node])
-	// Report is called with the objects that cannot be published, and why, whenever
+	// Report is called with the objects that cannot be published as they are, and why, whenever
 	// that changes; nil is nobody.
 	Report func(error)
 	Log    *slog.Logger
@@ -78,16 +78,20 @@ func (n *Nodes) touch(name string, t touch) {
 
 // node brings one node up to date. What cannot be published leaves what was.
 func (n *Nodes) node(txn statedb.ReadTxn, name string, changes []store.Change[nodes.Node]) []store.Change[nodes.Node] {
-	value, err := n.value(txn, name)
+	value, found, err := n.value(txn, name)
 	if n.judge(name, err) {
-		n.Log.Warn("Cannot publish a node as it is; its previous entry stays", "node", name, "error", err)
+		if value == nil {
+			n.Log.Warn("Cannot publish a node as it is; its previous entry stays", "node", name, "error", err)
+		} else {
+			n.Log.Warn("Published a node without what cannot be read of it", "node", name, "error", err)
+		}
 	}
 	switch {
-	case err != nil:
-		return changes
-	case value == nil:
+	case !found:
 		n.set(name, nil)
 		return n.view(name, nil, changes)
+	case value == nil:
+		return changes
 	}
 	if n.to != nil {
 		n.set(name, value.Encode())
@@ -95,19 +99,21 @@ func (n *Nodes) node(txn statedb.ReadTxn, name string, changes []store.Change[no
 	return n.view(name, nodes.FromWire(value, wire.ParseSource(value.Source)), changes)
 }
 
-// value is what is to be published of a node; nil when there is none.
-func (n *Nodes) value(txn statedb.ReadTxn, name string) (*wire.Node, error) {
-	var value *wire.Node
-	var err error
-	if o, found := n.cluster.CiliumNodes.Get(txn, name); found {
+// value is what is to be published of a node, if there is one. The error says what is left out of it, or why it is nil.
+func (n *Nodes) value(txn statedb.ReadTxn, name string) (value *wire.Node, found bool, err error) {
+	if o, is := n.cluster.CiliumNodes.Get(txn, name); is {
 		value, err = CiliumNode(n.own, o)
-	} else if o, found := n.cluster.Nodes.Get(txn, name); found && !n.CiliumOnly {
+	} else if o, is := n.cluster.Nodes.Get(txn, name); is && !n.CiliumOnly {
 		value, err = Node(n.own, o)
+	} else {
+		return nil, false, nil
 	}
-	if err == nil && value != nil {
-		err = value.CheckNames()
+	if value != nil {
+		if wrong := value.CheckNames(); wrong != nil {
+			return nil, true, wrong
+		}
 	}
-	return value, err
+	return value, true, err
 }
 
 // view adds what becomes of a node in the view, nil for one that is gone. What comes from a weaker

@@ -128,12 +128,22 @@ func pairsOfPod(pod *corev1.Pod) []wire.IPIdentityPair {
 		hosts = append(hosts, ip.IP)
 	}
 	base := wire.IPIdentityPair{Namespace: pod.Namespace, Pod: pod.Name, ServiceAccount: pod.Spec.ServiceAccountName}
-	for i := range pod.Spec.Containers {
-		for _, p := range pod.Spec.Containers[i].Ports {
+	for _, c := range slices.Concat(pod.Spec.Containers, sidecars(pod)) {
+		for _, p := range c.Ports {
 			base.NamedPorts = addNamedPort(base.NamedPorts, p.Name, string(p.Protocol), p.ContainerPort)
 		}
 	}
 	return pairs(base, texts, hosts)
+}
+
+// sidecars are the init containers that run as long as the pod. Kubernetes counts their ports as those of containers.
+func sidecars(pod *corev1.Pod) (all []corev1.Container) {
+	for _, c := range pod.Spec.InitContainers {
+		if value(c.RestartPolicy) == corev1.ContainerRestartPolicyAlways {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // pairsOfEndpoint are the addresses of a pod, as its Cilium agent says. Account and

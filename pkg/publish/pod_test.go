@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -238,6 +239,25 @@ spec:
 status: {podIP: 10.2.0.1}`), nil, nil, false)
 	want := []wire.NamedPort{{Name: "admin", Port: 9000, Protocol: "TCP"}, {Name: "dns", Port: 53, Protocol: "UDP"}, {Name: "web", Port: 80, Protocol: "TCP"}}
 	if d := cmp.Diff(want, w.pairs[0].NamedPorts); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTheNamedPortsOfAPod(t *testing.T) {
+	t.Parallel()
+	pod := object[corev1.Pod](t, `
+spec:
+  initContainers:
+  - {name: setup, ports: [{name: gone, containerPort: 7000}]}
+  - {name: proxy, restartPolicy: Always, ports: [{name: metrics, containerPort: 9090, protocol: TCP}, {name: http, containerPort: 1}]}
+  containers:
+  - {name: main, ports: [{name: http, containerPort: 8080}]}
+status: {podIP: 10.0.0.1}`)
+	var got []string
+	for _, p := range pairsOfPod(pod)[0].NamedPorts {
+		got = append(got, fmt.Sprint(p.Name, " ", p.Port))
+	}
+	if d := cmp.Diff([]string{"http 8080", "metrics 9090"}, got); d != "" {
 		t.Error(d)
 	}
 }

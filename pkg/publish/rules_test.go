@@ -2,6 +2,7 @@ package publish
 
 import (
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -198,21 +199,71 @@ status:
 	}
 }
 
-func TestNodesThatCannotBePublished(t *testing.T) {
+// networks are those of a node's pods, the primary one of each family first.
+func networks(n *wire.Node) (out []string) {
+	add := func(all ...*wire.CIDR) {
+		for _, c := range all {
+			if c != nil {
+				out = append(out, (&net.IPNet{IP: c.IP, Mask: c.Mask}).String())
+			}
+		}
+	}
+	add(n.IPv4AllocCIDR)
+	for _, c := range n.IPv4SecondaryAllocCIDRs {
+		add(&c)
+	}
+	add(n.IPv6AllocCIDR)
+	for _, c := range n.IPv6SecondaryAllocCIDRs {
+		add(&c)
+	}
+	return out
+}
+
+func TestTheNetworksOfACiliumNode(t *testing.T) {
+	t.Parallel()
+	for ipam, want := range map[string][]string{
+		"{podCIDRs: [10.1.0.0/24, 'fd00:1::/64', 10.2.0.0/24]}": {"10.1.0.0/24", "10.2.0.0/24", "fd00:1::/64"},
+		"{podCIDRs: [10.1.0.7/24]}":                             {"10.1.0.0/24"},
+		"{pools: {allocated: [{cidrs: [10.1.0.0/27, 10.1.0.64/27]}, {cidrs: ['fd00:1::/80', 'fd00:2::/80', 10.3.0.0/28]}]}}": {"10.1.0.0/27", "10.1.0.64/27", "10.3.0.0/28", "fd00:1::/80", "fd00:2::/80"},
+		"{podCIDRs: [10.1.0.0/24], pools: {allocated: [{cidrs: [10.2.0.0/27]}]}}":                                            {"10.1.0.0/24", "10.2.0.0/27"},
+		"{podCIDRs: [], pools: {allocated: [{}]}}":                                                                           nil,
+	} {
+		n, err := CiliumNode(cluster2(), object[local.CiliumNode](t, "{metadata: {name: n1}, spec: {ipam: "+ipam+"}}"))
+		if err != nil {
+			t.Errorf("%s: %v", ipam, err)
+		} else if d := cmp.Diff(want, networks(n)); d != "" {
+			t.Errorf("%s: %s", ipam, d)
+		}
+	}
+}
+
+// TestWhatCannotBeReadOfANodeIsLeftOut: the rest of the node is published.
+func TestWhatCannotBeReadOfANodeIsLeftOut(t *testing.T) {
 	t.Parallel()
 	for spec, want := range map[string]string{
-		"{ipam: {podCIDRs: [10.1.0.0]}}": "the CiliumNode n1: netip.ParsePrefix",
-		"{health: {ipv4: x}}":            `spec.health.ipv4: "x" is no IP address`,
-		"{ingress: {ipv6: x}}":           `spec.ingress.ipv6: "x" is no IP address`,
-		"{encryption: {key: 256}}":       "invalid encryption key 256: it must be 0 to 255",
+		"ipam: {podCIDRs: [10.1.0.0, 10.1.0.0/24]}":                               `the CiliumNode n1: spec.ipam.podCIDRs: "10.1.0.0" is no network`,
+		"ipam: {pools: {allocated: [{cidrs: ['', 10.1.0.0/24, 10.1.600.0/24]}]}}": `spec.ipam.pools.allocated: "10.1.600.0/24" is no network`,
+		"health: {ipv4: x}, ipam: {podCIDRs: [10.1.0.0/24]}":                      `spec.health.ipv4: "x" is no IP address`,
+		"ingress: {ipv6: x}, ipam: {podCIDRs: [10.1.0.0/24]}":                     `spec.ingress.ipv6: "x" is no IP address`,
 	} {
-		_, err := CiliumNode(cluster2(), object[local.CiliumNode](t, "{metadata: {name: n1}, spec: "+spec+"}"))
+		n, err := CiliumNode(cluster2(), object[local.CiliumNode](t, "{metadata: {name: n1}, spec: {addresses: [{type: Hostname, ip: host-9}, {type: InternalIP, ip: 192.0.2.9}], "+spec+"}}"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", spec, err, want)
 		}
+		if n == nil || len(n.IPAddresses) != 1 || !slices.Equal(networks(n), []string{"10.1.0.0/24"}) {
+			t.Errorf("%s: %+v", spec, n)
+		}
 	}
-	_, err := Node(cluster2(), object[corev1.Node](t, "{metadata: {name: n1}, spec: {podCIDRs: [x]}}"))
-	if err == nil || !strings.Contains(err.Error(), "the Node n1: spec.podCIDRs") {
-		t.Error(err)
+	n, err := Node(cluster2(), object[corev1.Node](t, "{metadata: {name: n1}, spec: {podCIDRs: [x, 10.1.0.0/24]}}"))
+	if err == nil || !strings.Contains(err.Error(), `the Node n1: spec.podCIDRs: "x" is no network`) || !slices.Equal(networks(n), []string{"10.1.0.0/24"}) {
+		t.Errorf("%+v: %v", n, err)
+	}
+}
+
+func TestNodesThatCannotBePublished(t *testing.T) {
+	t.Parallel()
+	n, err := CiliumNode(cluster2(), object[local.CiliumNode](t, "{metadata: {name: n1}, spec: {encryption: {key: 256}}}"))
+	if n != nil || err == nil || !strings.Contains(err.Error(), "the CiliumNode n1: invalid encryption key 256: it must be 0 to 255") {
+		t.Errorf("%+v: %v", n, err)
 	}
 }
