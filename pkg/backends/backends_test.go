@@ -125,21 +125,27 @@ func TestPorts(t *testing.T) {
 	g := services.Merge([]*services.Service{
 		part("own", "1", withPorts(tcp("http", 80))),
 		part("east", "2", withPorts(tcp("http", 81), tcp("metrics", 80))),
-		part("west", "", withPorts(tcp("metrics", 82))),
+		part("west", "", withPorts(tcp("metrics", 82), services.Port{Name: "http", Protocol: "UDP", Port: 83}, tcp("metrics", 83))),
 	})
 	g.Part("east").Backends[0].Ports = []services.Port{tcp("dns", 53), {Name: "dns-udp", Protocol: "UDP", Port: 53}, tcp("http", 8081)}
 	for port, want := range map[string]string{
-		"":        "east:[dns/53 dns-udp/53 http/8081] own:[http/8080 metrics/9090]",
-		"http":    "east:[http/8081] own:[http/8080]",
-		"metrics": "own:[metrics/9090]",
-		"80":      "east:[http/8081] own:[http/8080]", // of the own cluster's service
-		"81":      "east:[http/8081] own:[http/8080]", // no port of it, but of that of another
-		"82":      "own:[metrics/9090]",
-		"53":      "east:[dns/53 dns-udp/53]", // of no service: of the backends
-		"9090":    "own:[metrics/9090]",
-		"nothing": "",
-		"0":       "",
-		"70000":   "",
+		"":         "east:[dns/53 dns-udp/53 http/8081] own:[http/8080 metrics/9090]",
+		"http":     "east:[http/8081] own:[http/8080]",
+		"metrics":  "own:[metrics/9090]",
+		"80":       "east:[http/8081] own:[http/8080]", // of the own cluster's service
+		"81":       "east:[http/8081] own:[http/8080]", // no port of it, but of that of another
+		"82":       "own:[metrics/9090]",
+		"53":       "east:[dns/53]", // of no service: of the backends, TCP before others
+		"53/udp":   "east:[dns-udp/53]",
+		"53/SCTP":  "",
+		"83":       "own:[metrics/9090]", // TCP before what stands before it
+		"83/UDP":   "", // the backends have that name for another protocol
+		"http/TCP": "east:[http/8081] own:[http/8080]",
+		"http/UDP": "",
+		"9090":     "own:[metrics/9090]",
+		"nothing":  "",
+		"0":        "",
+		"70000":    "",
 	} {
 		var got []string
 		for _, b := range backends.Choose(g, backends.ParsePort(port), backends.Asker{}).Now() {
@@ -156,7 +162,7 @@ func TestPorts(t *testing.T) {
 	if got := backends.Choose(g, backends.NamedPort("dns-udp", "TCP"), backends.Asker{}); len(got.Groups) > 0 {
 		t.Errorf("a port with another protocol: %+v", got)
 	}
-	for _, text := range []string{"", "http", "80"} {
+	for _, text := range []string{"", "http", "80", "53/UDP", "dns/TCP"} {
 		if p := backends.ParsePort(text); p.String() != text || p.Any() != (text == "") {
 			t.Errorf("%q is read as %q, any %t", text, p, p.Any())
 		}

@@ -3,27 +3,31 @@ package backends
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
 // Port chooses among the ports of a service: all of them, the zero value, or those of a name or a
-// number. A number is that of the service, which clients know; where no cluster says which ports its
-// service has, as for a headless one, it is that of the backends.
+// number, with a protocol or without. A number is that of the service, which clients know; where no
+// cluster says which ports its service has, as for a headless one, it is that of the backends. A
+// number without a protocol that several protocols have is that of TCP.
 type Port struct {
 	named  bool
 	name   string
-	proto  string // of a named one; empty for all
+	proto  string // empty for all, or for TCP before the others
 	number uint16
 }
 
-// ParsePort reads a name or a number; empty means all ports. A name in digits alone is none in
-// Kubernetes, so that nothing is both.
+// ParsePort reads a name or a number, of a protocol with "/UDP" behind it; empty means all ports. A name in digits
+// alone is none in Kubernetes, so that nothing is both.
 func ParsePort(text string) Port {
+	text, proto, _ := strings.Cut(text, "/")
+	proto = strings.ToUpper(proto)
 	if n, err := strconv.ParseUint(text, 10, 16); err == nil && n > 0 {
-		return Port{number: uint16(n)}
+		return Port{number: uint16(n), proto: proto}
 	}
-	return Port{named: text != "", name: text}
+	return Port{named: text != "" || proto != "", name: text, proto: proto}
 }
 
 // NamedPort is the port of a name, which may be empty, with a protocol, such as TCP.
@@ -34,11 +38,18 @@ func (p Port) Any() bool { return p == Port{} }
 
 // String is what [ParsePort] reads.
 func (p Port) String() string {
+	text := p.name
 	if p.number > 0 {
-		return strconv.Itoa(int(p.number))
+		text = strconv.Itoa(int(p.number))
 	}
-	return p.name
+	if p.proto != "" {
+		text += "/" + p.proto
+	}
+	return text
 }
+
+// tcp is the protocol that a number without a protocol stands for, where there is a port of it.
+const tcp = "TCP"
 
 // within is the name of the port that has such a number in the service: the own cluster says it, or
 // the first one that does. Without one the number is that of the backends.
@@ -46,11 +57,9 @@ func (p Port) within(g *services.Global) Port {
 	if p.number == 0 {
 		return p
 	}
-	find := func(part *services.Service) (Port, bool) {
-		for _, o := range part.Ports {
-			if o.Port == p.number {
-				return NamedPort(o.Name, o.Protocol), true
-			}
+	find := func(part *services.Service) (found Port, is bool) {
+		if all := p.of(part.Ports); len(all) > 0 {
+			return NamedPort(all[0].Name, all[0].Protocol), true
 		}
 		return Port{}, false
 	}
@@ -69,16 +78,27 @@ func (p Port) within(g *services.Global) Port {
 
 func (p Port) matches(o services.Port) bool {
 	switch {
+	case p.proto != "" && p.proto != o.Protocol:
+		return false
 	case p.number > 0:
 		return o.Port == p.number
 	case p.named:
-		return o.Name == p.name && (p.proto == "" || o.Protocol == p.proto)
+		return o.Name == p.name
 	}
 	return true
 }
 
-// of are the ports that match among those of a backend. They may be a part of the same list.
+// of are the ports that match among those of a backend, or of a service. They may be a part of the same list.
 func (p Port) of(ports []services.Port) []services.Port {
+	if p.number > 0 && p.proto == "" {
+		if first := (Port{number: p.number, proto: tcp}).list(ports); len(first) > 0 {
+			return first
+		}
+	}
+	return p.list(ports)
+}
+
+func (p Port) list(ports []services.Port) []services.Port {
 	first := slices.IndexFunc(ports, p.matches)
 	if first < 0 {
 		return nil

@@ -39,13 +39,16 @@ func (s serviceName) findAddressed(labels []string, addresses []netip.Addr) {
 // of the service, which is the target. Without addresses the name only exists.
 func (s serviceName) portsOf(addresses []netip.Addr, matches func(services.Port) bool) {
 	var records []dns.RR
+	last := uint16(0) // they are by number; several protocols may have one, and a record is there once
 	for _, p := range s.service.Local().Ports {
-		if matches(p) {
-			s.exists = true
-			if len(records) < mostRecords {
-				records = append(records, &dns.SRV{Hdr: s.header(s.name, dns.TypeSRV, s.ttl), Port: p.Port, Target: s.base})
-			}
+		if !matches(p) {
+			continue
 		}
+		s.exists = true
+		if len(records) < mostRecords && p.Port != last {
+			records = append(records, &dns.SRV{Hdr: s.header(s.name, dns.TypeSRV, s.ttl), Port: p.Port, Target: s.base})
+		}
+		last = p.Port
 	}
 	if s.kind != dns.TypeSRV || len(addresses) == 0 || len(records) == 0 {
 		return

@@ -198,6 +198,18 @@ func (q *query) failure(rcode int) []byte {
 	return q.end(q.reply(uint16(rcode&0xf), 0, 0), rcode) //nolint:gosec // 4 bits
 }
 
+// prohibited is the answer to a client that may not ask: REFUSED, with the extended error that says why for those who
+// take one (RFC 8914, section 4.19). It has no text, so that who forges addresses gains 6 bytes at most.
+func (q *query) prohibited() []byte {
+	m := q.failure(dns.RcodeRefused)
+	if !q.extended {
+		return m
+	}
+	option := []byte{0, dns.EDNS0EDE, 0, 2, 0, byte(dns.ExtendedErrorCodeProhibited)}
+	m[len(m)-1] = byte(len(option)) // the length of the data of the OPT record, which is last
+	return append(m, option...)
+}
+
 // sizeFor is how long an answer may be.
 func (q *query) sizeFor(network string) int {
 	switch {

@@ -279,7 +279,7 @@ func TestChangedMessages(t *testing.T) {
 	}
 }
 
-// TestOthersLearnNothing: those who may not ask get one code, which is not longer than their question, and for
+// TestOthersLearnNothing: those who may not ask get one code, and with EDNS its reason, 6 bytes more than they sent, and for
 // what is malformed nothing.
 func TestOthersLearnNothing(t *testing.T) {
 	t.Parallel()

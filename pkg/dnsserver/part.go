@@ -155,8 +155,10 @@ func (p *picks) part(ttl uint32, withCluster bool) *part {
 			continue
 		}
 		t := target{name: name, ip: b.IP}
-		for _, port := range b.Ports[:min(len(b.Ports), mostRecords/len(all))] {
-			t.ports = append(t.ports, port.Port)
+		for _, port := range b.Ports { // by number; several protocols may have one, and a record is there once
+			if n := len(t.ports); n < mostRecords/len(all) && (n == 0 || t.ports[n-1] != port.Port) {
+				t.ports = append(t.ports, port.Port)
+			}
 		}
 		result.targets = append(result.targets, t)
 	}

@@ -17,8 +17,17 @@ func isAnswerable(a netip.AddrPort) bool {
 	return a.Port() != 0 && ip.IsValid() && !ip.IsUnspecified() && !ip.IsMulticast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
+// admits tells whether an address may ask. No remote cluster has a say in that.
 func (s *Server) admits(peer netip.Addr) bool {
-	return slices.ContainsFunc(s.clients, func(p netip.Prefix) bool { return p.Contains(peer) })
+	return slices.ContainsFunc(s.clients, func(p netip.Prefix) bool { return p.Contains(peer) }) || s.ownToo && s.names.view.IPs.IsOwn(peer)
+}
+
+// notAdmitted counts a client that may not ask, and says so now and then.
+func (s *Server) notAdmitted(peer netip.Addr) {
+	s.metrics.notPermitted.Inc()
+	s.refusals.Do(func() {
+		s.log.Warn("Refused a DNS query of a client that is in no permitted network: add the network to --dns-clients if it may ask", "client", peer)
+	})
 }
 
 // places are a number of something, with a share for each client.

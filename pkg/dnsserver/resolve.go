@@ -29,6 +29,7 @@ type resolver struct {
 	seed   maphash.Seed // it decides which of them, of a service that has more: agents differ in it
 	kept   *keptAnswers
 	spaces keptNamespaces
+	server netip.Addr // where questions come to, set before the first one; invalid: any address of the node
 }
 
 // zone is one that is answered for.
@@ -99,16 +100,6 @@ func (r *resolver) resolve(txn statedb.ReadTxn, z *zone, name string, kind uint1
 	return a
 }
 
-// apex has what each zone has.
-func (a *answer) apex() {
-	switch a.kind {
-	case dns.TypeSOA:
-		a.records = append(a.records, a.soa(a.ttl))
-	case dns.TypeNS:
-		a.records = append(a.records, &dns.NS{Hdr: a.header(a.name, dns.TypeNS, a.ttl), Ns: "ns.dns." + a.zone.name})
-	}
-}
-
 func (a *answer) header(name string, kind uint16, ttl uint32) dns.RR_Header {
 	return dns.RR_Header{Name: name, Rrtype: kind, Class: dns.ClassINET, Ttl: ttl}
 }
@@ -127,7 +118,7 @@ const (
 // grows with each change.
 func (a *answer) soa(ttl uint32) dns.RR {
 	return &dns.SOA{
-		Hdr: a.header(a.zone.name, dns.TypeSOA, ttl), Ns: "ns.dns." + a.zone.name, Mbox: "hostmaster." + a.zone.name,
+		Hdr: a.header(a.zone.name, dns.TypeSOA, ttl), Ns: a.nameServer(), Mbox: "hostmaster." + a.zone.name,
 		Serial:  uint32(a.view.Services.Global().Revision(a.txn)), //nolint:gosec // it may wrap
 		Refresh: refresh, Retry: retry, Expire: expire, Minttl: a.ttl,
 	}
@@ -143,7 +134,10 @@ func (a *answer) inServices(labels []string) {
 			a.records = append(a.records, &dns.TXT{Hdr: a.header(a.name, dns.TypeTXT, versionTTL), Txt: []string{serviceVersion}})
 		}
 	case last == "dns":
-		a.exists, a.fixed = n == 1 || n == 2 && labels[0] == "ns", true // the name server that the SOA names has no address of its own
+		a.exists, a.fixed = n == 1 || n == 2 && labels[0] == "ns", true
+		if n == 2 && a.exists {
+			a.all(a.serverAddresses())
+		}
 	case last == "svc":
 		a.belowServices(labels[:n-1], "", "svc."+a.zone.name)
 	}

@@ -25,11 +25,11 @@ func (s *Server) judge(message []byte, peer netip.Addr) (*query, []byte) {
 		s.metrics.ignored.Inc()
 		return nil, nil
 	case !s.admits(peer):
-		s.metrics.notPermitted.Inc()
+		s.notAdmitted(peer)
 		if !wellFormed {
 			return nil, nil
 		}
-		rcode = dns.RcodeRefused
+		return nil, q.prohibited()
 	case rcode == dns.RcodeSuccess:
 		return &q, nil
 	case rcode == dns.RcodeFormatError:

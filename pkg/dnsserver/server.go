@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"golang.org/x/time/rate"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
@@ -48,6 +49,9 @@ const (
 	DefaultAnswers = 32
 	DefaultQueries = 1000
 )
+
+// refusalsLogged is how often the log says that a client was refused, at most: anybody can be.
+const refusalsLogged = time.Minute
 
 // DefaultClients are the networks of machines that are not on the internet: loopback, private,
 // link-local and shared addresses.
@@ -69,7 +73,7 @@ type Params struct {
 	MeshZone string             // of clusters, nodes and addresses; empty: there is none
 	TTL      *time.Duration     // of answers, in whole seconds; nil: DefaultTTL
 	Answers  int                // backends in an answer; 0: DefaultAnswers
-	Clients  []netip.Prefix     // who may ask; nil: DefaultClients
+	Clients  []netip.Prefix     // who may ask; nil: DefaultClients, and the networks and nodes of the own cluster
 	Queries  int                // answered at once, a quarter of them of one client; 0: DefaultQueries
 	TCP      transport.Limit    // connections at once; zero: 1,000, and 100 of one client
 	Metrics  *Metrics           // nil: nobody looks at them
@@ -82,8 +86,10 @@ type Server struct {
 	names    resolver
 	known    doubts
 	clients  []netip.Prefix
-	queries  places // of questions that are answered
-	open     places // of connections
+	ownToo   bool           // the networks of the own cluster are permitted, too
+	refusals rate.Sometimes // of the log
+	queries  places         // of questions that are answered
+	open     places         // of connections
 	metrics  *Metrics
 	boundary *boundary.Boundary // of each question
 	log      *slog.Logger
@@ -107,7 +113,8 @@ func New(p Params) (*Server, error) {
 	if p.TTL != nil {
 		ttl = *p.TTL
 	}
-	if p.Clients == nil {
+	ownToo := p.Clients == nil
+	if ownToo {
 		p.Clients = DefaultClients()
 	}
 	if p.TCP == (transport.Limit{}) {
@@ -122,7 +129,7 @@ func New(p Params) (*Server, error) {
 			view: p.View, own: p.Cluster, asker: p.Asker, zones: newZones(p.Zones, p.MeshZone), ttl: uint32(ttl / time.Second), //nolint:gosec // was checked
 			most: cmp.Or(p.Answers, DefaultAnswers), seed: seed, kept: &keptAnswers{seed: seed},
 		},
-		known: doubts{view: p.View}, clients: p.Clients,
+		known: doubts{view: p.View}, clients: p.Clients, ownToo: ownToo, refusals: rate.Sometimes{Interval: refusalsLogged},
 		queries: p.Metrics.places("queries", transport.Limit{All: queries, Peer: max(1, queries/4)}), open: p.Metrics.places("connections", p.TCP),
 		metrics: p.Metrics, boundary: p.Boundary, log: cmp.Or(p.Log, slog.New(slog.DiscardHandler)),
 	}
@@ -160,6 +167,9 @@ func (s *Server) Listen(address string) error {
 		return fmt.Errorf("DNS cannot listen on %s: %w", address, err)
 	}
 	s.packets, s.connections = udp, tcp
+	if at, err := netip.ParseAddrPort(tcp.Addr().String()); err == nil && !at.Addr().IsUnspecified() {
+		s.names.server = at.Addr().Unmap().WithZone("")
+	}
 	s.log.Info("Answering DNS", "address", s.Address())
 	return nil
 }

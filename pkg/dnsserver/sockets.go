@@ -59,10 +59,7 @@ func (s *Server) serveUDP(ctx context.Context) error {
 		case reply != nil:
 			_, _ = dns.WriteToSessionUDP(conn, reply, session) // who does not get it asks again
 		case q != nil && s.queries.take(peer):
-			running.Go(func() {
-				defer s.queries.give(peer)
-				_, _ = dns.WriteToSessionUDP(conn, s.respond(q, peer, "udp"), session)
-			})
+			running.Go(func() { _, _ = dns.WriteToSessionUDP(conn, s.respondInPlace(q, peer, "udp"), session) })
 		}
 	}
 }
@@ -131,13 +128,18 @@ func (s *Server) serveConnection(ctx context.Context, conn net.Conn, peer netip.
 	}
 }
 
-// respondOverTCP has a place only while it makes the answer: how fast the client takes that is up to the client.
 func (s *Server) respondOverTCP(q *query, peer netip.Addr) []byte {
 	if !s.queries.take(peer) {
 		return q.failure(dns.RcodeServerFailure)
 	}
+	return s.respondInPlace(q, peer, "tcp")
+}
+
+// respondInPlace gives back the place that was taken before the answer is sent: how fast the client takes that is up to
+// the client, who has a place for the next question when it has the answer.
+func (s *Server) respondInPlace(q *query, peer netip.Addr, network string) []byte {
 	defer s.queries.give(peer)
-	return s.respond(q, peer, "tcp")
+	return s.respond(q, peer, network)
 }
 
 // readMessage reads a message with its length. Of one that is too long it returns what there is room for, which

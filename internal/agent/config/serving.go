@@ -30,7 +30,7 @@ type DNSConfig struct {
 	MeshZone string        `mapstructure:"dns-mesh-zone" modes:"run" help:"DNS zone of clusters, with the backends of one cluster, the nodes, and the names of addresses; default: none"`
 	TTL      time.Duration `mapstructure:"dns-ttl" modes:"run" help:"TTL of answers, in whole seconds, at most 1h"`
 	Answers  uint32        `mapstructure:"dns-max-backends" modes:"run" help:"maximum number of backends in an answer"`
-	Clients  string        `mapstructure:"dns-clients" modes:"run" help:"networks of permitted clients, separated by commas; default: loopback, private, link-local and shared networks"`
+	Clients  string        `mapstructure:"dns-clients" modes:"run" help:"networks of permitted clients, separated by commas; default: loopback, private, link-local and shared networks, and those of the own cluster"`
 	Queries  uint32        `mapstructure:"dns-max-queries" modes:"run" help:"maximum number of queries at the same time; at most 25 % of them from one client"`
 }
 

@@ -279,7 +279,7 @@ func (w *World) node(cluster, name string, addresses []string) error {
 			return err
 		}
 		n.Addresses = append(n.Addresses, nodes.Address{Type: wire.AddressInternalIP, IP: ip})
-		w.claim(ipcache.Spec{Prefix: netip.PrefixFrom(ip, ip.BitLen()), Kind: ipcache.KindNode, Source: wire.SourceClusterMesh, Identity: 6, Name: name}, cluster)
+		w.claim(ipcache.Spec{Prefix: netip.PrefixFrom(ip, ip.BitLen()), Kind: ipcache.KindNode, Source: sourceOf(cluster), Identity: 6, Name: name}, cluster)
 	}
 	w.tables.Nodes.Apply([]store.Change[nodes.Node]{{Name: n.Key(), New: n}})
 	return nil
