@@ -139,7 +139,7 @@ func TestPorts(t *testing.T) {
 		"53/udp":   "east:[dns-udp/53]",
 		"53/SCTP":  "",
 		"83":       "own:[metrics/9090]", // TCP before what stands before it
-		"83/UDP":   "", // the backends have that name for another protocol
+		"83/UDP":   "",                   // the backends have that name for another protocol
 		"http/TCP": "east:[http/8081] own:[http/8080]",
 		"http/UDP": "",
 		"9090":     "own:[metrics/9090]",
