@@ -148,6 +148,11 @@ func metrics(a *agenttest.Process) map[string]float64 {
 	return values
 }
 
+// isFresh tells whether a cluster is known as it is now.
+func isFresh(c api.Cluster) bool {
+	return c.State == api.StateReady && c.Freshness.Worst.State == "synced"
+}
+
 // A mesh is as large as its cluster IDs allow: 254 others.
 func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 	t.Parallel()
@@ -158,10 +163,14 @@ func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 	if out, errs, code := a.Call("status", "--wait", "--for=fresh", "--timeout", "10m"); code != exit.OK {
 		t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)
 	}
-	st := a.Status()
-	if s := st.Summary; s.Clusters != clusters || s.ClustersReady != clusters || s.Nodes != clusters || s.Identities != 4*clusters || st.State != api.StateReady {
-		t.Errorf("%s: %+v", st.State, st.Summary)
-	}
+	var st api.Status
+	waittest.Until(t, "the agent to have everything", func() bool { // on a busy machine one of so many clusters may be late for a moment
+		st = a.Status()
+		s := st.Summary
+		return s.Clusters == clusters && s.ClustersReady == clusters && s.Nodes == clusters && s.Identities == 4*clusters && st.State == api.StateReady
+	}, func() string {
+		return fmt.Sprintf("%s: %+v; late: %+v", st.State, st.Summary, slices.DeleteFunc(st.Clusters, isFresh))
+	})
 	for _, c := range st.Clusters {
 		r, err := m.Cluster(c.Name)
 		agenttest.Must(t, err)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
@@ -75,12 +74,12 @@ func (s *Server) serveBackends(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := s.View.DatedSnapshot(r.Context())
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
-	g, _, found := s.View.Services.Global().Get(v.Txn, services.GlobalByName(namespace, name))
-	if !found {
+	g := s.View.Services.Find(v.Txn, namespace, name, nil)
+	if g == nil {
 		return withDoubt(notFound("no cluster is known to have a service %s/%s", namespace, name), v, view.Families(view.Services))
 	}
 	writeJSON(w, ServiceBackends{
-		Namespace: g.Namespace, Name: g.Name, Port: values.Get(ofPort), Zone: from.Zone, Node: from.Node, Affinity: g.Affinity(),
+		Namespace: namespace, Name: name, Port: values.Get(ofPort), Zone: from.Zone, Node: from.Node, Affinity: g.Affinity(),
 		Groups:      converted(backends.Choose(g, backends.ParsePort(values.Get(ofPort)), from).Groups, toBackendGroup),
 		Unconfirmed: v.Unconfirmed(view.Families(view.Services)...),
 	})

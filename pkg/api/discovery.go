@@ -113,6 +113,7 @@ func discoveryRoute[D, J any](s *Server, res *resource[D, J], name, summary stri
 			stale := v.Unconfirmed(view.Families(res.name)...)
 			known := discovery.Known{
 				Stale: func(cluster string) bool { return slices.Contains(stale, cluster) }, Zone: s.Zone, Asker: s.Asker,
+				Name: func(g *services.Global) string { return s.View.Services.ClientName(v.Txn, g) },
 			}
 			w.Header().Set("Content-Type", "application/json")
 			if r.Method == http.MethodHead {

@@ -32,6 +32,8 @@ type Known struct {
 	Stale func(cluster string) bool // whether what a cluster brings may not be what it has now
 	Zone  string                    // of DNS, in which services have names
 	Asker backends.Asker            // where who asks is
+	// Name is the name by which clients know a service, empty when they mean another one by it; nil: all have their own.
+	Name func(*services.Global) string
 }
 
 // Nodes are a port of each node, at the address by which the others reach it. Nodes without an
@@ -78,7 +80,7 @@ func (k Known) endpoints(g *services.Global, of int, all []backends.Backend, dra
 		for _, p := range b.Ports {
 			part := g.Part(b.Cluster)
 			l := k.labels(b.Cluster, part.ClusterID)
-			l.service(g)
+			l.service(g, cmp.Or(k.name(g), g.Name))
 			l.port(p)
 			l.set("group", strconv.Itoa(of))
 			l.set("draining", strconv.FormatBool(draining))
@@ -99,6 +101,10 @@ func (k Known) endpoints(g *services.Global, of int, all []backends.Backend, dra
 func Services(all iter.Seq[*services.Global], known Known) iter.Seq[Group] {
 	return func(yield func(Group) bool) {
 		for g := range all {
+			name := known.name(g)
+			if name == "" {
+				continue
+			}
 			var ports []services.Port
 			var clusters []string
 			stale := false
@@ -117,9 +123,9 @@ func Services(all iter.Seq[*services.Global], known Known) iter.Seq[Group] {
 				l := make(labels)
 				l.set("stale", strconv.FormatBool(stale))
 				l.set("clusters", ","+strings.Join(slices.Compact(slices.Clone(clusters)), ",")+",")
-				l.service(g)
+				l.service(g, name)
 				l.port(p)
-				target := g.Name + "." + g.Namespace + ".svc." + known.Zone + ":" + strconv.Itoa(int(p.Port))
+				target := name + "." + g.Namespace + ".svc." + known.Zone + ":" + strconv.Itoa(int(p.Port))
 				if !yield(Group{[]string{target}, l}) {
 					return
 				}
@@ -156,9 +162,16 @@ func (l labels) set(name, value string) {
 	}
 }
 
-func (l labels) service(g *services.Global) {
+func (k Known) name(g *services.Global) string {
+	if k.Name == nil {
+		return g.Name
+	}
+	return k.Name(g)
+}
+
+func (l labels) service(g *services.Global, name string) {
 	l.set("namespace", g.Namespace)
-	l.set("service_name", g.Name)
+	l.set("service_name", name)
 	l.set("service_affinity", g.Affinity())
 }
 

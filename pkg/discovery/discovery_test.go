@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/discovery"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func world(t *testing.T) (*viewtest.World, discovery.Known) {
@@ -88,5 +89,28 @@ func TestHostileLabels(t *testing.T) {
 	want := `{"targets":["10.0.0.1:1"],"labels":{"cluster":"east","node_address_internalip":"10.0.0.1","node_label____":"�(","node_label_a_b_c":"2","node_name":"n�1","stale":"false"}}` + "\n"
 	if diff := cmp.Diff(want, show(t, got)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestImportedServices have the name that clients know, and a name is there once.
+func TestImportedServices(t *testing.T) {
+	t.Parallel()
+	w := viewtest.New(t)
+	derived := wire.DerivedServiceName("shop", "cart")
+	w.Play(t, "export east shop/cart\nservice east shop/"+derived+" ports=http:80 10.1.0.1\nservice own shop/"+derived+" ports=http:80 10.0.0.1\nservice east shop/cart ports=http:80 10.1.0.1")
+	txn := w.View.DB.ReadTxn()
+	all := statedb.Collect(w.View.Services.Global().All(txn))
+	known := discovery.Known{
+		Stale: func(string) bool { return false }, Zone: "clusterset.local",
+		Name: func(g *services.Global) string { return w.View.Services.ClientName(txn, g) },
+	}
+	for _, g := range slices.Collect(discovery.Endpoints(slices.Values(all), known)) {
+		if name := g.Labels["__meta_mesh_service_name"]; name != "cart" {
+			t.Errorf("a target of %s: %v", name, g)
+		}
+	}
+	targets := slices.Collect(discovery.Services(slices.Values(all), known))
+	if len(targets) != 1 || targets[0].Targets[0] != "cart.shop.svc.clusterset.local:8080" || targets[0].Labels["__meta_mesh_clusters"] != ",east,own," {
+		t.Errorf("%v", targets)
 	}
 }

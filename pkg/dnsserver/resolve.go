@@ -1,7 +1,6 @@
 package dnsserver
 
 import (
-	"cmp"
 	"hash/maphash"
 	"net/netip"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/mcs"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // resolver answers questions from the view. Each answer is of one moment.
@@ -173,24 +171,14 @@ func (a *answer) belowServices(labels []string, cluster, base string) {
 	s.find(labels[:n-2])
 }
 
-// find finds the shared service of a name; nil for none. A service that is exported through the MCS
-// API is in each cluster that imports it under a derived name: with addresses, when the own cluster
-// has given it some for the mesh. Where the own cluster imports it, the name is that of the import
-// (mcs.md A), whatever else is shared under it.
+// find finds the shared service of a name; nil for none. It has addresses when the own cluster imports it and has given
+// it some for the mesh.
 func (r *resolver) find(txn statedb.ReadTxn, namespace, name string) (g *services.Global, addresses []netip.Addr) {
-	get := func(name string) *services.Global {
-		if g, _, found := r.view.Services.Global().Get(txn, services.GlobalByName(namespace, name)); found && g.Shared() {
-			return g
-		}
-		return nil
+	g = r.view.Services.Find(txn, namespace, name, (*services.Global).Shared)
+	if g != nil && g.Name != name && g.Local() != nil {
+		return g, r.ofImport(txn, namespace, name, g.Local().Addresses)
 	}
-	if _, _, exported := r.view.Services.ServiceExports().Get(txn, services.ExportsByName(namespace, name)); exported {
-		g = get(wire.DerivedServiceName(namespace, name))
-		if g != nil && g.Local() != nil {
-			return g, r.ofImport(txn, namespace, name, g.Local().Addresses)
-		}
-	}
-	return cmp.Or(get(name), g), nil
+	return g, nil
 }
 
 // ofImport are those addresses of a derived Service that its import has, too (mcs.md B, spec.ips): a cluster

@@ -28,7 +28,7 @@ func New(db *statedb.DB) (*Services, error) {
 	var errs [4]error
 	s.exported, errs[0] = tables.New(db, TableName, (*Service).Key, primaryIndex, nameIndex)
 	s.slices, errs[1] = tables.New(db, SliceTableName, (*Slice).Key, sliceIndex, sliceServiceIndex)
-	s.exports, errs[2] = tables.New(db, ExportTableName, (*Export).Key, exportIndex, exportNameIndex)
+	s.exports, errs[2] = tables.New(db, ExportTableName, (*Export).Key, exportIndex, exportNameIndex, exportDerivedIndex)
 	s.global, errs[3] = tables.New(db, GlobalTableName, (*Global).FullName, globalIndex)
 	return s, errors.Join(errs[:]...)
 }

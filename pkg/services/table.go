@@ -6,6 +6,7 @@ import (
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/internal/tables"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // The names of the tables.
@@ -18,13 +19,14 @@ const (
 
 var (
 	// A cluster's name has no slash, so its services are a range of this index.
-	primaryIndex      = tables.TextIndex("key", true, (*Service).Key)
-	nameIndex         = tables.TextIndex("name", false, (*Service).FullName)
-	sliceIndex        = tables.TextIndex("key", true, (*Slice).Key)
-	sliceServiceIndex = tables.TextIndex("service", false, (*Slice).serviceKey)
-	exportIndex       = tables.TextIndex("key", true, (*Export).Key)
-	exportNameIndex   = tables.TextIndex("name", false, (*Export).FullName)
-	globalIndex       = tables.TextIndex("name", true, (*Global).FullName)
+	primaryIndex       = tables.TextIndex("key", true, (*Service).Key)
+	nameIndex          = tables.TextIndex("name", false, (*Service).FullName)
+	sliceIndex         = tables.TextIndex("key", true, (*Slice).Key)
+	sliceServiceIndex  = tables.TextIndex("service", false, (*Slice).serviceKey)
+	exportIndex        = tables.TextIndex("key", true, (*Export).Key)
+	exportNameIndex    = tables.TextIndex("name", false, (*Export).FullName)
+	exportDerivedIndex = tables.TextIndex("derived", false, func(e *Export) string { return fullName(e.Namespace, wire.DerivedServiceName(e.Namespace, e.Name)) })
+	globalIndex        = tables.TextIndex("name", true, (*Global).FullName)
 )
 
 // ByKey finds what a cluster says of a service.

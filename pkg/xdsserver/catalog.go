@@ -12,7 +12,6 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/boundary"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
@@ -210,7 +209,7 @@ func (c *catalog) assign(txn statedb.ReadTxn, owner netip.Addr, take taking, nam
 // choose makes the assignment of a target, of at most so many bytes; nil when it cannot be made.
 func (c *catalog) choose(txn statedb.ReadTxn, t target, most int) *body {
 	return c.encode(clusterName(t.service, t.port), func() (*body, error) {
-		g, _, _ := c.view.Services.Global().Get(txn, services.GlobalByName(t.service.namespace, t.service.name)) // nil when nobody has it
+		g := c.view.Services.Find(txn, t.service.namespace, t.service.name, nil) // nil when nobody has it
 		choice, out := bounded(backends.Choose(g, backends.ParsePort(t.port), c.asker), most)
 		a := assignment(choice, t.port == "")
 		b, err := newBody(a)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -237,5 +239,44 @@ func TestManyPorts(t *testing.T) {
 	c.unfollowEverything()
 	if len(c.all.entries) != 0 || c.clusters.room.Sum() != 0 || c.clusters.out != 0 {
 		t.Errorf("%d are left", len(c.all.entries))
+	}
+}
+
+// TestClusterListHasNamesOfClients: an Envoy that takes all gets the clusters of imported services under the names that
+// clients know, once each, whatever comes first.
+func TestClusterListHasNamesOfClients(t *testing.T) {
+	t.Parallel()
+	w, c := catalogOf(t)
+	derived := wire.DerivedServiceName("shop", "cart")
+	list := func() string {
+		return strings.Join(slices.Sorted(maps.Keys(c.all.entries)), " ")
+	}
+	w.Play(t, "service east shop/"+derived+" 10.0.0.1\nservice east shop/other 10.0.0.2")
+	c.followEverything()
+	for _, step := range []struct{ line, want string }{
+		{"", "shop/" + derived + ":8080 shop/other:8080"},
+		{"export east shop/cart", "shop/cart:8080 shop/other:8080"},
+		{"service east shop/cart 10.0.0.3,ports=a:1", "shop/cart:1 shop/other:8080"},                // nobody imports it here
+		{"service own shop/" + derived + " ports=http:80 10.0.0.4", "shop/cart:80 shop/other:8080"}, // now the own cluster does
+		{"no-service own shop/" + derived, "shop/cart:1 shop/other:8080"},
+		{"no-service east shop/cart", "shop/cart:8080 shop/other:8080"},
+		{"no-export east shop/cart", "shop/" + derived + ":8080 shop/other:8080"},
+	} {
+		if step.line != "" {
+			w.Play(t, step.line)
+			all := make(map[serviceName]struct{})
+			for _, name := range []string{"cart", derived} { // one of which changed
+				all[serviceName{"shop", name}] = struct{}{}
+			}
+			c.update(all)
+		}
+		if got := list(); got != step.want {
+			t.Errorf("after %q: %s, want %s", step.line, got, step.want)
+		}
+		c.unfollowEverything()
+		c.followEverything()
+		if got := list(); got != step.want {
+			t.Errorf("after %q, from the beginning: %s, want %s", step.line, got, step.want)
+		}
 	}
 }

@@ -168,9 +168,11 @@ func (c *catalog) followEverything() {
 		return
 	}
 	added := make(map[string]*body)
-	for g := range c.view.Services.Global().All(c.view.DB.ReadTxn()) {
-		s := serviceName{g.Namespace, g.Name}
-		c.list(s, g, added)
+	txn := c.view.DB.ReadTxn()
+	for g := range c.view.Services.Global().All(txn) {
+		if name := c.view.Services.ClientName(txn, g); name != "" {
+			c.list(serviceName{g.Namespace, name}, g, added)
+		}
 	}
 	c.all.update(added, nil)
 	c.countLeftOut()

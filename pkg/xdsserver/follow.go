@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 const (
@@ -40,7 +42,7 @@ func (c *catalog) run(ctx context.Context, token string) error {
 				c.update(nil)
 			}
 			f := &changes{catalog: c, changed: make(map[serviceName]struct{})}
-			return c.view.Stream(token, view.Subscription{Kind: view.Services}).Run(ctx, f, nil)
+			return c.view.Stream(token, view.Subscription{Kind: view.Services}, view.Subscription{Kind: view.ServiceExports}).Run(ctx, f, nil)
 		})
 		switch again = true; {
 		case ctx.Err() != nil:
@@ -63,8 +65,12 @@ func (f *changes) Event(e view.Event) error {
 		clear(f.changed)
 		f.update(nil)
 	case view.Upsert, view.Delete:
-		if g, ok := e.Object.(*services.Global); ok {
-			f.changed[serviceName{g.Namespace, g.Name}] = struct{}{}
+		switch o := e.Object.(type) {
+		case *services.Global:
+			f.changed[serviceName{o.Namespace, o.Name}] = struct{}{}
+		case *services.Export: // clients may mean another service by its name now
+			f.changed[serviceName{o.Namespace, o.Name}] = struct{}{}
+			f.changed[serviceName{o.Namespace, wire.DerivedServiceName(o.Namespace, o.Name)}] = struct{}{}
 		}
 	case view.Page, view.Reached:
 		f.flush()
@@ -123,7 +129,7 @@ func (c *catalog) update(changed map[serviceName]struct{}) {
 	if everything {
 		changed = c.allServices(txn)
 	}
-	for s := range changed {
+	for s := range c.meant(txn, changed) {
 		delete(c.held, s)
 		for _, a := range c.targets[s] {
 			if c.remake(txn, a) || everything { // what the caches have already is not sent again
@@ -165,6 +171,25 @@ func (c *catalog) allServices(txn statedb.ReadTxn) map[serviceName]struct{} {
 	return all
 }
 
+// meant are services, and those of the names by which clients know them.
+func (c *catalog) meant(txn statedb.ReadTxn, all map[serviceName]struct{}) iter.Seq[serviceName] {
+	return func(yield func(serviceName) bool) {
+		for s := range all {
+			if !yield(s) {
+				return
+			}
+			g, _, found := c.view.Services.Global().Get(txn, services.GlobalByName(s.namespace, s.name))
+			if !found {
+				continue
+			}
+			by := serviceName{s.namespace, c.view.Services.ClientName(txn, g)}
+			if _, already := all[by]; !already && by.name != "" && !yield(by) {
+				return
+			}
+		}
+	}
+}
+
 // into adds the assignment under all its names.
 func (a *assigned) into(all map[string]*body) {
 	if a.now == nil {
@@ -197,9 +222,12 @@ func (c *catalog) remake(txn statedb.ReadTxn, a *assigned) bool {
 	return true
 }
 
-// listNow lists the clusters of a service; c.mu is held.
+// listNow lists the clusters of a service under the name by which clients know it, and under no other; c.mu is held.
 func (c *catalog) listNow(txn statedb.ReadTxn, s serviceName, added map[string]*body) (gone []string) {
-	g, _, _ := c.view.Services.Global().Get(txn, services.GlobalByName(s.namespace, s.name))
+	g := c.view.Services.Find(txn, s.namespace, s.name, nil)
+	if g != nil && c.view.Services.ClientName(txn, g) != s.name {
+		g = nil
+	}
 	return c.list(s, g, added)
 }
 

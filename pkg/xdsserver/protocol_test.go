@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
 )
 
@@ -130,6 +131,39 @@ func TestAssignments(t *testing.T) {
 		"shop/two p0 east/*1 10.1.0.8:1",
 		"shop/udp:dns",
 	)
+}
+
+// TestImportedServices: who follows the name of a service that is exported through the MCS API has the backends of the
+// derived one, and what becomes of it, be it the service or the export that changes.
+func TestImportedServices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	derived := wire.DerivedServiceName("shop", "cart")
+	const cart = "cart.shop.svc.clusterset.local:http"
+	s := w.sotw()
+	s.ask(resource.EndpointType, nil, "", cart)
+	last := s.next()
+	want(t, texts(t, last), cart)
+	for _, step := range [][2]string{
+		{"export east shop/cart\nservice east shop/" + derived + " 10.1.0.1", cart + " p0 east/*1 10.1.0.1:8080"},
+		{"service east shop/" + derived + " 10.1.0.2", cart + " p0 east/*1 10.1.0.2:8080"},
+		{"service own shop/" + derived + " 10.0.0.1", cart + " p0 east/*1 10.1.0.2:8080 p0 own/*1 10.0.0.1:8080"},
+		{"no-export east shop/cart", cart},
+		{"export east shop/cart", cart + " p0 east/*1 10.1.0.2:8080 p0 own/*1 10.0.0.1:8080"},
+		{"no-service east shop/" + derived, cart + " p0 own/*1 10.0.0.1:8080"},
+	} {
+		s.ask(resource.EndpointType, last, "", cart)
+		w.Play(t, step[0])
+		for { // two lines may be two changes
+			last = s.next()
+			if got := texts(t, last); got[0] == step[1] {
+				break
+			} else if strings.Count(step[0], "\n") == 0 {
+				t.Fatalf("after %q: %q, want %q", step[0], got, step[1])
+			}
+			s.ask(resource.EndpointType, last, "", cart)
+		}
+	}
 }
 
 // TestOnlyWhatChangedIsSent, and only to those who follow it (E 19, 20, 22).

@@ -70,6 +70,7 @@ var ErrUnknown = errors.New("no such line")
 //	service CLUSTER NAMESPACE/NAME [affinity=A] [shared=false] [ports=PORTS] [addresses=A,...] [BACKEND...]
 //	no-service CLUSTER NAMESPACE/NAME
 //	export CLUSTER NAMESPACE/NAME        through the MCS API
+//	no-export CLUSTER NAMESPACE/NAME
 //	node CLUSTER NAME ADDRESS...         its addresses become the cluster's
 //	address CLUSTER ADDRESS              of a pod
 //
@@ -97,9 +98,14 @@ func (w *World) Do(line string) error {
 		namespace, name, _ := strings.Cut(args[1], "/")
 		old := &services.Service{Cluster: args[0], Namespace: namespace, Name: name}
 		w.tables.Services.Apply([]store.Change[services.Service]{{Name: old.Key(), Old: old}})
-	case "export":
+	case "export", "no-export":
 		namespace, name, _ := strings.Cut(args[1], "/")
-		w.tables.Services.ApplyExports([]store.Change[services.Export]{{Name: args[1], New: &services.Export{Cluster: args[0], Namespace: namespace, Name: name, Created: Epoch}}})
+		e := &services.Export{Cluster: args[0], Namespace: namespace, Name: name, Created: Epoch}
+		change := store.Change[services.Export]{Name: args[1], New: e}
+		if words[0] == "no-export" {
+			change = store.Change[services.Export]{Name: args[1], Old: e}
+		}
+		w.tables.Services.ApplyExports([]store.Change[services.Export]{change})
 	case "node":
 		return w.node(args[0], args[1], words[3:])
 	case "address":
