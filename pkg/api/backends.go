@@ -78,12 +78,13 @@ func (s *Server) serveBackends(w http.ResponseWriter, r *http.Request) error {
 	if g == nil {
 		return withDoubt(notFound("no cluster is known to have a service %s/%s", namespace, name), v, view.Families(view.Services))
 	}
-	writeJSON(w, ServiceBackends{
-		Namespace: namespace, Name: name, Port: values.Get(ofPort), Zone: from.Zone, Node: from.Node, Affinity: g.Affinity(),
-		Groups:      converted(backends.Choose(g, backends.ParsePort(values.Get(ofPort)), from).Groups, toBackendGroup),
-		Unconfirmed: v.Unconfirmed(view.Families(view.Services)...),
+	return s.large.Write(w, r, g, func() {
+		writeJSON(w, ServiceBackends{
+			Namespace: namespace, Name: name, Port: values.Get(ofPort), Zone: from.Zone, Node: from.Node, Affinity: g.Affinity(),
+			Groups:      converted(backends.Choose(g, backends.ParsePort(values.Get(ofPort)), from).Groups, toBackendGroup),
+			Unconfirmed: v.Unconfirmed(view.Families(view.Services)...),
+		})
 	})
-	return nil
 }
 
 func toBackendGroup(g backends.Group) BackendGroup {
@@ -94,7 +95,5 @@ func toBackendGroup(g backends.Group) BackendGroup {
 }
 
 func toChosenBackend(b backends.Backend) ChosenBackend {
-	return ChosenBackend{
-		IP: b.IP.String(), Cluster: b.Cluster, Local: b.Local, Ports: toPorts(b.Ports), Hostname: b.Hostname, Zone: b.Zone, Node: b.Node,
-	}
+	return ChosenBackend{IP: b.IP.String(), Cluster: b.Cluster, Local: b.Local, Ports: toPorts(b.Ports), Hostname: b.Hostname, Zone: b.Zone, Node: b.Node}
 }

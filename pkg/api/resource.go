@@ -134,12 +134,13 @@ func (res *resource[D, J]) routes(s *Server) []route {
 				if err != nil {
 					return withDoubt(err, v, view.Families(res.name))
 				}
-				j := res.convert(s, v, d)
-				if res.alone != nil {
-					res.alone(v, &j)
-				}
-				writeJSON(w, j)
-				return nil
+				return s.large.Write(w, r, d, func() {
+					j := res.convert(s, v, d)
+					if res.alone != nil {
+						res.alone(v, &j)
+					}
+					writeJSON(w, j)
+				})
 			},
 		})
 	}
@@ -190,7 +191,7 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 			out.Close(encodeCursor(string(res.name), last))
 			return nil
 		}
-		out.Item(res.convert(s, v, d))
+		out.Object(s.large, d, func() any { return res.convert(s, v, d) })
 		if n++; n == q.limit {
 			last = s.View.Key(res.name, d)
 		}

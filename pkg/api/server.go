@@ -45,6 +45,7 @@ type Server struct {
 	profiles  bool                 // serve profiles of the process
 
 	buffers   *transport.BufferPool // of watches
+	large     *transport.Large      // objects that are written
 	streams   *transport.Streams
 	configKey string         // of the hashes of client files
 	page      *ui.Page       // nil: there is none
@@ -103,7 +104,7 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	s := &Server{
 		Sources: sources, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait,
 		resources: allResources(), mux: http.NewServeMux(), listeners: new(transport.Listeners), limits: transport.DefaultLimits(), refused: newRefused(), discovered: newDiscovered(),
-		buffers: transport.NewBufferPool(), configKey: NewConfigKey(),
+		buffers: transport.NewBufferPool(), configKey: NewConfigKey(), large: transport.NewLarge(),
 	}
 	for _, o := range options {
 		o(s)

@@ -169,7 +169,9 @@ func (c *watching) Event(e view.Event) error {
 		return errors.Join(c.out.Flush(), c.live(e))
 	}
 	i := slices.IndexFunc(c.subs, func(sub *subscription) bool { return sub.res.kind() == e.Kind })
-	return c.out.Put(e.Token(), string(e.Type), WatchEvent{string(e.Kind), c.subs[i].res.show(c.s, e.Snapshot, e.Object), e.Position})
+	return c.s.large.While(c.s.stopping, e.Object, c.Abort, func() error {
+		return c.out.Put(e.Token(), string(e.Type), WatchEvent{string(e.Kind), c.subs[i].res.show(c.s, e.Snapshot, e.Object), e.Position})
+	})
 }
 
 // Idle implements [view.Receiver]: it waits for more, or until a sign of life is due.

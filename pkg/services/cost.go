@@ -25,6 +25,9 @@ func (s *Service) Cost() int {
 	return cost + costTexts(s.Labels)
 }
 
+// Cost is how many bytes the service takes in memory, about.
+func (g *Global) Cost() int { return g.CostBeside(nil) }
+
 // CostBeside is how many bytes this version of a service takes in memory beside another one, about: the parts
 // that both have are there once. Nil takes nothing.
 func (g *Global) CostBeside(other *Global) (cost int) {

@@ -115,11 +115,7 @@ func (b Bootstrap) envoyTLS() object {
 }
 
 func (b Bootstrap) node() object {
-	node := object{"id": b.Node}
-	if b.Zone != "" {
-		node["locality"] = object{"zone": b.Zone}
-	}
-	return node
+	return object{"id": b.Node, "locality": nonEmpty("zone", b.Zone)} // grpc-js refuses a node without one
 }
 
 // nonEmpty makes an object of the pairs that have a value.

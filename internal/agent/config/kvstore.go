@@ -13,6 +13,7 @@ import (
 
 // KVStoreConfig are the settings of whoever writes to the own kvstore.
 type KVStoreConfig struct {
+	Kind                       string        `mapstructure:"kvstore" help:"kind of kvstore; etcd is the only one, and the default (Cilium's configuration names it)"`
 	ConnectivityTimeout        time.Duration `mapstructure:"kvstore-connectivity-timeout" help:"time that a writer waits for the own cluster's etcd before it gives up"`
 	LeaseTTL                   time.Duration `mapstructure:"kvstore-lease-ttl" help:"time that the keys of this process stay in etcd after the process ends, 25s to 24h"`
 	PeriodicSync               time.Duration `mapstructure:"kvstore-periodic-sync" help:"interval at which the agent checks the identities that it uses, and writes their missing keys again"`
@@ -20,6 +21,9 @@ type KVStoreConfig struct {
 }
 
 func (c KVStoreConfig) validate(note func(flag string, err error)) {
+	if c.Kind != "" && c.Kind != "etcd" {
+		note("kvstore", fmt.Errorf("%q is not a kvstore that the agent can use: give etcd, or leave the flag out", c.Kind))
+	}
 	note("kvstore-connectivity-timeout", aboveZero(c.ConnectivityTimeout))
 	note("kvstore-lease-ttl", etcd.CheckLeaseTTL(c.LeaseTTL))
 	note("kvstore-periodic-sync", aboveZero(c.PeriodicSync))

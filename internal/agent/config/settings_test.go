@@ -80,6 +80,17 @@ func TestThePolicyComesFromFlagsAndVariablesToo(t *testing.T) {
 }
 
 // TestOnePlaceSetsAMap: options of two places are never mixed.
+// TestTheKindOfKVStore: what Cilium's own configuration says of it is taken.
+func TestTheKindOfKVStore(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{"": "", "etcd": "", "consul": `--kvstore: "consul" is not a kvstore that the agent can use: give etcd, or leave the flag out`} {
+		_, err := loadSettings(t, nil, "--kvstore", kind)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v", kind, err)
+		}
+	}
+}
+
 func TestOnePlaceSetsAMap(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

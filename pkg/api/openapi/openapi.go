@@ -68,11 +68,14 @@ func Describe(info Info, routes []Route) ([]byte, error) {
 
 func (info Info) operation(schemas huma.Registry, rt Route) *huma.Operation {
 	content := map[string]*huma.MediaType{rt.Media: {Schema: &huma.Schema{Type: huma.TypeString}}}
+	if strings.HasSuffix(rt.Media, "json") { // of anything
+		content[rt.Media].Schema.Type = huma.TypeObject
+	}
 	if rt.Answer != nil {
 		content = map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(rt.Answer, true, "")}}
 	}
 	op := &huma.Operation{
-		OperationID: rt.ID, Method: rt.Method, Path: strings.TrimSuffix(rt.Path, "{$}"), Summary: rt.Summary,
+		OperationID: rt.ID, Method: rt.Method, Path: template(rt.Path), Summary: rt.Summary,
 		Parameters: append(pathParameters(rt.Path), info.queryParameters(rt.Parameters)...),
 		Responses:  map[string]*huma.Response{"200": {Description: http.StatusText(http.StatusOK), Content: content}},
 	}
@@ -100,9 +103,15 @@ func (info Info) operation(schemas huma.Registry, rt Route) *huma.Operation {
 	return op
 }
 
-func pathParameters(path string) []*huma.Param {
+// template is a pattern as OpenAPI writes it. What takes the rest of a path is one parameter there, in which a client
+// encodes each slash.
+func template(pattern string) string {
+	return strings.ReplaceAll(strings.TrimSuffix(pattern, "{$}"), "...}", "}")
+}
+
+func pathParameters(pattern string) []*huma.Param {
 	var params []*huma.Param
-	for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(path, -1) {
+	for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(template(pattern), -1) {
 		params = append(params, &huma.Param{
 			Name: m[1], In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
 		})

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"iter"
 	"net/http"
 
@@ -14,7 +13,9 @@ import (
 
 // ListWriter writes the items of a list as JSON, one at a time, so that it never holds all of them. One goroutine uses it.
 type ListWriter struct {
-	done <-chan struct{} // closed when nobody reads any more
+	ctx  context.Context // ends when nobody reads any more
+	done <-chan struct{} // of ctx
+	cut  func()          // ends a write
 	out  *bufio.Writer   // keeps its first error
 	buf  bytes.Buffer    // the item that is being encoded
 	enc  *json.Encoder
@@ -25,14 +26,14 @@ type ListWriter struct {
 
 const chunkSize = 64 << 10 // gathered before it goes to the connection
 
-func newItemWriter(ctx context.Context, w io.Writer) *ListWriter {
-	l := &ListWriter{done: ctx.Done(), out: bufio.NewWriterSize(w, chunkSize)}
+func newItemWriter(ctx context.Context, w http.ResponseWriter) *ListWriter {
+	l := &ListWriter{ctx: ctx, done: ctx.Done(), cut: cut(w), out: bufio.NewWriterSize(w, chunkSize)}
 	l.enc = safetext.Encoder(&l.buf)
 	return l
 }
 
 // NewListWriter begins a list of a revision, with the freshness of its clusters unless that is nil.
-func NewListWriter[F any](ctx context.Context, w io.Writer, revision uint64, freshness map[string]F) *ListWriter {
+func NewListWriter[F any](ctx context.Context, w http.ResponseWriter, revision uint64, freshness map[string]F) *ListWriter {
 	l := newItemWriter(ctx, w)
 	l.write(`{"revision":`, revision)
 	if freshness != nil {
@@ -50,6 +51,20 @@ func (l *ListWriter) Item(v any) {
 	}
 	l.n++
 	l.write(separator, v)
+}
+
+// Object writes one more that is shown so. It waits for room when it is large.
+func (l *ListWriter) Object(room *Large, object any, show func() any) {
+	err := room.While(l.ctx, object, l.cut, func() error {
+		l.Item(show())
+		return nil
+	})
+	if err != nil {
+		l.fail = err
+	}
+	if l.buf.Cap() > 4*chunkSize {
+		l.buf = bytes.Buffer{}
+	}
 }
 
 // Close ends the list, with the cursor of the next page. It aborts the answer when an item could not be written.
@@ -70,7 +85,7 @@ func (l *ListWriter) flush() {
 }
 
 // WriteArray writes items as an array of JSON, which is never held as a whole.
-func WriteArray[T any](ctx context.Context, w io.Writer, items iter.Seq[T]) {
+func WriteArray[T any](ctx context.Context, w http.ResponseWriter, items iter.Seq[T]) {
 	out := newItemWriter(ctx, w)
 	_, _ = out.out.WriteString("[")
 	for one := range items {

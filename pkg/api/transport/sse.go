@@ -80,12 +80,23 @@ func (o *Events) Put(id, event string, data any) error {
 		b.out.WriteString("id: " + id + "\n")
 	}
 	b.out.WriteString("event: " + event + "\ndata: ")
+	if b.data.Len() > 4*eventChunk { // it is large enough once
+		return errors.Join(o.Flush(), o.writeLarge(b))
+	}
 	b.out.Write(b.data.Bytes()) // ends in a newline
 	b.out.WriteByte('\n')
 	if b.out.Len() < eventChunk {
 		return nil
 	}
 	return o.Flush()
+}
+
+// writeLarge writes the data of an event, and keeps nothing of it.
+func (o *Events) writeLarge(b *eventBuffers) error {
+	err := o.write(b.data.Bytes())
+	b.data = bytes.Buffer{}
+	b.out.WriteByte('\n')
+	return errors.Join(err, o.Flush())
 }
 
 // Send puts an event and writes everything.
