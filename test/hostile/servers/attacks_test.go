@@ -147,7 +147,12 @@ func longZones(ctx context.Context, w *world) (n int) {
 	}
 	w.read(time.Now())
 	f := &friend{name: "xDS of the wide service", now: &w.now}
-	if err := w.followsName(ctx, f, "ns/wide:a"); err != nil && ctx.Err() == nil {
+	err := w.followsName(ctx, f, "ns/wide:a")
+	for ctx.Err() == nil && err != nil && strings.Contains(err.Error(), "--xds-max-memory") { // other attackers of this machine have its share
+		_ = waiting.Sleep(ctx, time.Second)
+		err = w.followsName(ctx, f, "ns/wide:a")
+	}
+	if err != nil && ctx.Err() == nil {
 		w.agent.fails(fmt.Sprintf("a client that follows a service of many zones: %v", err))
 	}
 	return n
