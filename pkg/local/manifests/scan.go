@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
 )
 
@@ -94,11 +96,23 @@ func (s *scanner) look(name, path string) *file {
 	hash := sha256.Sum256(content)
 	switch {
 	case last == nil || last.info == nil || last.hash != hash:
-		return &file{info: info, hash: hash, contents: read(s.kinds, content, filepath.Ext(name) == ".json")}
+		f := &file{info: info, hash: hash, contents: read(s.kinds, content, filepath.Ext(name) == ".json")}
+		f.date(info.ModTime())
+		return f
 	case !os.SameFile(last.info, info):
 		return &file{info: info, hash: hash, contents: last.contents}
 	}
 	return last
+}
+
+// date makes objects that do not say when they were created as old as their file: of several that claim something the
+// oldest has it, and one without an age would always be that.
+func (c *contents) date(modified time.Time) {
+	for _, d := range c.documents {
+		if created := d.object.GetCreationTimestamp(); created.IsZero() {
+			d.object.SetCreationTimestamp(metav1.NewTime(modified.UTC().Truncate(time.Second)))
+		}
+	}
 }
 
 func readFile(path string) ([]byte, os.FileInfo, error) {

@@ -52,6 +52,24 @@ func TestAnUnchangedObjectCausesNothing(t *testing.T) {
 	}
 }
 
+// TestAnObjectIsAsOldAsItsFile, unless it says when it was created.
+func TestAnObjectIsAsOldAsItsFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "a.yaml")
+	must(t, os.WriteFile(name, []byte(service("a", "1")+"---\n"+strings.Replace(service("b", "1"), "metadata: {", "metadata: {creationTimestamp: '2020-01-02T03:04:05Z', ", 1)), 0o600))
+	modified := time.Date(2026, 5, 6, 7, 8, 9, 500, time.UTC)
+	must(t, os.Chtimes(name, modified, modified))
+	r := run(t, dir)
+	r.untilServices("a=1 b=1")
+	for name, want := range map[string]string{"a": "2026-05-06T07:08:09Z", "b": "2020-01-02T03:04:05Z"} {
+		s, _ := r.cluster.Services.Get(r.db.ReadTxn(), "default/"+name)
+		if got := s.CreationTimestamp.UTC().Format(time.RFC3339); got != want {
+			t.Errorf("%s was created at %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestABadDocumentLeavesItsFileAsItWas(t *testing.T) {
 	t.Parallel()
 	r := run(t, t.TempDir())
