@@ -45,7 +45,7 @@ func TestFindings(t *testing.T) {
 	t.Run("all", func(t *testing.T) {
 		for name, check := range map[string]func(*testing.T, *gathered){
 			"client files": checkClientFiles, "certificates": checkCertificates, "keys": checkKeys, "entries": checkEntries,
-			"forbidden": checkForbidden, "servers": checkServers, "the running agent": checkDiff,
+			"forbidden": checkForbidden, "overlooked": checkOverlooked, "contents of PEM": checkPEM, "servers": checkServers, "the running agent": checkDiff,
 			"the claim policy file": checkPolicy,
 		} {
 			t.Run(name, func(t *testing.T) {

@@ -159,6 +159,8 @@ func examined(e clustermesh.Entry, own string, now time.Time) File {
 		f.add(codes.OwnClusterFile, f.Reason, "")
 	case clustermesh.EntryMisnamed:
 		f.add(codes.ClientFileMisnamed, f.Reason, "")
+	case clustermesh.EntryOverlooked:
+		f.add(codes.ClientFileOverlooked, f.Reason, "")
 	case clustermesh.EntryUnreadable:
 		f.Cluster, f.Verdict, f.Reason = e.Name, WouldFail, ""
 		f.add(cmp.Or(hint.Code(e.Reason), codes.ClientFileUnreadable), e.Reason.Error(), hint.Text(e.Reason))
@@ -166,6 +168,9 @@ func examined(e clustermesh.Entry, own string, now time.Time) File {
 		f.Cluster, f.Verdict = e.Name, WouldConnect
 		f.contents = fmt.Sprintf("%x", clientfile.FingerprintContent(e.Content))
 		f.client(e.Path, own, now)
+		if n := clientfile.Documents(e.Content); n > 1 {
+			f.add(codes.SeveralDocuments, fmt.Sprintf("it has %d YAML documents, and only the first one counts", n), "")
+		}
 		if fails(f.Findings, false) {
 			f.Verdict = WouldFail
 		}

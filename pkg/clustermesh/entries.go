@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -17,6 +18,7 @@ const (
 	EntryOther      EntryVerdict = iota // nothing of ours
 	EntryOwn                            // the own cluster's, which is not a remote's
 	EntryMisnamed                       // a client file whose name is no cluster's
+	EntryOverlooked                     // most likely meant to be one: nobody takes it for that
 	EntryUnreadable                     // perhaps the client file of the cluster of its name
 	EntryClient                         // that
 )
@@ -58,6 +60,9 @@ func examine(dir, name, own string) Entry {
 		e.Verdict, e.Reason = EntryUnreadable, err
 	case err != nil:
 		e.Verdict, e.Reason = EntryOther, err
+		if why := clientfile.Overlooked(content); why != "" && badName == nil {
+			e.Verdict, e.Reason = EntryOverlooked, fmt.Errorf("%w; %s", err, why)
+		}
 	case badName != nil:
 		e.Verdict, e.Reason = EntryMisnamed, fmt.Errorf("the file's name is no valid cluster name: %w", badName)
 	default:

@@ -38,9 +38,6 @@ type listing struct {
 	ignored []Ignored // sorted by file
 }
 
-// marker makes a file a client file, whatever its name (wire.md §3.1).
-var marker = []byte("endpoints:")
-
 // scan reads the directory. It judges entries by their content alone, never by times or
 // by the names of events. own is the name of the own cluster, whose file is no remote's.
 func scan(dir, own string) (listing, error) {
@@ -69,7 +66,7 @@ func (l *listing) add(e Entry) {
 	switch e.Verdict {
 	case EntryUnreadable:
 		l.Files[e.Name] = File{Path: e.Path, unreadable: true}
-	case EntryMisnamed:
+	case EntryMisnamed, EntryOverlooked:
 		l.ignored = append(l.ignored, Ignored{File: e.Path, Reason: e.Reason.Error()})
 	case EntryClient:
 		sum, named := clientfile.Digest(e.Content)
@@ -94,7 +91,7 @@ var errNoClientFile = errors.New("no client file")
 
 // readConfig returns what a client file contains: the entry leads to a regular,
 // readable file that contains the marker. The error is an errNoClientFile when
-// the entry is none, and any other when that is not known.
+// the entry is none, and any other when that is not known. The content of a file without a marker comes with it.
 func readConfig(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	var content []byte
@@ -114,8 +111,8 @@ func readConfig(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it leads to nothing", errNoClientFile) // dangling, or gone meanwhile
 	case err != nil:
 		return nil, fmt.Errorf("cannot be read: %w", err)
-	case !bytes.Contains(content, marker):
-		return nil, fmt.Errorf("%w: the text %q is not in it", errNoClientFile, marker)
+	case !bytes.Contains(content, []byte(clientfile.Marker)):
+		return content, fmt.Errorf("%w: the text %q is not in it", errNoClientFile, clientfile.Marker)
 	}
 	return content, nil
 }

@@ -205,6 +205,8 @@ const (
 	NamesDifferInCase         Code = "MESH-6027" // the names of two clusters differ in upper and lower case only
 	EndpointHostImpossible    Code = "MESH-6028" // the host of an endpoint can be no host
 	EndpointIsAddress         Code = "MESH-6029" // an endpoint with TLS is an address
+	ClientFileOverlooked      Code = "MESH-6030" // a file looks like a client file, but no agent reads it
+	SeveralDocuments          Code = "MESH-6031" // a client file has several YAML documents
 	EtcdShared                Code = "MESH-6101" // several clusters are in one etcd
 	HostUnknown               Code = "MESH-6201" // the host of an endpoint is not known
 	ResolverFails             Code = "MESH-6202" // the host of an endpoint cannot be looked up

@@ -3,8 +3,10 @@ package clientfile
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 
@@ -218,6 +220,9 @@ func (f *fields) checkPair() []error {
 // certificate loads the client certificate as it is now.
 func (f *fields) certificate() (*tls.Certificate, error) {
 	cert, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
+	if err != nil && isEncrypted(f.KeyFile) {
+		return nil, problemf(codes.CertificateUnusable, "key-file: %q is encrypted, and nobody is there to give a passphrase: write the key without one (openssl pkey -in %[1]s -out FILE)", f.KeyFile)
+	}
 	if err != nil {
 		return nil, problemf(codes.CertificateUnusable, "cert-file %q with key-file %q: %w", f.CertFile, f.KeyFile, err)
 	}
@@ -234,8 +239,49 @@ func (f *fields) pool() (*x509.CertPool, error) {
 		return nil, problemf(codes.AuthoritiesUnusable, "trusted-ca-file: %q: %w", f.TrustedCAFile, err)
 	}
 	pool := x509.NewCertPool()
+	if why := notAuthorities(data); why != "" {
+		return nil, problemf(codes.AuthoritiesUnusable, "trusted-ca-file: %q: %s", f.TrustedCAFile, why)
+	}
 	if !pool.AppendCertsFromPEM(data) {
 		return nil, problemf(codes.AuthoritiesUnusable, "trusted-ca-file: %q: no certificate in it", f.TrustedCAFile)
 	}
 	return pool, nil
+}
+
+// isEncrypted tells whether a file has a private key that needs a passphrase, in either form of PEM.
+func isEncrypted(path string) bool {
+	data, err := readFile(path)
+	if err != nil {
+		return false
+	}
+	for block := range blocks(data) {
+		if block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
+			return true
+		}
+	}
+	return false
+}
+
+// notAuthorities says what else than authorities a file has, that etcd's reader takes for one or does not know.
+func notAuthorities(data []byte) string {
+	for block := range blocks(data) {
+		switch {
+		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
+			return "it has a private key; keep only the certificates of authorities in it"
+		case block.Type == "TRUSTED CERTIFICATE":
+			return "it has a TRUSTED CERTIFICATE, which only OpenSSL reads; convert it (openssl x509 -in FILE -out OTHER)"
+		}
+	}
+	return ""
+}
+
+// blocks iterates over those of PEM.
+func blocks(data []byte) iter.Seq[*pem.Block] {
+	return func(yield func(*pem.Block) bool) {
+		for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+			if !yield(block) {
+				return
+			}
+		}
+	}
 }

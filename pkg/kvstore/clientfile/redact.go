@@ -43,7 +43,8 @@ func withoutUser(endpoints []string) []string {
 		switch {
 		case strings.HasPrefix(ep, "unix:"), strings.HasPrefix(ep, "unixs:"):
 		case strings.Contains(ep, "://"):
-			clean[i] = Redact(ep)
+			scheme, rest, _ := strings.Cut(Redact(ep), "://")
+			clean[i] = strings.ToLower(scheme) + "://" + rest // which is the same in any case (RFC 3986, section 3.1)
 		default:
 			clean[i] = ep[strings.LastIndexByte(ep, '@')+1:]
 		}
