@@ -289,7 +289,7 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		m := new(dns.Msg)
-		if err := m.Unpack(reply); err != nil || len(reply) > size || !m.Response || m.Id != binary.BigEndian.Uint16(text) {
+		if err := m.Unpack(reply); err != nil || len(reply) > size+6 || !m.Response || m.Id != binary.BigEndian.Uint16(text) {
 			t.Errorf("%d bytes of %d: %v: %s", len(reply), size, err, m)
 		}
 	})
