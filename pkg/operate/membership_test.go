@@ -118,7 +118,7 @@ func TestNodesAndAddressesOfAClusterWhoseAgentsDoNotWrite(t *testing.T) {
 			return n == len(want)
 		}
 	}
-	waittest.Until(t, "what is right", has(nodesOfEast+"n1", nodesOfEast+"n2", addresses+"10.1.0.1", addresses+"10.1.0.3"))
+	waittest.Until(t, "what is right", has(nodesOfEast+"broken", nodesOfEast+"n1", nodesOfEast+"n2", addresses+"10.1.0.1", addresses+"10.1.0.3"))
 	for _, canary := range []string{"nodes/v1", "ip/v1", "identities/v1", "services/v1"} {
 		waittest.Until(t, canary, func() bool { return w.value("cilium/synced/east/cilium/state/"+canary) != "" })
 	}
