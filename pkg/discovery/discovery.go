@@ -65,8 +65,9 @@ func Nodes(all iter.Seq[*nodes.Node], port uint16, known Known) iter.Seq[Group] 
 func Endpoints(all iter.Seq[*services.Global], known Known) iter.Seq[Group] {
 	return func(yield func(Group) bool) {
 		for g := range all {
+			name := cmp.Or(known.name(g), g.Name)
 			for i, of := range backends.Choose(g, backends.Port{}, known.Asker).Groups {
-				if !known.endpoints(g, i, of.Backends, false, yield) || !known.endpoints(g, i, of.Draining, true, yield) {
+				if !known.endpoints(g, name, i, of.Backends, false, yield) || !known.endpoints(g, name, i, of.Draining, true, yield) {
 					return
 				}
 			}
@@ -74,13 +75,13 @@ func Endpoints(all iter.Seq[*services.Global], known Known) iter.Seq[Group] {
 	}
 }
 
-func (k Known) endpoints(g *services.Global, of int, all []backends.Backend, draining bool, yield func(Group) bool) bool {
+func (k Known) endpoints(g *services.Global, name string, of int, all []backends.Backend, draining bool, yield func(Group) bool) bool {
 	for i := range all {
 		b := &all[i]
 		for _, p := range b.Ports {
 			part := g.Part(b.Cluster)
 			l := k.labels(b.Cluster, part.ClusterID)
-			l.service(g, cmp.Or(k.name(g), g.Name))
+			l.service(g, name)
 			l.port(p)
 			l.set("group", strconv.Itoa(of))
 			l.set("draining", strconv.FormatBool(draining))

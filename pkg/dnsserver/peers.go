@@ -11,6 +11,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
+// ownerOf is who counts as one client: a peer, and on a link each address, since machines share its network.
+func ownerOf(a netip.Addr) netip.Addr {
+	if a.Is6() && a.IsLinkLocalUnicast() {
+		return a.WithZone("")
+	}
+	return transport.Peer(a)
+}
+
 // isAnswerable tells whether an answer to an address reaches one machine. Others are forged.
 func isAnswerable(a netip.AddrPort) bool {
 	ip := a.Addr()
@@ -38,7 +46,7 @@ type places struct {
 
 // take takes a place for a client until it is given back.
 func (p places) take(peer netip.Addr) bool {
-	err := p.Take(transport.Peer(peer), 1)
+	err := p.Take(ownerOf(peer), 1)
 	if err == nil {
 		return true
 	}
@@ -50,4 +58,4 @@ func (p places) take(peer netip.Addr) bool {
 	return false
 }
 
-func (p places) give(peer netip.Addr) { p.Give(transport.Peer(peer), 1) }
+func (p places) give(peer netip.Addr) { p.Give(ownerOf(peer), 1) }

@@ -50,7 +50,7 @@ var thisMachine = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 func Peer(a netip.Addr) netip.Addr {
 	if a = a.Unmap().WithZone(""); a.IsLoopback() {
 		return thisMachine
-	} else if a.Is6() && !a.IsLinkLocalUnicast() {
+	} else if a.Is6() {
 		if p, err := a.Prefix(peerBits); err == nil {
 			return p.Addr()
 		}

@@ -40,7 +40,7 @@ func TestLargeObjectsTakeTurns(t *testing.T) {
 		}
 		go slow(10 * mib) // takes all that there is
 		synctest.Wait()
-		time.Sleep(10*patience + patience/2)
+		<-time.After(10*patience + patience/2) // of the clock of the bubble
 		if running.Load() != 1 || aborted.Load() != 0 {
 			t.Errorf("nobody waits: %d running, %d aborted", running.Load(), aborted.Load())
 		}

@@ -14,7 +14,6 @@ import (
 // ListWriter writes the items of a list as JSON, one at a time, so that it never holds all of them. One goroutine uses it.
 type ListWriter struct {
 	ctx  context.Context // ends when nobody reads any more
-	done <-chan struct{} // of ctx
 	cut  func()          // ends a write
 	out  *bufio.Writer   // keeps its first error
 	buf  bytes.Buffer    // the item that is being encoded
@@ -27,7 +26,7 @@ type ListWriter struct {
 const chunkSize = 64 << 10 // gathered before it goes to the connection
 
 func newItemWriter(ctx context.Context, w http.ResponseWriter) *ListWriter {
-	l := &ListWriter{ctx: ctx, done: ctx.Done(), cut: cut(w), out: bufio.NewWriterSize(w, chunkSize)}
+	l := &ListWriter{ctx: ctx, cut: cut(w), out: bufio.NewWriterSize(w, chunkSize)}
 	l.enc = safetext.Encoder(&l.buf)
 	return l
 }
@@ -101,11 +100,7 @@ func WriteArray[T any](ctx context.Context, w http.ResponseWriter, items iter.Se
 // Err tells why nobody reads any more. It is cheap enough for every item.
 func (l *ListWriter) Err() error {
 	if l.seen++; l.fail == nil && l.seen%1024 == 0 {
-		select {
-		case <-l.done:
-			l.fail = context.Canceled
-		default:
-		}
+		l.fail = l.ctx.Err()
 	}
 	return l.fail
 }
