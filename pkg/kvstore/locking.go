@@ -31,8 +31,10 @@ func (w *EngineWriter) Lock(ctx context.Context, path string) (*Lock, error) {
 			l.lose() // it ended before this lock was known
 		}
 		return l, nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && c.holder == "":
 		return nil, ctx.Err()
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("waiting for the lock %q, held by %s: %w", path, c.holder, ctx.Err())
 	case bound.Err() != nil:
 		err = &LockTimeoutError{w.o.LockWait, c.holder}
 	}

@@ -24,7 +24,8 @@ type campaign struct {
 	took time.Duration
 }
 
-// speak has clients at once until so many messages were sent and so much time has passed, or the agent has ended.
+// speak has clients at once until so many messages were sent, so much time has passed and each friend was answered, or
+// the agent has ended. A friend that is not answered for very long does not hold it up.
 func (c *campaign) speak(p phase, messages int, least time.Duration, talk conversation) (took time.Duration) {
 	var sent atomic.Int64
 	var number atomic.Uint64
@@ -32,11 +33,15 @@ func (c *campaign) speak(p phase, messages int, least time.Duration, talk conver
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var clients sync.WaitGroup
-	began := time.Now()
+	began, before := time.Now(), c.w.answers(p)
 	c.w.now.Store(int32(p))
+	goesOn := func() bool {
+		took := time.Since(began)
+		return sent.Load() < int64(messages) || took < least || took < 10*friendlyTime && !c.w.moreThan(before, p)
+	}
 	for range max(2, runtime.GOMAXPROCS(0)/2) {
 		clients.Go(func() {
-			for (sent.Load() < int64(messages) || time.Since(began) < least) && c.w.agent.alive() {
+			for goesOn() && c.w.agent.alive() {
 				began := time.Now()
 				sent.Add(int64(talk(ctx, randomOf(number.Add(1)))))
 				_ = waiting.Sleep(ctx, time.Since(began)) // the friends are on the same machine
@@ -48,6 +53,25 @@ func (c *campaign) speak(p phase, messages int, least time.Duration, talk conver
 	took = time.Since(began)
 	c.from, c.sent, c.took = number.Load(), c.sent+int(sent.Load()), c.took+took
 	return took
+}
+
+// answers is how many answers each friend had in a phase.
+func (w *world) answers(p phase) []int {
+	all := make([]int, len(w.friends))
+	for i, f := range w.friends {
+		all[i] = f.answers(p)
+	}
+	return all
+}
+
+// moreThan tells whether each friend had more answers in the phase than before.
+func (w *world) moreThan(before []int, p phase) bool {
+	for i, f := range w.friends {
+		if f.answers(p) <= before[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // randomOf are the random numbers of a conversation.

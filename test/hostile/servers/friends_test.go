@@ -58,6 +58,13 @@ func (f *friend) loses(err error) {
 	}
 }
 
+// answers is how many answers it had in a phase.
+func (f *friend) answers(p phase) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.waited[p])
+}
+
 // enough is how many answers a comparison is made from at least.
 const enough = 100
 

@@ -25,6 +25,10 @@ const (
 	enough  = 3 * keys // allocations, if they are made in time
 )
 
+// longest is how long an allocation may take. Whoever died with a lock, or in its queue, keeps the others waiting until
+// its lease ends, and an etcd that starts again gives every lease its whole time once more: each fault may add one lease.
+const longest = faults * leaseTTL
+
 // churn is allocators of both sides on one etcd, and what they are doing.
 type churn struct {
 	*testing.T
@@ -75,9 +79,13 @@ func (c *churn) work(ctx context.Context, s *seat, rnd *rand.Rand) error {
 
 // hold allocates a key, keeps it for a while and releases it.
 func (c *churn) hold(s *seat, n node, life int, key string, keep time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
+	began := time.Now()
 	id, err := n.acquire(ctx, key)
+	if took := time.Since(began); took > leaseTTL {
+		c.Logf("%s waited %s for %s: %v", s.name, took.Round(time.Millisecond), key, err)
+	}
 	if err != nil {
 		return err
 	}
