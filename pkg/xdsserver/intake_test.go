@@ -6,12 +6,16 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/stats"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // sent is what a client sends: the preface, and frames of which n bytes are data.
@@ -66,6 +70,60 @@ func (c *contents) Read(p []byte) (int, error) {
 func (c *contents) Close() error { return nil }
 
 func (c *contents) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+
+// buffers counts those that are taken.
+type buffers struct{ taken atomic.Int64 }
+
+func (b *buffers) Get(n int) *[]byte {
+	b.taken.Add(1)
+	buf := make([]byte, n)
+	return &buf
+}
+
+func (b *buffers) Put(*[]byte) { b.taken.Add(-1) }
+
+// TestAnIdleConnectionHasNoBuffer: it is taken when something comes, which is counted, and given back at the end.
+func TestAnIdleConnectionHasNoBuffer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	waittest.Must(t, err)
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	waittest.Must(t, err)
+	of, pool := newIntake(1<<20), &buffers{}
+	conn, err := of.listener(l).Accept()
+	waittest.Must(t, err)
+	defer conn.Close()
+	text, data := sent(t, rand.New(rand.NewPCG(3, 4)))
+	for _, piece := range [][]byte{text[:len(text)/2], text[len(text)/2:]} {
+		began := make(chan struct{})
+		go func() {
+			<-began
+			runtime.Gosched()
+			if n := pool.taken.Load(); n != 0 {
+				t.Errorf("%d buffers while nothing comes", n)
+			}
+			_, _ = client.Write(piece)
+		}()
+		close(began)
+		for got := 0; got < len(piece); {
+			buf, n, err := conn.(*intakeConn).ReadOnReady(4096, pool)
+			waittest.Must(t, err)
+			if !bytes.Equal((*buf)[:n], piece[got:got+n]) {
+				t.Fatalf("read %q", (*buf)[:n])
+			}
+			got += n
+			pool.Put(buf)
+		}
+	}
+	if of.sum != data {
+		t.Errorf("%d bytes of data are counted, not %d", of.sum, data)
+	}
+	waittest.Must(t, client.Close())
+	if _, _, err := conn.(*intakeConn).ReadOnReady(4096, pool); !errors.Is(err, io.EOF) || pool.taken.Load() != 0 {
+		t.Errorf("%v with %d buffers at the end", err, pool.taken.Load())
+	}
+}
 
 // comes is a connection of which so many bytes of data come at once, several times.
 func comes(t *testing.T, of *intake, n, times int) *intakeConn {
