@@ -1,17 +1,18 @@
 package view
 
 import (
-	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 
-// keptBytes is how many bytes of old versions the readers over the network may keep alive beside the ring, about: an
-// eighth of the memory that Go may use, within these bounds.
-func keptBytes() int64 { return min(max(debug.SetMemoryLimit(-1)/8, leastKept), mostKept) }
+// keptBytes is how many bytes of old versions the readers over the network may keep alive beside the ring, about:
+// [budget.SlowReaders], within these bounds.
+func keptBytes() int64 { return min(max(budget.SlowReaders.Bytes(), leastKept), mostKept) }
 
 const (
-	leastKept int64 = 32 << 20
+	leastKept int64 = 16 << 20
 	mostKept  int64 = 1 << 30
 )
 

@@ -204,8 +204,10 @@ func (c *checks) optional(what, s string, is func(string) bool, rule string) {
 // value always gives the same error.
 func (c *checks) labels(what string, m map[string]string) {
 	c.least(m, func(one *checks, key, value string) {
-		one.name("the key of a "+what, key, isQualified, ruleQualified)
-		one.name("the value of a "+what, value, isLabelValue, ruleLabelValue)
+		if !isQualified(key) || !isLabelValue(value) { // the names of the parts, which are made anew, are for errors alone
+			one.name("the key of a "+what, key, isQualified, ruleQualified)
+			one.name("the value of a "+what, value, isLabelValue, ruleLabelValue)
+		}
 	})
 }
 

@@ -3,9 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -47,21 +45,16 @@ func shortSpan(d time.Duration) string {
 	return text
 }
 
-// remoteMemoryShare is how much of the memory that Go may use entries of remote clusters may take.
-// The rest is for reading them, for answers, and for what the collector leaves for a while.
-const remoteMemoryShare = 0.7
-
 // RemoteMemoryLimit is the bound in bytes; 0 is none. The setting is validated.
 func (c Config) RemoteMemoryLimit() int64 {
 	if c.RemoteMemory != "" {
 		n, _ := budget.ParseSize(c.RemoteMemory)
 		return n
 	}
-	limit := debug.SetMemoryLimit(-1)
-	if limit == math.MaxInt64 {
+	if !budget.IsLimited() {
 		return 0
 	}
-	return int64(float64(limit) * remoteMemoryShare)
+	return budget.RemoteEntries.Bytes()
 }
 
 // ClaimsConfig says what remote clusters may claim (docs/claims.md).

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -43,10 +42,10 @@ type XDSConfig struct {
 	Memory         string `mapstructure:"xds-max-memory" modes:"run" help:"memory limit for what xDS clients make the agent keep, such as 64Mi (an estimate); one address has 25 % of it (docs/xds.md)"`
 }
 
-// MemoryLimit is the limit of memory in bytes; an eighth of all memory (GOMEMLIMIT) at the most.
+// MemoryLimit is the limit of memory in bytes, within the share of all memory.
 func (c XDSConfig) MemoryLimit() int64 {
 	n, _ := budget.ParseSize(c.Memory) // it was checked
-	return min(n, debug.SetMemoryLimit(-1)/8)
+	return min(n, budget.XDSClients.Bytes())
 }
 
 // defaultServing is the configuration without any setting.

@@ -3,11 +3,12 @@ package transport
 import (
 	"context"
 	"net/http"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 
 // Large bounds what large objects take while they are made into text and written, all together: some clients that
@@ -25,11 +26,11 @@ const (
 	patience    = 5 * time.Second // how long one reader may take while others wait
 )
 
-// Bounds of it, in bytes; between them it is an eighth of all memory (GOMEMLIMIT).
+// Bounds of it, in bytes; between them it is [budget.LargeObjects].
 const leastLarge, mostLarge = 8 << 20, 256 << 20
 
 // NewLarge returns a bound that suits the memory of the process. An object that takes more has its turn by itself.
-func NewLarge() *Large { return newLarge(min(max(debug.SetMemoryLimit(-1)/8, leastLarge), mostLarge)) }
+func NewLarge() *Large { return newLarge(min(max(budget.LargeObjects.Bytes(), leastLarge), mostLarge)) }
 
 func newLarge(most int64) *Large { return &Large{room: semaphore.NewWeighted(most), most: most} }
 

@@ -1,0 +1,25 @@
+package budget
+
+import (
+	"math"
+	"runtime/debug"
+)
+
+// Part is a percentage of the memory that Go may use (GOMEMLIMIT). All parts are here, so that everybody who
+// takes all that is theirs at the same time still fits. What is left is for the program itself, its connections, and
+// what the garbage collector has not found yet.
+type Part int64
+
+// The parts.
+const (
+	RemoteEntries Part = 70 // entries of all remote clusters: the default of --remote-memory
+	XDSClients    Part = 8  // what xDS clients make the agent keep, at the most
+	SlowReaders   Part = 8  // old versions that slow readers of the API keep
+	LargeObjects  Part = 8  // large objects while they are made into text
+)
+
+// Bytes is the part in bytes; without a limit, more than any machine has.
+func (s Part) Bytes() int64 { return debug.SetMemoryLimit(-1) / 100 * int64(s) }
+
+// IsLimited tells whether there is a limit at all.
+func IsLimited() bool { return debug.SetMemoryLimit(-1) != math.MaxInt64 }
