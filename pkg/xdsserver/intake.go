@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -13,6 +12,8 @@ import (
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/stats"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 // gRPC gives a request to the server once all of it is there. Until then it keeps what has come, of each stream up to
@@ -108,9 +109,14 @@ func (c *intakeConn) ReadOnReady(size int, buffers mem.BufferPool) (*[]byte, int
 }
 
 func readOnReady(from net.Conn, size int, buffers mem.BufferPool) (buf *[]byte, n int, err error) {
-	socket, is := from.(syscall.Conn)
-	if !is {
-		return nil, 0, fmt.Errorf("a connection without a file: %T", from)
+	socket := transport.Socket(from)
+	if socket == nil {
+		buf = buffers.Get(size)
+		if n, err = from.Read(*buf); n > 0 {
+			return buf, n, err
+		}
+		buffers.Put(buf)
+		return nil, 0, err
 	}
 	raw, err := socket.SyscallConn()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 // sent is what a client sends: the preface, and frames of which n bytes are data.
@@ -85,27 +87,40 @@ func (b *buffers) Put(*[]byte) { b.taken.Add(-1) }
 // TestAnIdleConnectionHasNoBuffer: it is taken when something comes, which is counted, and given back at the end.
 func TestAnIdleConnectionHasNoBuffer(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	waittest.Must(t, err)
-	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	waittest.Must(t, err)
+	for name, listen := range map[string]func() (net.Listener, error){
+		"tcp": func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") },
+		"bounded": func() (net.Listener, error) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			return transport.Bounded(l, transport.NewGate(transport.Limit{All: 1, Peer: 1}, transport.Refusals{})), err
+		},
+		"unix": func() (net.Listener, error) { return net.Listen("unix", filepath.Join(t.TempDir(), "s")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := listen()
+			waittest.Must(t, err)
+			defer l.Close()
+			client, err := net.Dial(l.Addr().Network(), l.Addr().String())
+			waittest.Must(t, err)
+			testReadOnReady(t, l, client)
+		})
+	}
+}
+
+func testReadOnReady(t *testing.T, l net.Listener, client net.Conn) {
+	t.Helper()
 	of, pool := newIntake(1<<20), &buffers{}
 	conn, err := of.listener(l).Accept()
 	waittest.Must(t, err)
 	defer conn.Close()
 	text, data := sent(t, rand.New(rand.NewPCG(3, 4)))
 	for _, piece := range [][]byte{text[:len(text)/2], text[len(text)/2:]} {
-		began := make(chan struct{})
 		go func() {
-			<-began
 			runtime.Gosched()
 			if n := pool.taken.Load(); n != 0 {
 				t.Errorf("%d buffers while nothing comes", n)
 			}
 			_, _ = client.Write(piece)
 		}()
-		close(began)
 		for got := 0; got < len(piece); {
 			buf, n, err := conn.(*intakeConn).ReadOnReady(4096, pool)
 			waittest.Must(t, err)

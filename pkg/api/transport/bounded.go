@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"syscall"
 )
 
 // SpareConnections is how many connections beyond the limit there may be: for probes, which are answered
@@ -67,6 +68,15 @@ func (c *boundedConn) Close() error {
 	defer c.leave()
 	c.lane.setWaiting(c, false)
 	return c.Conn.Close()
+}
+
+// Socket is the socket of a connection of a listener, also of one that [Bounded] made; nil when it has none.
+func Socket(c net.Conn) syscall.Conn {
+	if bounded, is := c.(*boundedConn); is {
+		c = bounded.Conn
+	}
+	socket, _ := c.(syscall.Conn)
+	return socket
 }
 
 // lane is a gate whose places can be taken back from connections that wait: that have asked nothing, or not all
