@@ -92,7 +92,7 @@ func connectionAlerts() []Alert {
 		},
 		{
 			Name: "MeshClusterNotWritten", Severity: Warning, Code: codes.NoCanary, For: "10m",
-			Expr:        lasting(codes.NoConfiguration, codes.NoCanary, codes.ConfigurationGone, codes.DetailsMissing),
+			Expr:        lasting(codes.NoConfiguration, codes.NoCanary, codes.ConfigurationGone, codes.DetailsMissing, codes.EtcdEmpty, codes.EtcdOfAnother),
 			Summary:     "Cluster " + remote + " has not written its state completely.",
 			Description: "Its etcd answers. Its configuration or a resource that it announces is missing, say " + ofAgents + ".",
 		},

@@ -57,6 +57,8 @@ const (
 	ListTooLong                Code = "MESH-1225" // a list exceeds its time limit
 	EventsPaced                Code = "MESH-1226" // events arrive faster than the budget allows
 	OverMemory                 Code = "MESH-1227" // the entries of remote clusters have reached the memory limit
+	EtcdEmpty                  Code = "MESH-1228" // the cluster's etcd is empty
+	EtcdOfAnother              Code = "MESH-1229" // the etcd looks like that of another cluster
 	CopyStopped                Code = "MESH-1240" // the copy is stopped: our own etcd is nearly full
 	ClusterNotAdmitted         Code = "MESH-1260" // the claim policy file does not allow the cluster
 	ClusterIDNotPinned         Code = "MESH-1261" // the cluster has another ID than the claim policy file says

@@ -38,6 +38,7 @@ type Timings struct {
 	CanaryDeadline     time.Duration // how long a session waits for a canary
 	ConflictRetry      time.Duration // pause before a refused configuration is tried again unchanged
 	DetailDeadline     time.Duration // how long the first sync waits for the canary of what is only details
+	LookAround         time.Duration // how long a configuration is missing until it is looked for what is there instead
 	StaleAfter         time.Duration // age at which a copy that could not be confirmed counts as stale, or three probes if that is more
 }
 
@@ -51,6 +52,7 @@ func DefaultTimings() Timings {
 		CanaryDeadline: 5 * time.Minute,
 		ConflictRetry:  5 * time.Second,
 		DetailDeadline: 30 * time.Second,
+		LookAround:     30 * time.Second,
 		StaleAfter:     30 * time.Second,
 	}
 }

@@ -62,6 +62,13 @@ func (c *configWatch) current() (*wire.ClusterConfig, <-chan struct{}) {
 	return c.cfg, c.changed
 }
 
+// isMissing tells whether there is none, as far as is known.
+func (c *configWatch) isMissing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cfg == nil || c.vanished
+}
+
 // facts describes the watch at this moment; nil for none, as the own cluster has.
 func (c *configWatch) facts() *configFacts {
 	if c == nil {

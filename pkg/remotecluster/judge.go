@@ -3,6 +3,8 @@ package remotecluster
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -188,12 +190,23 @@ func (j *judgment) verdict() verdict {
 			return verdict{Degraded, over}
 		}
 		why := j.progress()
+		if slices.Contains(unwritten(), why.code) { // which does not pass by itself
+			return verdict{Degraded, because(why.code, "%s", kept(why.text))}
+		}
 		return verdict{Degraded, because(codes.NotFollowed, "connected, but some resources are not watched at the moment; its data is kept: %s", why.text)}
 	}
 	if problem := j.problem(); problem.text != "" {
 		return verdict{Degraded, problem}
 	}
 	return verdict{Ready, reason{code: codes.AllFollowed}}
+}
+
+// kept adds to what is wrong that nothing is lost by it.
+func kept(why string) string {
+	if strings.HasSuffix(why, "?") {
+		return why + " Its data is kept."
+	}
+	return why + "; its data is kept"
 }
 
 // stateOf is the state of a cluster that is not well.

@@ -24,6 +24,11 @@ const (
 	CheckWriter = "check what writes it in that cluster"
 )
 
+// unwritten are the codes of what the remote cluster has not written.
+func unwritten() []codes.Code {
+	return []codes.Code{codes.NoConfiguration, codes.NoCanary, codes.EtcdEmpty, codes.EtcdOfAnother}
+}
+
 // progress says what a session that does not serve yet waits for.
 func (j *judgment) progress() reason {
 	t := &j.state
@@ -36,6 +41,9 @@ func (j *judgment) progress() reason {
 	default:
 		if problem := j.facts.config.pending(); problem != "" {
 			return because(codes.NoConfiguration, "%s", problem)
+		}
+		if instead := t.around.instead(j.rules.name); instead.text != "" {
+			return instead
 		}
 		return because(codes.NoConfiguration, "waiting for the cluster configuration %s: %s", wire.ClusterConfigKey(j.rules.name), WhoseEtcd)
 	}
@@ -79,6 +87,9 @@ func (j *judgment) problem() reason {
 		return j.state.fault.reason()
 	}
 	if problem := j.facts.config.problem(); problem != "" {
+		if instead := j.state.around.instead(j.rules.name); instead.text != "" {
+			return instead
+		}
 		return because(codes.ConfigurationGone, "%s", problem)
 	}
 	for i := range j.sources {

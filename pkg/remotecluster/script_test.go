@@ -92,6 +92,8 @@ func (p *play) Do(line string) error {
 		p.facts.heartbeat = kvstore.HeartbeatStatus{Seen: p.now, Stale: a.is("stale")}
 	case "config":
 		return p.config(a)
+	case "around":
+		p.happens(lookedAround(surroundings{empty: a.is("empty"), others: strings.FieldsFunc(a.values["of"], func(r rune) bool { return r == ',' })}))
 	case "canary":
 		for _, r := range a.words {
 			p.facts.canaries.seen[wire.Resource(r)] = true

@@ -55,6 +55,7 @@ func (c *Cluster) runSession(ctx context.Context, file string, pause backoff.Bac
 		return config.watch.Run(ctx, store.Session{Client: client, Prefix: config.key, Limits: fewKeys()})
 	}))
 	g.Go(guard.Func(func() error { return c.discover(ctx, client, config, pause) }))
+	g.Go(guard.Func(func() error { return c.lookAround(ctx, client, config) }))
 	return g.Wait()
 }
 

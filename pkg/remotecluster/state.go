@@ -43,10 +43,11 @@ type state struct {
 	refusal      error                  // why the present configuration cannot be used
 	conflict     *IDConflict            // the one of the last configuration, over lost connections too: they mend nothing
 
-	configAsOf  time.Time // until when the configuration was known to be in force, at the end of the session before
-	heartbeat   time.Time // when it was last seen, at the end of the session before
-	certificate time.Time // until when the client certificate is valid; zero without one
-	inVain      bool      // the last session that could be had ended for want of a configuration or a canary
+	configAsOf  time.Time    // until when the configuration was known to be in force, at the end of the session before
+	heartbeat   time.Time    // when it was last seen, at the end of the session before
+	certificate time.Time    // until when the client certificate is valid; zero without one
+	around      surroundings // of the configuration that is missing in the session
+	inVain      bool         // the last session that could be had ended for want of a configuration or a canary
 
 	retryAt     time.Time
 	failures    int
@@ -108,7 +109,7 @@ func hexadecimal(hash [32]byte) string {
 // cluster ID, hexadecimal; empty when it is not known.
 func opened(answered time.Time, etcd string) event {
 	return func(s *state, now time.Time) {
-		s.open, s.since, s.probeError, s.answered, s.lastSuccess = true, now, nil, 0, answered
+		s.open, s.since, s.probeError, s.answered, s.lastSuccess, s.around = true, now, nil, 0, answered, surroundings{}
 		s.etcd = cmp.Or(etcd, s.etcd)
 	}
 }
