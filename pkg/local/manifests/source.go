@@ -29,6 +29,8 @@ type Source struct {
 
 	// What follows belongs to the goroutine of Run.
 	seen     map[string]*file // as the directory was when it was taken over
+	looks    int              // until nothing was being written
+	calm     bool             // nothing was being written when it was looked at, as far as times tell
 	good     map[string]*file // each file when nothing in it was bad last
 	whole    bool             // each file was good once, so what is missing is not there
 	problems []problem        // what does not count of the files; sorted by file and document
@@ -64,7 +66,7 @@ func New(dir string, into *local.Cluster, log *slog.Logger) *Source {
 // Run follows the directory until ctx ends, and then withdraws nothing. A
 // directory that is absent is waited for. What it said first makes the tables
 // listed ([local.Objects.Listed]), and the description whole ([local.Cluster.Whole])
-// if there is no mistake in it; else this waits for all files to be mended.
+// once it is not being written and there is no mistake in it.
 func (s *Source) Run(ctx context.Context) error {
 	s.dir.Report = s.Report
 	s.dir.Scan = func() (dirwatch.Listing[*file], error) { return s.scan(ctx) }
@@ -76,6 +78,10 @@ func (s *Source) found(files map[string]*file, err error) {
 	if err == nil && (s.seen == nil || !maps.Equal(s.seen, files)) {
 		s.take(files)
 		s.seen = files
+	}
+	if err == nil && !s.whole && s.calm && len(s.good) == len(files) {
+		s.whole = true
+		s.into.Whole()
 	}
 }
 
@@ -93,20 +99,24 @@ func (s *Source) take(files map[string]*file) {
 	}
 	s.into.Listed()
 	s.report(problems)
-	if !s.whole && len(s.good) == len(files) {
-		s.whole = true
-		s.into.Whole()
-	}
 }
 
-// firstLooks bounds how often the first look at a directory that changes is put off.
-const firstLooks = 20
+// A look at a directory that changes is put off putOff times, and after firstLooks the directory counts as calm.
+const (
+	putOff     = 2
+	firstLooks = 20
+)
 
-// scan looks at the directory. The first time it waits until nothing in it is so
-// young that it may be half written: there is nothing from before to tell.
+// scan looks at the directory. In the beginning it waits a little for a state in which nothing is so young that it may
+// be half written: there is nothing from before to tell. While it changes all the time it counts as it is, but nothing is
+// withdrawn before it is calm.
 func (s *Source) scan(ctx context.Context) (dirwatch.Listing[*file], error) {
 	l, err := s.scanner.scan()
-	for n := 0; err == nil && s.seen == nil && n < firstLooks && time.Since(s.scanner.modified) < s.dir.Confirm; n++ {
+	for n := 0; err == nil && !s.calm; n++ {
+		s.looks++
+		if s.calm = time.Since(s.scanner.modified) >= s.dir.Confirm || s.looks > firstLooks; s.calm || n == putOff {
+			break
+		}
 		if err := waiting.Sleep(ctx, s.dir.Confirm); err != nil {
 			return l, err
 		}

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -289,6 +290,38 @@ func TestFilesThatAreWrittenAtTheStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestADirectoryThatChangesAllTheTime is read at once, but not taken for all that there is before it is calm.
+func TestADirectoryThatChangesAllTheTime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(service("a", "1")), 0o600))
+	stop, longest := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var gap time.Duration // between two writes: the machine may be slow
+		for n, last := 0, time.Now(); ; n++ {
+			select {
+			case <-stop:
+				longest <- max(gap, time.Since(last))
+				return
+			case <-time.After(5 * time.Millisecond):
+				err := os.WriteFile(filepath.Join(dir, ".tmp"), []byte(service("b", fmt.Sprint(n))), 0o600)
+				if err := cmp.Or(err, os.Rename(filepath.Join(dir, ".tmp"), filepath.Join(dir, "b.yaml"))); err != nil {
+					t.Error(err)
+				}
+				gap, last = max(gap, time.Since(last)), time.Now()
+			}
+		}
+	}()
+	r := run(t, dir)
+	r.until("the first state", func() bool { return strings.HasPrefix(r.services(), "a=1") })
+	whole := r.isWhole()
+	close(stop)
+	if gap := <-longest; whole && gap < 100*time.Millisecond {
+		t.Errorf("it is whole while it changes, every %s at the most", gap)
+	}
+	r.until("that it is whole", r.isWhole)
 }
 
 // A directory that has been left alone is read at once, whatever other clocks say.
