@@ -18,11 +18,11 @@ func TestTheRolesAreTheLeast(t *testing.T) {
 	readStrictly(t, "kubernetes.yaml", rbacv1.AddToScheme, &role, &binding)
 	checkRole(t, role, binding, readManifest(t).account,
 		"services.", "nodes.", "pods.", "namespaces.", "endpointslices.discovery.k8s.io", "serviceexports.multicluster.x-k8s.io",
-		"ciliumnodes.cilium.io", "ciliumendpoints.cilium.io", "ciliumidentities.cilium.io")
+		"ciliumnodes.cilium.io", "ciliumendpoints.cilium.io", "ciliumendpointslices.cilium.io", "ciliumidentities.cilium.io")
 	operate := readDeployments(t)["operate"]
 	checkRole(t, operate.role, operate.binding, operate.account,
 		"services.", "namespaces.", "endpointslices.discovery.k8s.io", "serviceexports.multicluster.x-k8s.io", "ciliumidentities.cilium.io",
-		"ciliumnodes.cilium.io", "ciliumendpoints.cilium.io")
+		"ciliumnodes.cilium.io", "ciliumendpoints.cilium.io", "ciliumendpointslices.cilium.io")
 }
 
 // TestTheRightsToKeepIdentities: of agents and operators, beside what they may read

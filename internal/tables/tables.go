@@ -2,8 +2,11 @@
 package tables
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/cilium/statedb"
 	"github.com/cilium/statedb/index"
@@ -34,6 +37,22 @@ func TextIndex[O any](name string, unique bool, text func(O) string) statedb.Ind
 				return index.NewKeySet()
 			}
 			return index.NewKeySet(textKey(s))
+		},
+	}
+}
+
+// TextsIndex is an index of objects by several of their texts each, which others may have as well.
+func TextsIndex[O any](name string, texts func(O) iter.Seq[string]) statedb.Index[O, string] {
+	return statedb.Index[O, string]{
+		Name: name, FromKey: textKey,
+		FromString: func(s string) (index.Key, error) { return textKey(s), nil },
+		FromObject: func(o O) index.KeySet {
+			var keys []index.Key
+			for s := range texts(o) {
+				keys = append(keys, textKey(s))
+			}
+			slices.SortFunc(keys, func(a, b index.Key) int { return bytes.Compare(a, b) })
+			return index.NewKeySet(slices.CompactFunc(keys, index.Key.Equal)...)
 		},
 	}
 }

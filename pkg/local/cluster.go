@@ -12,16 +12,17 @@ import (
 type Cluster struct {
 	db *statedb.DB
 
-	Services         *Objects[corev1.Service, *corev1.Service] // without those of another proxy
-	EndpointSlices   *Objects[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]
-	Nodes            *Objects[corev1.Node, *corev1.Node]
-	Pods             *Objects[corev1.Pod, *corev1.Pod]
-	Namespaces       *Objects[corev1.Namespace, *corev1.Namespace]
-	ServiceExports   *Objects[ServiceExport, *ServiceExport]
-	ServiceImports   *Objects[ServiceImport, *ServiceImport]
-	CiliumNodes      *Objects[CiliumNode, *CiliumNode]
-	CiliumEndpoints  *Objects[CiliumEndpoint, *CiliumEndpoint]
-	CiliumIdentities *Objects[CiliumIdentity, *CiliumIdentity]
+	Services             *Objects[corev1.Service, *corev1.Service] // without those of another proxy
+	EndpointSlices       *Objects[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]
+	Nodes                *Objects[corev1.Node, *corev1.Node]
+	Pods                 *Objects[corev1.Pod, *corev1.Pod]
+	Namespaces           *Objects[corev1.Namespace, *corev1.Namespace]
+	ServiceExports       *Objects[ServiceExport, *ServiceExport]
+	ServiceImports       *Objects[ServiceImport, *ServiceImport]
+	CiliumNodes          *Objects[CiliumNode, *CiliumNode]
+	CiliumEndpoints      *Objects[CiliumEndpoint, *CiliumEndpoint] // see also Endpoint
+	CiliumEndpointSlices *Objects[CiliumEndpointSlice, *CiliumEndpointSlice]
+	CiliumIdentities     *Objects[CiliumIdentity, *CiliumIdentity]
 
 	all     map[string]kind // by name
 	reports reports
@@ -30,7 +31,7 @@ type Cluster struct {
 // New returns an empty description. It fails when the database has its tables already.
 func New(db *statedb.DB) (*Cluster, error) {
 	c := &Cluster{db: db, all: make(map[string]kind)}
-	var errs [10]error
+	var errs [11]error
 	c.Services, errs[0] = add[corev1.Service](c, "services")
 	c.EndpointSlices, errs[1] = add[discoveryv1.EndpointSlice](c, "endpointslices")
 	c.Nodes, errs[2] = add[corev1.Node](c, "nodes")
@@ -41,6 +42,7 @@ func New(db *statedb.DB) (*Cluster, error) {
 	c.CiliumEndpoints, errs[7] = add[CiliumEndpoint](c, "ciliumendpoints")
 	c.CiliumIdentities, errs[8] = add[CiliumIdentity](c, "ciliumidentities")
 	c.ServiceImports, errs[9] = add[ServiceImport](c, "serviceimports")
+	c.CiliumEndpointSlices, errs[10] = add[CiliumEndpointSlice](c, "ciliumendpointslices", byMember, byNamespace)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -86,9 +88,9 @@ func (c *Cluster) Listed() {
 func (c *Cluster) ReadTxn() statedb.ReadTxn { return c.db.ReadTxn() }
 
 // HasCilium tells whether Cilium runs in the cluster, by what it leaves there:
-// its nodes, endpoints or identities. Then it is Cilium who gives identities their
+// its nodes, endpoints, slices of these or identities. Then it is Cilium who gives identities their
 // numbers, and nobody else may give away any: it would not know of them.
 func (c *Cluster) HasCilium(txn statedb.ReadTxn) bool {
 	return c.CiliumNodes.table.NumObjects(txn) > 0 || c.CiliumEndpoints.table.NumObjects(txn) > 0 ||
-		c.CiliumIdentities.table.NumObjects(txn) > 0
+		c.CiliumEndpointSlices.table.NumObjects(txn) > 0 || c.CiliumIdentities.table.NumObjects(txn) > 0
 }

@@ -26,11 +26,11 @@ type Objects[T any, P Object[T]] struct {
 	done  func(statedb.WriteTxn) // notes that the table is complete
 }
 
-// add gives the cluster a table for a kind.
-func add[T any, P Object[T]](c *Cluster, kind string) (*Objects[T, P], error) {
+// add gives the cluster a table for a kind, with other indexes than that of the names.
+func add[T any, P Object[T]](c *Cluster, kind string, others ...statedb.Indexer[P]) (*Objects[T, P], error) {
 	name := func(o P) string { return Name(o) }
 	named := tables.TextIndex("name", true, name)
-	table, err := tables.New(c.db, "local-"+kind, name, named)
+	table, err := tables.New(c.db, "local-"+kind, name, named, others...)
 	if err != nil {
 		return nil, err
 	}

@@ -53,10 +53,18 @@ type CiliumEndpoint struct {
 
 // CiliumEndpointStatus is the part of a [CiliumEndpoint] that other clusters read.
 type CiliumEndpointStatus struct {
-	ID       int64 `json:"id"` // of the endpoint on its node; 0 is none
-	Identity *struct {
-		ID int64 `json:"id"`
-	} `json:"identity"`
+	ID       int64             `json:"id"` // of the endpoint on its node; 0 is none
+	Identity *EndpointIdentity `json:"identity"`
+	EndpointProperties
+}
+
+// EndpointIdentity is the identity that a pod has.
+type EndpointIdentity struct {
+	ID int64 `json:"id"`
+}
+
+// EndpointProperties are what a [CiliumEndpoint] and a [CiliumEndpointSlice] say of a pod alike.
+type EndpointProperties struct {
 	Networking *struct {
 		Addressing []struct {
 			IPv4 string `json:"ipv4"`

@@ -31,7 +31,7 @@ type EndpointsParams struct {
 }
 
 // Endpoints publishes the addresses of all pods of a cluster with the identities
-// that Cilium gave them, as their CiliumEndpoints say (spec wire.md §1.7, CRD mode).
+// that Cilium gave them, as their CiliumEndpoints and the slices of these say (spec wire.md §1.7, CRD mode).
 // Those of a namespace that is not global are withheld. Of several endpoints with one
 // address the one that was created first has it.
 type Endpoints struct {
@@ -52,10 +52,7 @@ func NewEndpoints(cluster *local.Cluster, own wire.ClusterInfo, p EndpointsParam
 
 // Run publishes until ctx ends; it withdraws nothing then. It is called once.
 func (e *Endpoints) Run(ctx context.Context) error {
-	tables := []table{
-		tableOf(e.cluster.CiliumEndpoints, nil),
-		tableOf(e.cluster.Namespaces, inNamespace(e.cluster.CiliumEndpoints)),
-	}
+	tables := append(endpointTables(e.cluster, nil), tableOf(e.cluster.Namespaces, endpointsInNamespace(e.cluster)))
 	return follow(ctx, e.cluster, tables, e.apply, e.To.Complete)
 }
 
@@ -74,7 +71,7 @@ func (e *Endpoints) apply(txn statedb.ReadTxn, names []string) {
 
 // wanted is what is to be published of an endpoint; nil for nothing.
 func (e *Endpoints) wanted(txn statedb.ReadTxn, name string) (*wantedPod, error) {
-	o, found := e.cluster.CiliumEndpoints.Get(txn, name)
+	o, found := e.cluster.Endpoint(txn, name)
 	if !found || o.Status.Identity == nil || o.Status.Networking == nil {
 		return nil, nil // it has no identity or no address yet
 	}

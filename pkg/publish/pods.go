@@ -85,16 +85,13 @@ func (p *Pods) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer p.workers.Wait()
 	defer cancel()
-	tables := []table{
+	tables := append(
+		endpointTables(p.cluster, p.lookForCilium),
 		tableOf(p.cluster.Pods, nil),
-		tableOf(p.cluster.CiliumEndpoints, func(txn statedb.ReadTxn, o *local.CiliumEndpoint, _ bool, t touch) {
-			p.lookForCilium(txn, t)
-			t(local.Name(o))
-		}),
 		tableOf(p.cluster.CiliumIdentities, func(txn statedb.ReadTxn, _ *local.CiliumIdentity, _ bool, t touch) { p.lookForCilium(txn, t) }),
 		tableOf(p.cluster.CiliumNodes, func(txn statedb.ReadTxn, _ *local.CiliumNode, _ bool, t touch) { p.lookForCilium(txn, t) }),
 		tableOf(p.cluster.Namespaces, inNamespace(p.cluster.Pods)),
-	}
+	)
 	return follow(ctx, p.cluster, tables, func(txn statedb.ReadTxn, names []string) { p.apply(ctx, txn, names) }, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -139,7 +136,7 @@ func (p *Pods) wanted(txn statedb.ReadTxn, name string) *wantedPod {
 	if !found {
 		return nil
 	}
-	endpoint, _ := p.cluster.CiliumEndpoints.Get(txn, name)
+	endpoint, _ := p.cluster.Endpoint(txn, name)
 	return p.rules.wanted(pod, namespaceOf(txn, p.cluster, name), endpoint, p.hasCilium)
 }
 

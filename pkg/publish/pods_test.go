@@ -295,6 +295,10 @@ func TestWhereCiliumIsPodsWaitForTheirEndpoints(t *testing.T) {
 			set(t, n.cluster.CiliumNodes, "metadata: {name: node2}")
 			return func() { remove(n.world, n.cluster.CiliumNodes, "node2") }
 		},
+		"slice": func(n *node) func() {
+			set(t, n.cluster.CiliumEndpointSlices, ces("s", "elsewhere 131999 10.0.0.8"))
+			return func() { remove(n.world, n.cluster.CiliumEndpointSlices, "s") }
+		},
 		"endpoint": func(n *node) func() {
 			set(t, n.cluster.CiliumEndpoints, fmt.Sprintf(endpoint, "elsewhere"))
 			return func() { remove(n.world, n.cluster.CiliumEndpoints, "prod/elsewhere") }

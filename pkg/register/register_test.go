@@ -60,18 +60,7 @@ func (w *world) pod(name, node, ip string) *corev1.Pod {
 	return p
 }
 
-func (w *world) listed() {
-	s := w.source
-	s.Services.Listed()
-	s.EndpointSlices.Listed()
-	s.Nodes.Listed()
-	s.Pods.Listed()
-	s.Namespaces.Listed()
-	s.ServiceExports.Listed()
-	s.CiliumNodes.Listed()
-	s.CiliumEndpoints.Listed()
-	s.CiliumIdentities.Listed()
-}
+func (w *world) listed() { w.source.Listed() }
 
 // register runs the node until stop is called.
 func (w *world) register(change ...func(*Params)) (stop func()) {

@@ -204,7 +204,7 @@ func (c *checks) optional(what, s string, is func(string) bool, rule string) {
 // value always gives the same error.
 func (c *checks) labels(what string, m map[string]string) {
 	c.least(m, func(one *checks, key, value string) {
-		if !isQualified(key) || !isLabelValue(value) { // the names of the parts, which are made anew, are for errors alone
+		if !isQualified(key) || !isLabelValue(value) { // texts for errors alone, which cost memory
 			one.name("the key of a "+what, key, isQualified, ruleQualified)
 			one.name("the value of a "+what, value, isLabelValue, ruleLabelValue)
 		}

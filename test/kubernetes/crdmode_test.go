@@ -33,7 +33,7 @@ security-labels: {"k8s:app": %s, "k8s:io.cilium.k8s.policy.cluster": east, "k8s:
 }
 
 // TestAnotherClusterSeesTheNodesAndAddresses of a cluster whose agents do not write to
-// its kvstore: operate takes them from the objects of Kubernetes, and an agent of
+// its kvstore: operate takes them from the objects of Kubernetes, of one pod from a slice, and an agent of
 // another cluster shows them. What goes there, goes here.
 func TestAnotherClusterSeesTheNodesAndAddresses(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,15 @@ spec: {addresses: [{type: InternalIP, ip: 192.168.0.1}], ipam: {podCIDRs: [10.1.
 `
 	p.Apply(t, node1)
 	p.Apply(t, withCilium("one", "10.1.0.1", 196701)...)
-	p.Apply(t, withCilium("two", "10.1.0.2", 196702)...)
+	two := withCilium("two", "10.1.0.2", 196702)[1:]
+	two = append(two, `
+apiVersion: cilium.io/v2alpha1
+kind: CiliumEndpointSlice
+metadata: {name: ces-1}
+namespace: default
+endpoints: [{name: two, id: 196702, networking: {addressing: [{ipv4: 10.1.0.2}], node: 192.168.0.1}}]
+`)
+	p.Apply(t, two...)
 	p.Apply(t, withCilium("foreign", "10.1.0.3", 4711)[:1]...)
 	p.start(t, "operate", "--publish-nodes-and-addresses")
 
@@ -80,7 +88,7 @@ spec: {addresses: [{type: InternalIP, ip: 192.168.0.1}], ipam: {podCIDRs: [10.1.
 	if !strings.Contains(string(out), "default/foreign: the identity 4711") {
 		t.Errorf("nothing is said of the endpoint that is refused:\n%s", out)
 	}
-	p.Delete(t, withCilium("two", "10.1.0.2", 196702)...)
+	p.Delete(t, two...)
 	p.until(t, "an address goes", func() bool { return !strings.Contains(shows("get", "ips"), "10.1.0.2/32") })
 	p.Delete(t, node1)
 	p.until(t, "the node goes", func() bool { return !strings.Contains(shows("get", "nodes", "-o", "name"), "node-1") })
@@ -104,6 +112,10 @@ func TestKindsAreTakenUpWhenTheyAreDefined(t *testing.T) {
 	awaitNames(t, w, w.tables.CiliumNodes, "node-1")
 	awaitNames(t, w, w.tables.CiliumEndpoints, "default/one")
 	awaitNames(t, w, w.tables.CiliumIdentities, "4711")
+	awaitNames(t, w, w.tables.CiliumEndpointSlices, "ces-1")
+	if e, found := w.tables.Endpoint(w.tables.ReadTxn(), "default/two"); !found || e.Status.Identity.ID != 4712 || e.Status.Networking.Addressing[0].IPv4 != "10.1.0.2" || e.Status.NamedPorts[0].Port != 80 {
+		t.Errorf("member of a slice: %+v", e)
+	}
 	if n := get(w.tables.CiliumNodes, "node-1").Spec; n.BootID != "b1" || n.Addresses[0].IP != "192.168.0.1" || n.IPAM.PodCIDRs[0] != "10.1.0.0/24" || n.Encryption.Key != 3 {
 		t.Errorf("node: %+v", n)
 	}

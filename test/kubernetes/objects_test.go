@@ -90,6 +90,7 @@ func definitions() []string {
 		definition("cilium.io", "v2", "CiliumNode", "ciliumnodes", "Cluster"),
 		definition("cilium.io", "v2", "CiliumEndpoint", "ciliumendpoints", "Namespaced"),
 		definition("cilium.io", "v2", "CiliumIdentity", "ciliumidentities", "Cluster"),
+		definition("cilium.io", "v2alpha1", "CiliumEndpointSlice", "ciliumendpointslices", "Cluster"),
 	}
 }
 
@@ -117,6 +118,12 @@ apiVersion: cilium.io/v2
 kind: CiliumIdentity
 metadata: {name: "4711"}
 security-labels: {"k8s:app": one}
+`, `
+apiVersion: cilium.io/v2alpha1
+kind: CiliumEndpointSlice
+metadata: {name: ces-1}
+namespace: default
+endpoints: [{name: two, id: 4712, networking: {addressing: [{ipv4: 10.1.0.2}], node: 192.168.0.1}, named-ports: [{name: http, port: 80, protocol: TCP}]}]
 `}
 }
 

@@ -88,7 +88,7 @@ func (w *world) awaitListed(t *testing.T) {
 	t.Helper()
 	all := []func(context.Context) error{
 		w.tables.Services.WaitListed, w.tables.EndpointSlices.WaitListed, w.tables.Namespaces.WaitListed, w.tables.ServiceExports.WaitListed,
-		w.tables.CiliumIdentities.WaitListed, w.tables.CiliumNodes.WaitListed, w.tables.CiliumEndpoints.WaitListed,
+		w.tables.CiliumIdentities.WaitListed, w.tables.CiliumNodes.WaitListed, w.tables.CiliumEndpoints.WaitListed, w.tables.CiliumEndpointSlices.WaitListed,
 	}
 	if !w.operator {
 		all = append(all, w.tables.Nodes.WaitListed, w.tables.Pods.WaitListed)

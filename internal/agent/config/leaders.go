@@ -32,7 +32,7 @@ type OperateConfig struct {
 	GCPerMinute    int           `mapstructure:"identity-gc-rate-limit" modes:"operate" help:"maximum number of identities to delete per minute; 0 is no limit"`
 	ServiceExports bool          `mapstructure:"clustermesh-enable-mcs-api" modes:"operate" help:"publish the ServiceExports of the own cluster"`
 	// NodesAndAddresses is for a cluster whose agents do not write to its kvstore.
-	NodesAndAddresses bool `mapstructure:"publish-nodes-and-addresses" modes:"operate" help:"also publish the nodes and addresses of the own cluster, from CiliumNodes and CiliumEndpoints; for clusters where Cilium does not write to the kvstore (CRD mode)"`
+	NodesAndAddresses bool `mapstructure:"publish-nodes-and-addresses" modes:"operate" help:"also publish the nodes and addresses of the own cluster, from CiliumNodes, CiliumEndpoints and CiliumEndpointSlices; for clusters where Cilium does not write to the kvstore (CRD mode)"`
 	EndpointSlices    bool `mapstructure:"endpoint-slices" modes:"operate" help:"write EndpointSlices of remote backends for global Services that request them, so that kube-proxy reaches these backends (docs/endpointslices.md); reads the clusters of the mesh directory"`
 	// MCSAPI is apart from ServiceExports, as Cilium names that: publishing needs no right to write, and
 	// where Cilium's operator writes the imports nobody else may.

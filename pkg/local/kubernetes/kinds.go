@@ -27,6 +27,7 @@ func kinds(o Options, into *local.Cluster, clients clients, h *health, log *slog
 		// What is written in this version is read in it: the older one has the same schema where it is served at all.
 		mcsBeta = schema.GroupVersion{Group: mcs.Group, Version: "v1beta1"}
 		cilium  = schema.GroupVersion{Group: "cilium.io", Version: "v2"}
+		slices  = schema.GroupVersion{Group: cilium.Group, Version: "v2alpha1"}
 		with    = common{health: h, lookAgain: o.LookAgain, lookTwice: o.LookTwice, log: log}
 	)
 	list := []*follower{
@@ -44,6 +45,7 @@ func kinds(o Options, into *local.Cluster, clients clients, h *health, log *slog
 			list,
 			newFollower(with, into.CiliumNodes, custom[local.CiliumNode], clients.custom(cilium, "ciliumnodes", "")),
 			newFollower(with, into.CiliumEndpoints, custom[local.CiliumEndpoint], clients.custom(cilium, "ciliumendpoints", "")),
+			newFollower(with, into.CiliumEndpointSlices, custom[local.CiliumEndpointSlice], clients.custom(slices, "ciliumendpointslices", "")),
 		)
 	}
 	if o.ServicesOnly {
