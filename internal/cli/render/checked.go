@@ -38,11 +38,20 @@ func (c *checks) refuse(rule, value string) bool {
 const mostShown = 200 // bytes of a value, in a message
 
 func isLabel(name string) bool   { return len(validation.IsDNS1123Label(name)) == 0 }
-func isHost(name string) bool    { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 func isValue(text string) bool   { return len(validation.IsValidLabelValue(text)) == 0 }
 func isKey(name string) bool     { return len(validation.IsQualifiedName(name)) == 0 }
 func isCluster(name string) bool { return wire.ValidateClusterName(name) == nil }
 func isPrefix(text string) bool  { _, err := netip.ParsePrefix(text); return err == nil }
+
+// isHost tells whether a text is the name of a host. Kubernetes allows longer parts between dots than DNS (RFC 1035).
+func isHost(name string) bool {
+	for part := range strings.SplitSeq(name, ".") {
+		if len(part) > validation.DNS1123LabelMaxLength {
+			return false
+		}
+	}
+	return len(validation.IsDNS1123Subdomain(name)) == 0
+}
 
 // isAddress refuses a zone, which can be any text, and the address of no machine: for HAProxy 0.0.0.0 is the
 // one that the client connected to.

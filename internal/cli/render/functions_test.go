@@ -21,6 +21,7 @@ func TestFunctions(t *testing.T) {
 		{template: `{{ upstreamName "shop/cart" "a.b" }}`, refused: "the name or the number of a port"},
 		{template: `{{ hostsName "n1.eu" "east" }}`, want: "n1.eu.east"},
 		{template: `{{ hostsName "n 1" "east" }}`, refused: `hostsName "n 1" "east"`},
+		{template: `{{ hostsName (printf "%s.eu" (repeat 64 "a")) "east" }}`, refused: "the name of a node and of its cluster"},
 		{template: `{{ hostsName "n1" "east.com" }}`, refused: "the name of a node and of its cluster"},
 		{template: "{{ nginxQuote `a\"b\\c; } #'é` }}", want: `"a\"b\\c; } #'é"`},
 		{template: `{{ nginxQuote "" }}`, want: `""`},
