@@ -27,7 +27,7 @@ const (
 
 // lookAround finds out, again and again while the configuration is missing, what is there instead.
 func (c *Cluster) lookAround(ctx context.Context, client Client, config *configWatch) error {
-	for {
+	for last := (surroundings{}); ; {
 		if err := waiting.Sleep(ctx, c.Timings.LookAround); err != nil {
 			return err
 		}
@@ -38,7 +38,10 @@ func (c *Cluster) lookAround(ctx context.Context, client Client, config *configW
 				c.Log.Debug("Cannot read the contents of an etcd without the configuration of the cluster", "cluster", c.Name, "error", err)
 			}
 		}
-		c.note(lookedAround(found))
+		if found.empty != last.empty || !slices.Equal(found.others, last.others) {
+			c.note(lookedAround(found))
+			last = found
+		}
 	}
 }
 
