@@ -85,7 +85,7 @@ func (p *publishing) agentDNS(t *testing.T) string {
 	var address string
 	p.until(t, "the agent says where it answers", func() bool {
 		s, err := agentapi.Get[api.Status](t.Context(), filepath.Join(p.dir, "run.sock"), "status")
-		if err != nil || len(s.Serving) == 0 {
+		if err != nil || len(s.Serving) == 0 || s.Serving[0].Address == "" { // it may not listen yet
 			return false
 		}
 		address = s.Serving[0].Address
