@@ -19,7 +19,7 @@ const (
 )
 
 // Bytes is the part in bytes; without a limit, more than any machine has.
-func (s Part) Bytes() int64 { return debug.SetMemoryLimit(-1) / 100 * int64(s) }
+func (p Part) Bytes() int64 { return debug.SetMemoryLimit(-1) / 100 * int64(p) }
 
 // IsLimited tells whether there is a limit at all.
 func IsLimited() bool { return debug.SetMemoryLimit(-1) != math.MaxInt64 }

@@ -27,9 +27,12 @@ type SliceMember struct {
 	EndpointProperties
 }
 
-// Members iterates over the pods of a slice by their [Name].
+// Members iterates over the pods of a slice by their [Name]; nil has none.
 func (s *CiliumEndpointSlice) Members() iter.Seq2[string, *SliceMember] {
 	return func(yield func(string, *SliceMember) bool) {
+		if s == nil {
+			return
+		}
 		for i := range s.Endpoints {
 			if !yield(s.Of+"/"+s.Endpoints[i].Name, &s.Endpoints[i]) {
 				return

@@ -13,7 +13,7 @@ func endpointTables(c *local.Cluster, also func(txn statedb.ReadTxn, t touch)) [
 	if also == nil {
 		also = func(statedb.ReadTxn, touch) {}
 	}
-	members := make(map[string][]string) // names of pods by slice: those that have left it are touched as well
+	before := make(map[string]*local.CiliumEndpointSlice) // by name: pods that have left one are touched as well
 	return []table{
 		tableOf(c.CiliumEndpoints, func(txn statedb.ReadTxn, o *local.CiliumEndpoint, _ bool, t touch) {
 			also(txn, t)
@@ -21,16 +21,13 @@ func endpointTables(c *local.Cluster, also func(txn statedb.ReadTxn, t touch)) [
 		}),
 		tableOf(c.CiliumEndpointSlices, func(txn statedb.ReadTxn, s *local.CiliumEndpointSlice, deleted bool, t touch) {
 			also(txn, t)
-			for _, name := range members[s.Name] {
-				t(name)
+			for _, one := range []*local.CiliumEndpointSlice{before[s.Name], s} {
+				for name := range one.Members() {
+					t(name)
+				}
 			}
-			delete(members, s.Name)
-			if deleted {
-				return
-			}
-			for name := range s.Members() {
-				members[s.Name] = append(members[s.Name], name)
-				t(name)
+			if before[s.Name] = s; deleted {
+				delete(before, s.Name)
 			}
 		}),
 	}

@@ -27,7 +27,7 @@ const (
 
 // lookAround finds out, again and again while the configuration is missing, what is there instead.
 func (c *Cluster) lookAround(ctx context.Context, client Client, config *configWatch) error {
-	for last := (surroundings{}); ; {
+	for {
 		if err := waiting.Sleep(ctx, c.Timings.LookAround); err != nil {
 			return err
 		}
@@ -38,9 +38,8 @@ func (c *Cluster) lookAround(ctx context.Context, client Client, config *configW
 				c.Log.Debug("Cannot read the contents of an etcd without the configuration of the cluster", "cluster", c.Name, "error", err)
 			}
 		}
-		if found.empty != last.empty || !slices.Equal(found.others, last.others) {
+		if known := c.current().around; found.empty != known.empty || !slices.Equal(found.others, known.others) {
 			c.note(lookedAround(found))
-			last = found
 		}
 	}
 }

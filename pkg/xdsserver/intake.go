@@ -55,13 +55,20 @@ func (l *intakeListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &intakeConn{Conn: conn, of: l.of, frames: frames{left: len(preface)}}, nil
+	c := &intakeConn{Conn: conn, of: l.of, frames: frames{left: len(preface)}}
+	if socket := transport.Socket(conn); socket != nil {
+		if raw, err := socket.SyscallConn(); err == nil { // else it is read as one without a socket
+			c.raw = raw
+		}
+	}
+	return c, nil
 }
 
 // intakeConn is a connection that is counted.
 type intakeConn struct {
 	net.Conn
 	of     *intake
+	raw    syscall.RawConn // nil: it has no socket
 	frames frames
 
 	held    int64 // guarded by of.mu
@@ -101,29 +108,24 @@ func (c *intakeConn) ReadOnReady(size int, buffers mem.BufferPool) (*[]byte, int
 	if !c.of.wait(c) {
 		return nil, 0, errNoIntake
 	}
-	buf, n, err := readOnReady(c.Conn, size, buffers)
+	buf, n, err := c.readOnReady(size, buffers)
 	if buf != nil {
 		c.of.add(c, c.frames.count((*buf)[:n]))
 	}
 	return buf, n, err
 }
 
-func readOnReady(from net.Conn, size int, buffers mem.BufferPool) (buf *[]byte, n int, err error) {
-	socket := transport.Socket(from)
-	if socket == nil {
+func (c *intakeConn) readOnReady(size int, buffers mem.BufferPool) (buf *[]byte, n int, err error) {
+	if c.raw == nil {
 		buf = buffers.Get(size)
-		if n, err = from.Read(*buf); n > 0 {
+		if n, err = c.Conn.Read(*buf); n > 0 {
 			return buf, n, err
 		}
 		buffers.Put(buf)
 		return nil, 0, err
 	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return nil, 0, err
-	}
 	var failed error
-	err = raw.Read(func(fd uintptr) (done bool) {
+	err = c.raw.Read(func(fd uintptr) (done bool) {
 		buf, failed = buffers.Get(size), syscall.EINTR
 		for errors.Is(failed, syscall.EINTR) {
 			n, failed = syscall.Read(int(fd), *buf) //nolint:gosec // a file descriptor

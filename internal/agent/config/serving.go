@@ -42,7 +42,7 @@ type XDSConfig struct {
 	Memory         string `mapstructure:"xds-max-memory" modes:"run" help:"memory limit for what xDS clients make the agent keep, such as 64Mi (an estimate); one address has 25 % of it (docs/xds.md)"`
 }
 
-// MemoryLimit is the limit of memory in bytes, within the share of all memory.
+// MemoryLimit is the limit of memory in bytes, [budget.XDSClients] at the most.
 func (c XDSConfig) MemoryLimit() int64 {
 	n, _ := budget.ParseSize(c.Memory) // it was checked
 	return min(n, budget.XDSClients.Bytes())

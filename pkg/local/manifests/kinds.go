@@ -31,7 +31,7 @@ func kinds(into *local.Cluster) []kind {
 		newKind(into.ServiceExports, "ServiceExport", "multicluster.x-k8s.io", true, "v1alpha1", "v1beta1", "v1"),
 		newKind(into.CiliumNodes, "CiliumNode", "cilium.io", false, "v2"),
 		newKind(into.CiliumEndpoints, "CiliumEndpoint", "cilium.io", true, "v2"),
-		newKind(into.CiliumEndpointSlices, "CiliumEndpointSlice", "cilium.io", false, "v2alpha1", "v2"),
+		newKind(into.CiliumEndpointSlices, "CiliumEndpointSlice", "cilium.io", false, "v2alpha1"),
 		newKind(into.CiliumIdentities, "CiliumIdentity", "cilium.io", false, "v2"),
 	}
 }
