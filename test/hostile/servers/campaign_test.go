@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -39,7 +38,7 @@ func (c *campaign) speak(p phase, messages int, least time.Duration, talk conver
 		took := time.Since(began)
 		return sent.Load() < int64(messages) || took < least || took < 10*friendlyTime && !c.w.moreThan(before, p)
 	}
-	for range max(2, runtime.GOMAXPROCS(0)/2) {
+	for range *atOnce {
 		clients.Go(func() {
 			for goesOn() && c.w.agent.alive() {
 				began := time.Now()
@@ -80,10 +79,13 @@ func randomOf(number uint64) *rand.Rand { return rand.New(rand.NewPCG(*seed, num
 // rounds is how often the attacker and a harmless client take turns, so that both meet the same machine.
 const rounds = 5
 
+// harmlessMost is how long a harmless client has its turn at the most: long enough for the friends to be measured.
+const harmlessMost = time.Minute
+
 // tries is how often friends may be slow before that is the attacker's work, and not that of others on the machine.
 const tries = 3
 
-// attack sends as many messages as the flag says, in turn with a harmless client for as long.
+// attack sends as many messages as the flag says, in turn with a harmless client.
 func (w *world) attack(hostile, friendly conversation) {
 	w.tb.Helper()
 	enemies, guests := &campaign{w: w}, &campaign{w: w}
@@ -93,7 +95,7 @@ func (w *world) attack(hostile, friendly conversation) {
 		}
 		for range rounds {
 			took := enemies.speak(attacked, *steps/rounds, 0, hostile)
-			guests.speak(harmless, 0, took, friendly)
+			guests.speak(harmless, 0, min(took, harmlessMost), friendly)
 		}
 		if !slices.ContainsFunc(w.friends, func(f *friend) bool { return f.slow(*ratio) }) {
 			break

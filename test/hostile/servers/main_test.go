@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 var (
 	steps    = flag.Int("servers.steps", 3000, "how many messages an attacker of one server sends")
+	atOnce   = flag.Int("servers.clients", max(2, runtime.GOMAXPROCS(0)/2), "how many clients an attacker has at once: more for many steps, as most of them wait most of the time")
 	seed     = flag.Uint64("servers.seed", 1, "of what the attackers send")
 	duration = flag.Duration("servers.time", 15*time.Second, "how long all attacks at once last")
 	each     = flag.Duration("servers.each", 0, "how long each attack lasts by itself; 0: they are skipped")
