@@ -70,9 +70,13 @@ func newRemoteObjects(p meshParams, all *services.Services, bounds *boundary.Bou
 	}
 	o := &remoteObjects{mesh: m}
 	report := reportTasks(p.Health)
-	if p.Config.Operate.EndpointSlices {
+	if p.Config.Operate.WritesSlices() {
 		metrics := endpointslices.NewMetrics()
-		w, err := newKubeWriter(p, config.EndpointSlices, slicesRole, metrics, lc)
+		flag, role := config.EndpointSlices, slicesRole
+		if !p.Config.Operate.EndpointSlices {
+			flag, role = config.MCSAPI, importsRole
+		}
+		w, err := newKubeWriter(p, flag, role, metrics, lc)
 		if err != nil {
 			return nil, err
 		}
@@ -82,6 +86,9 @@ func newRemoteObjects(p meshParams, all *services.Services, bounds *boundary.Bou
 		}
 		if !p.Config.Operate.OwnAddresses {
 			slices.OwnNetworks = p.View.IPs
+		}
+		if !p.Config.Operate.EndpointSlices {
+			slices.Only = serviceimports.IsDerived
 		}
 		o.controllers = append(o.controllers, endpointslices.New(slices).Run)
 	}
@@ -98,7 +105,7 @@ func newRemoteObjects(p meshParams, all *services.Services, bounds *boundary.Bou
 		o.controllers = append(o.controllers, serviceimports.New(serviceimports.Params{
 			DB: p.View.DB, Own: p.Config.Own(), GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: all,
 			Ready: isReady(m), Remotes: remotes(m, exportsRead), Writer: w,
-			Slices: p.Config.Operate.EndpointSlices, InstallCRDs: p.Config.Operate.InstallCRDs, Labels: labels, Annotations: annotations,
+			Slices: p.Config.Operate.WhichSlices(), InstallCRDs: p.Config.Operate.InstallCRDs, Labels: labels, Annotations: annotations,
 			MaxImports: int(p.Config.Operate.MaxImports), Report: report, Boundary: bounds.Part("mcs"), Metrics: metrics, Log: p.Log,
 		}).Run)
 	}
@@ -133,9 +140,9 @@ func remotesNeed(c config.OperateConfig) func(own bool, r wire.Resource) bool {
 	return func(own bool, r wire.Resource) bool {
 		switch r {
 		case wire.Services, wire.EndpointSlices:
-			return c.EndpointSlices
+			return c.WritesSlices()
 		case wire.Nodes:
-			return own && c.EndpointSlices
+			return own && c.WritesSlices()
 		case wire.ServiceExports:
 			return !own && c.MCSAPI
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cilium/statedb"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,6 +58,8 @@ type Params struct {
 	// Report is called with [Task] and what is wrong, nil when nothing is, again and again.
 	Report func(task string, err error)
 
+	// Only tells which Services may have slices; those of others are deleted. Nil: all.
+	Only func(*corev1.Service) bool
 	// OwnNetworks know the own cluster's addresses, which no remote backend in a slice has; nil: it may have any.
 	OwnNetworks OwnNetworks
 

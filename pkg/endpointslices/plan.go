@@ -21,6 +21,8 @@ const MaxEndpoints = 100
 type Situation struct {
 	// Service is that of the own cluster.
 	Service *corev1.Service
+	// Declined: it is to have no slices, whatever it requests.
+	Declined bool
 	// Global is what the view has under its name; nil is nothing.
 	Global *services.Global
 	// Held are the slices of the service that are ours ([IsOurs]), in any order.
@@ -71,7 +73,7 @@ func Plan(s Situation) Changes {
 		at := place{slice.Labels[LabelCluster], slice.AddressType}
 		held[at] = append(held[at], slice)
 	}
-	if !Eligible(s.Service) {
+	if s.Declined || !Eligible(s.Service) {
 		for _, at := range slices.SortedFunc(maps.Keys(held), place.compare) {
 			p.drop(held[at], false)
 		}

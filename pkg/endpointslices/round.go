@@ -45,11 +45,12 @@ func (t *term) plan(txn statedb.ReadTxn, now time.Time, name string, created map
 	}
 	namespace, short, _ := strings.Cut(name, "/")
 	g, _, _ := t.Services.Global().Get(txn, services.GlobalByName(namespace, short))
-	if Eligible(svc) && !seesGlobal(g) {
+	declined := t.Only != nil && !t.Only(svc)
+	if !declined && Eligible(svc) && !seesGlobal(g) {
 		return work{}
 	}
 	s := Situation{
-		Service: svc, Global: g, Keep: t.Keeps,
+		Service: svc, Declined: declined, Global: g, Keep: t.Keeps,
 		Taken: func(slice string) bool {
 			_, exists := t.Cluster.EndpointSlices.Get(txn, namespace+"/"+slice)
 			return exists

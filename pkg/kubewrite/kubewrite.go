@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -231,12 +232,16 @@ func IsTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// IsOther tells whether the object with the UID that was given is not there any more.
+// IsOther tells whether the object that was meant is not there any more, or not the one with the UID that was given.
 func IsOther(err error) bool {
 	if apierrors.IsConflict(err) { // as a deletion says it
 		return true
 	}
 	d := detailsOf(err)
+	var of *Error
+	if apierrors.IsNotFound(err) && errors.As(err, &of) && d != nil { // as a status does
+		return d.Kind == of.Resource.Resource && d.Name == path.Base(of.Object)
+	}
 	return d != nil && slices.ContainsFunc(d.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }) // as applying does
 }
 

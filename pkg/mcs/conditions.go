@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
 // The types of conditions (mcs.md B).
@@ -30,6 +32,9 @@ const (
 
 const notGlobal = "The namespace is not global: its services are neither exported nor imported. " +
 	"Annotate it with clustermesh.cilium.io/global: \"true\" to have them in the mesh."
+
+const noSlices = "The service can be used if the data path knows the backends of other clusters, as that of Cilium does. " +
+	"No EndpointSlices are written for them, so kube-proxy does not reach them: see docs/mcs.md, Remote backends."
 
 // validity is the condition Valid of the own export.
 func validity(f *Facts) metav1.Condition {
@@ -74,7 +79,7 @@ func conflictCondition(m *Merged) metav1.Condition {
 }
 
 // importConditions are those of the import: whether it can be used.
-func importConditions(m *Merged, f *Facts, supported []corev1.IPFamily, ips []string) []metav1.Condition {
+func importConditions(m *Merged, f *Facts, supported []corev1.IPFamily, im *local.ServiceImport) []metav1.Condition {
 	c := metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse}
 	switch {
 	case f.Namespace != NamespaceGlobal:
@@ -84,8 +89,10 @@ func importConditions(m *Merged, f *Facts, supported []corev1.IPFamily, ips []st
 		c.Message = "The service has addresses of " + joined(m.Spec.IPFamilies) + ", and this cluster has " + strings.Join(f.Families, ",") + "."
 	case f.Foreign != "":
 		c.Reason, c.Message = ReasonPending, f.Foreign
-	case !usable(m, f.Derived) || len(ips) == 0 && !m.Headless():
+	case !usable(m, f.Derived) || len(im.Spec.IPs) == 0 && !m.Headless():
 		c.Reason, c.Message = ReasonPending, "The Service "+derivedServiceName(m)+", which has the addresses of the import, does not exist yet."
+	case im.Status.EndpointSliceObjects == SlicesAbsent:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonReady, noSlices
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonReady, "The service can be used."
 	}

@@ -25,13 +25,22 @@ const (
 	NamespaceGlobal
 )
 
+// WhichSlices says for which imports EndpointSlices of the backends of other clusters are written.
+type WhichSlices int
+
+// For which imports slices are written.
+const (
+	NoSlices        WhichSlices = iota
+	RequestedSlices             // those that are headless, or whose exports request slices (mcs.md B)
+	AllSlices                   // all but those whose exports decline them
+)
+
 // Facts are what the own cluster has of a service of the mesh.
 type Facts struct {
 	Cluster   string // the own one
 	Namespace Namespace
 	Families  []string // of addresses that the own cluster gives to services: services.IPv4, services.IPv6
-	// Slices: EndpointSlices are written for the backends of other clusters.
-	Slices bool
+	Slices    WhichSlices
 	// Export is the own ServiceExport; nil for none.
 	Export *OwnExport
 	// Import and Derived are as they are; nil for none.
@@ -68,7 +77,7 @@ type Wanted struct {
 	// Recreate: the derived Service that is there has to be deleted first, since it cannot become
 	// what it should be (mcs.md B, switching headlessness).
 	Recreate bool
-	// Conditions are those of the own ServiceExport; nil without one.
+	// Conditions are those of the own ServiceExport; nil without one, and when its namespace is going away.
 	Conditions []metav1.Condition
 	// Local: the own cluster exports the service, so the derived Service has its backends ([LocalSlices]).
 	Local bool
@@ -88,7 +97,7 @@ func Make(namespace, name string, exports []*services.Export, f Facts) Wanted {
 	}
 	if f.Hold {
 		m = mergedOf(f.Import)
-	} else if f.Export != nil { // whether the exporters agree is not known while one was not read
+	} else if f.Export != nil && f.Namespace != NamespaceAbsent { // whether the exporters agree is not known while one was not read
 		w.Conditions = exportConditions(m, &f)
 	}
 	if m == nil || f.Namespace == NamespaceAbsent {
@@ -99,6 +108,9 @@ func Make(namespace, name string, exports []*services.Export, f Facts) Wanted {
 	w.Import = newImport(m, &f, supported)
 	if f.Namespace == NamespaceGlobal && len(supported) > 0 {
 		w.Derived = newDerived(m, supported, w.Import)
+		if w.Import.Status.EndpointSliceObjects == SlicesPresent { // for who writes the slices
+			w.Derived.Annotations[AnnotationSlices] = "true"
+		}
 		w.Recreate = f.Derived != nil && headless(f.Derived) != m.Headless()
 	}
 	w.Local = w.Local && w.Derived != nil
@@ -138,22 +150,24 @@ func newImport(m *Merged, f *Facts, supported []corev1.IPFamily) *local.ServiceI
 		im.Spec.IPs = addresses(m, f.Derived, supported)
 	}
 	im.Status.EndpointSliceObjects = SlicesAbsent
-	if f.Slices && im.Annotations[AnnotationDerived] != "" && wantsSlices(m) {
+	if im.Annotations[AnnotationDerived] != "" && f.Slices.has(m) {
 		im.Status.EndpointSliceObjects = SlicesPresent
 	}
 	for _, cluster := range m.Clusters {
 		im.Status.Clusters = append(im.Status.Clusters, local.ClusterStatus{Cluster: cluster})
 	}
-	im.Status.Conditions = importConditions(m, f, supported, im.Spec.IPs)
+	im.Status.Conditions = importConditions(m, f, supported, im)
 	return im
 }
 
-// wantsSlices tells whether slices are written for the backends of other clusters, if slices are
-// written at all (mcs.md B, C).
-func wantsSlices(m *Merged) bool {
+// has tells whether slices are written for the backends that other clusters have of an import (mcs.md B, C).
+func (w WhichSlices) has(m *Merged) bool {
+	if w == NoSlices {
+		return false
+	}
 	value, set := m.Annotations[AnnotationSlices]
 	if !set {
-		return m.Headless()
+		return w == AllSlices || m.Headless()
 	}
 	return strings.EqualFold(value, "true")
 }

@@ -1,12 +1,13 @@
 package mcs
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -81,6 +82,10 @@ func TestTheImport(t *testing.T) {
 		if w := Make("shop", "cart", remote, f); w.Import != nil || w.Derived != nil {
 			t.Errorf("%+v", w)
 		}
+		f.Export = &OwnExport{Service: service()}
+		if w := Make("shop", "cart", append(remote, export("c1", 1)), f); w.Import != nil || w.Local || w.Conditions != nil {
+			t.Errorf("with an export in a namespace that is being deleted: %+v", w)
+		}
 	})
 	t.Run("14: the last unexport removes all, one before it does not", func(t *testing.T) {
 		t.Parallel()
@@ -140,7 +145,7 @@ func TestTheImport(t *testing.T) {
 		dual := []*services.Export{export("c2", 0, families("IPv6", "IPv4"))}
 		f.Derived = serve(Make("shop", "cart", dual, f).Derived, "10.0.0.1", "fd00::1")
 		w := Make("shop", "cart", dual, f)
-		if d := cmp.Diff([]string{"fd00::1", "10.0.0.1"}, w.Import.Spec.IPs); d != "" {
+		if d := gocmp.Diff([]string{"fd00::1", "10.0.0.1"}, w.Import.Spec.IPs); d != "" {
 			t.Error(d)
 		}
 		if got := w.Import.Annotations[AnnotationFamilies]; got != "IPv6,IPv4" {
@@ -193,7 +198,7 @@ func TestTheDerivedService(t *testing.T) {
 			SessionAffinity: corev1.ServiceAffinityClientIP, SessionAffinityConfig: &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(60))}},
 		},
 	}
-	if d := cmp.Diff(want, w.Derived); d != "" {
+	if d := gocmp.Diff(want, w.Derived); d != "" {
 		t.Error(d)
 	}
 	if _, passes := w.Import.Annotations[wire.AnnotationGlobal]; !passes || w.Import.Spec.Ports[0].Name != "" {
@@ -211,24 +216,41 @@ func TestEndpointSliceObjects(t *testing.T) {
 		return annotations(map[string]string{AnnotationSlices: value})
 	}
 	for name, test := range map[string]struct {
-		export *services.Export
-		off    bool
-		want   string
+		export         *services.Export
+		requested, all string // where slices are written on request, and for all imports
 	}{
-		"absent":                  {export("c2", 0), false, SlicesAbsent},
-		"absent, headless":        {export("c2", 0, headlessExport), false, SlicesPresent},
-		"true":                    {export("c2", 0, with("True")), false, SlicesPresent},
-		"false, headless":         {export("c2", 0, headlessExport, with("false")), false, SlicesAbsent},
-		"nobody writes slices":    {export("c2", 0, headlessExport), true, SlicesAbsent},
-		"no family in common":     {export("c2", 0, headlessExport, families("IPv6")), false, SlicesAbsent},
-		"neither true nor absent": {export("c2", 0, headlessExport, with("")), false, SlicesAbsent},
+		"absent":                  {export("c2", 0), SlicesAbsent, SlicesPresent},
+		"absent, headless":        {export("c2", 0, headlessExport), SlicesPresent, SlicesPresent},
+		"true":                    {export("c2", 0, with("True")), SlicesPresent, SlicesPresent},
+		"false":                   {export("c2", 0, with("false")), SlicesAbsent, SlicesAbsent},
+		"false, headless":         {export("c2", 0, headlessExport, with("false")), SlicesAbsent, SlicesAbsent},
+		"no family in common":     {export("c2", 0, headlessExport, families("IPv6")), SlicesAbsent, SlicesAbsent},
+		"neither true nor absent": {export("c2", 0, headlessExport, with("")), SlicesAbsent, SlicesAbsent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := facts()
-			f.Slices, f.Annotations = !test.off, Allowed{AnnotationSlices}
-			if got := Make("shop", "cart", []*services.Export{test.export}, f).Import.Status.EndpointSliceObjects; got != test.want {
-				t.Errorf("%s, want %s", got, test.want)
+			for which, want := range map[WhichSlices]string{NoSlices: SlicesAbsent, RequestedSlices: test.requested, AllSlices: test.all} {
+				f := facts()
+				f.Slices, f.Annotations = which, Allowed{AnnotationSlices}
+				w := Make("shop", "cart", []*services.Export{test.export}, f)
+				if got := w.Import.Status.EndpointSliceObjects; got != want {
+					t.Errorf("%d: %s, want %s", which, got, want)
+				}
+				if w.Derived == nil {
+					continue
+				}
+				// The derived Service says it to who writes slices, and nothing but what is exported is on the import.
+				if got := w.Derived.Annotations[AnnotationSlices] == "true"; got != (want == SlicesPresent) {
+					t.Errorf("%d: the derived Service: %v", which, w.Derived.Annotations)
+				}
+				if _, has := test.export.Details.Annotations[AnnotationSlices]; !has && w.Import.Annotations[AnnotationSlices] != "" {
+					t.Errorf("%d: the import: %v", which, w.Import.Annotations)
+				}
+				f.Derived, f.Import = serve(w.Derived, cmp.Or(w.Derived.Spec.ClusterIP, "10.96.0.1")), w.Import
+				ready := Make("shop", "cart", []*services.Export{test.export}, f).Import.Status.Conditions[0]
+				if ready.Status != metav1.ConditionTrue || strings.Contains(ready.Message, "No EndpointSlices") != (want == SlicesAbsent) {
+					t.Errorf("%d: %+v", which, ready)
+				}
 			}
 		})
 	}
@@ -243,7 +265,7 @@ func TestConditionsKeepTheirTime(t *testing.T) {
 	first := Make("shop", "cart", exports, f)
 	f.Export = &OwnExport{Conditions: first.Conditions}
 	f.Import, f.Now = first.Import, f.Now.Add(time.Minute)
-	if d := cmp.Diff(first, Make("shop", "cart", exports, f)); d != "" {
+	if d := gocmp.Diff(first, Make("shop", "cart", exports, f)); d != "" {
 		t.Errorf("unchanged: %s", d)
 	}
 	f.Export.Service = service()

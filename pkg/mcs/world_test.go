@@ -65,7 +65,7 @@ func distribution(d string) func(*wire.ServiceExport) {
 
 // facts are those of the cluster c1 with IPv4, which has the namespace and exports nothing.
 func facts() Facts {
-	return Facts{Cluster: "c1", Namespace: NamespaceGlobal, Families: []string{"IPv4"}, Slices: true, Now: epoch().Add(time.Hour)}
+	return Facts{Cluster: "c1", Namespace: NamespaceGlobal, Families: []string{"IPv4"}, Slices: RequestedSlices, Now: epoch().Add(time.Hour)}
 }
 
 // service is shop/cart with a port.

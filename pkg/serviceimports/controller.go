@@ -55,8 +55,8 @@ type Params struct {
 	Ready   func() bool
 	Remotes func() []reconcile.Remote
 	Writer  Writer
-	// Slices: EndpointSlices of remote backends are written, too (pkg/endpointslices).
-	Slices bool
+	// Slices says for which imports EndpointSlices of remote backends are written, too (pkg/endpointslices).
+	Slices mcs.WhichSlices
 	// InstallCRDs: definitions of the kinds are applied where there are none, or older ones.
 	InstallCRDs bool
 	// Report is called with [Task] and what is wrong, nil when nothing is, again and again.

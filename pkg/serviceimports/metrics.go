@@ -39,15 +39,22 @@ type counted struct {
 // Apply implements [Writer].
 func (c counted) Apply(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	applied, err := c.Writer.Apply(ctx, r, o)
-	c.metrics.Applied(ctx, err)
+	c.applied(ctx, err)
 	return applied, err
 }
 
 // ApplyStatus implements [Writer].
 func (c counted) ApplyStatus(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	applied, err := c.Writer.ApplyStatus(ctx, r, o)
-	c.metrics.Applied(ctx, err)
+	c.applied(ctx, err)
 	return applied, err
+}
+
+// applied counts what was applied. What somebody has deleted meanwhile has not failed.
+func (c counted) applied(ctx context.Context, err error) {
+	if !isGone(err) {
+		c.metrics.Applied(ctx, err)
+	}
 }
 
 // Delete implements [Writer].

@@ -220,3 +220,8 @@ func isForeign(im *local.ServiceImport) bool { return im != nil && !isOurs(im.La
 
 // isOurs tells whether this program has written an object with these labels.
 func isOurs(labels map[string]string) bool { return labels[mcs.LabelWritten] == mcs.Written }
+
+// IsDerived tells whether a Service is the derived one of an import that this program writes.
+func IsDerived(svc *corev1.Service) bool {
+	return isOurs(svc.Labels) && svc.Labels[mcs.LabelServiceName] != ""
+}

@@ -56,7 +56,7 @@ var must = waittest.Must
 func (w *world) run(change ...func(*Params)) (stop func()) {
 	w.T.Helper()
 	p := Params{
-		DB: w.db, Own: wire.ClusterInfo{Name: "c1", ID: 1, MaxConnectedClusters: 255}, GlobalNamespaces: true, Cluster: w.cluster, Services: w.services, Writer: w, Slices: true,
+		DB: w.db, Own: wire.ClusterInfo{Name: "c1", ID: 1, MaxConnectedClusters: 255}, GlobalNamespaces: true, Cluster: w.cluster, Services: w.services, Writer: w, Slices: mcs.RequestedSlices,
 		Ready: w.IsReady, Remotes: w.All, Report: w.Report,
 	}
 	for _, c := range change {

@@ -23,11 +23,16 @@ func (t *term) write(ctx context.Context, w work) error {
 		errs = append(errs, t.writeImport(ctx, &w))
 	}
 	for i, err := range errs {
-		if err != nil && (kubewrite.IsOther(err) || kubewrite.IsTerminating(err)) {
+		if isGone(err) {
 			errs[i] = nil
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// isGone tells of an error that an object was written that is not there any more, or whose namespace goes.
+func isGone(err error) bool {
+	return err != nil && (kubewrite.IsOther(err) || kubewrite.IsTerminating(err))
 }
 
 // writeConditions writes the status of the own export.

@@ -57,7 +57,7 @@ func (o *objects) carryOut(t *testing.T, name string, exports []*services.Export
 	t.Helper()
 	for range 3 { // an import has the addresses of a derived Service that follows from it
 		f := mcs.Facts{
-			Cluster: o.cluster.Name, Namespace: mcs.NamespaceGlobal, Families: o.families, Slices: true, Import: o.imported, Derived: o.derived, Now: viewtest.Epoch.Add(time.Hour),
+			Cluster: o.cluster.Name, Namespace: mcs.NamespaceGlobal, Families: o.families, Slices: mcs.AllSlices, Import: o.imported, Derived: o.derived, Now: viewtest.Epoch.Add(time.Hour),
 			Labels: mcs.Allowed{"team"}, Annotations: mcs.Allowed{"service.cilium.io/*"},
 		}
 		if o.export != nil {

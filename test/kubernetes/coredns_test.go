@@ -108,7 +108,13 @@ const ofDefault = ".default.svc.clusterset.local."
 // type and data; "+" is before those of the additional section, "-" before those of the authority section.
 func ask(t *testing.T, server, name, kind string) string {
 	t.Helper()
-	m := new(dns.Msg).SetQuestion(name+ofDefault, dns.StringToType[kind]).SetEdns0(4096, false)
+	return strings.ReplaceAll(exchange(t, server, name+ofDefault, kind), ofDefault, "")
+}
+
+// exchange is ask of a whole name.
+func exchange(t *testing.T, server, name, kind string) string {
+	t.Helper()
+	m := new(dns.Msg).SetQuestion(name, dns.StringToType[kind]).SetEdns0(4096, false)
 	r, _, err := new(dns.Client).ExchangeContext(t.Context(), m, server)
 	if err != nil {
 		return err.Error()
@@ -129,7 +135,7 @@ func ask(t *testing.T, server, name, kind string) string {
 	add("-", r.Ns)
 	add("+", r.Extra)
 	slices.Sort(parts[1:])
-	return strings.ReplaceAll(strings.Join(parts, "; "), ofDefault, "")
+	return strings.Join(parts, "; ")
 }
 
 // resolved are a CoreDNS and an agent that are asked the same.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,18 +30,25 @@ type publishing struct {
 	etcd    *etcdtest.Process
 	program string
 	dir     string
+	cluster string // its name
+	id      int
 }
 
 func newPublishing(t *testing.T) *publishing {
 	t.Helper()
-	return &publishing{world: newWorld(t), etcd: etcdtest.StartProcess(t), program: buildtest.Agent(t), dir: t.TempDir()}
+	return newCluster(t, "east", 3)
+}
+
+func newCluster(t *testing.T, name string, id int) *publishing {
+	t.Helper()
+	return &publishing{world: newWorld(t), etcd: etcdtest.StartProcess(t), program: buildtest.Agent(t), dir: t.TempDir(), cluster: name, id: id}
 }
 
 // start runs mesh-agent in a mode until the end of the test.
 func (p *publishing) start(t *testing.T, mode string, flags ...string) {
 	t.Helper()
 	cmd := exec.Command(p.program, append([]string{
-		mode, "--cluster-name", "east", "--cluster-id", "3", "--kvstore-opt", "etcd.address=" + p.etcd.Endpoint(),
+		mode, "--cluster-name", p.cluster, "--cluster-id", strconv.Itoa(p.id), "--kvstore-opt", "etcd.address=" + p.etcd.Endpoint(),
 		"--kubeconfig", p.Kubeconfig(t, p.gate.Addr(), kubetest.Admin), "--clustermesh-config", p.dir,
 		"--listen", "127.0.0.1:0", "--socket", filepath.Join(p.dir, mode+".sock"),
 	}, flags...)...)

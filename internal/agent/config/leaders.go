@@ -41,7 +41,8 @@ type OperateConfig struct {
 	MaxImports         uint32 `mapstructure:"mcs-max-imports" modes:"operate" help:"with --mcs-api, maximum number of services to import that the own cluster does not export; a cluster can have 25 % of it, or with more than four remote clusters its equal share, and a namespace of a cluster half of that"`
 	AllowedLabels      string `mapstructure:"mcs-allowed-labels" modes:"operate" help:"with --mcs-api, labels of remote ServiceExports to set on ServiceImports and derived Services: keys, or all of a domain as example.com/*, separated by commas"`
 	AllowedAnnotations string `mapstructure:"mcs-allowed-annotations" modes:"operate" help:"with --mcs-api, annotations of remote ServiceExports to set on ServiceImports and derived Services: keys, or all of a domain as service.cilium.io/*, separated by commas"`
-	OwnAddresses       bool   `mapstructure:"endpoint-slices-own-addresses" modes:"operate" help:"with --endpoint-slices, also write remote backends that have addresses of the own cluster: of its pod and service networks, nodes and Services"`
+	ImportSlices       bool   `mapstructure:"mcs-endpoint-slices" modes:"operate" help:"with --mcs-api, write EndpointSlices of the remote backends of each import, so that kube-proxy reaches them; false if the data path knows them without, like Cilium's. The exported annotation service.cilium.io/global-sync-endpoint-slices decides for one service"`
+	OwnAddresses       bool   `mapstructure:"endpoint-slices-own-addresses" modes:"operate" help:"in EndpointSlices, also write remote backends that have addresses of the own cluster: of its pod and service networks, nodes and Services"`
 	InstallCRDs        bool   `mapstructure:"install-crds" modes:"operate" help:"with --mcs-api, install or update the CustomResourceDefinitions of ServiceExport and ServiceImport"`
 	EnsureUsers        bool   `mapstructure:"kvstore-ensure-users" modes:"operate" help:"create the users and roles of a mesh in the own etcd, and enable its authentication"`
 	UsersFile          string `mapstructure:"kvstore-users-file" modes:"operate" help:"YAML file with more users of the own etcd, such as users: [{name: remote-east, role: remote}]"`
@@ -88,6 +89,20 @@ func (c OperateConfig) Allowed() (labels, annotations mcs.Allowed, err error) {
 
 // PublishesExports tells whether other clusters read the ServiceExports of the own one.
 func (c OperateConfig) PublishesExports() bool { return c.ServiceExports || c.MCSAPI }
+
+// WritesSlices tells whether EndpointSlices of remote backends are written.
+func (c OperateConfig) WritesSlices() bool { return c.EndpointSlices || c.MCSAPI && c.ImportSlices }
+
+// WhichSlices says for which imports slices are written.
+func (c OperateConfig) WhichSlices() mcs.WhichSlices {
+	switch {
+	case c.ImportSlices:
+		return mcs.AllSlices
+	case c.EndpointSlices:
+		return mcs.RequestedSlices
+	}
+	return mcs.NoSlices
+}
 
 // ReadsRemotes tells whether an operator reads the clusters of the mesh directory.
 func (c OperateConfig) ReadsRemotes() bool { return c.EndpointSlices || c.MCSAPI }
