@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"net/http"
 	"reflect"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api/openapi"
@@ -13,7 +14,8 @@ func describe(version string, routes []route) ([]byte, error) {
 		Title: "mesh-agent", Version: version,
 		Description: "The view of all clusters of a mesh. Reads come from one consistent snapshot. " +
 			"Lists are streamed, or paged with limit and cursor. Errors are problem documents (RFC 9457).",
-		Problem: reflect.TypeFor[Problem](), ProblemMedia: MediaTypeProblem,
+		Problem: reflect.TypeFor[Problem](), ProblemMedia: MediaTypeProblem, License: "Apache-2.0",
+		Everywhere: []int{http.StatusForbidden, http.StatusMisdirectedRequest}, // of guard
 		Parameters: map[string]openapi.Parameter{
 			"resource": {Repeated: true, Description: "The resources to watch, such as ips; repeated. Without it, all."},
 			"since":    {Description: "Continue after the event with this id. The header Last-Event-ID has the same meaning, and priority."},

@@ -20,6 +20,8 @@ type Info struct {
 	Title, Version, Description string
 	Problem                     reflect.Type // of the body of an error
 	ProblemMedia                string       // its content type
+	License                     string       // SPDX
+	Everywhere                  []int        // errors of every operation
 	Parameters                  map[string]Parameter
 	Nullable                    []string // fields with an object or null, as TYPE.FIELD
 }
@@ -45,13 +47,23 @@ type Route struct {
 	Errors     []int
 }
 
+// certificate is the name of the security scheme of listeners with client certificates.
+const certificate = "clientCertificate"
+
 // Describe returns the document as JSON.
 func Describe(info Info, routes []Route) ([]byte, error) {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	doc := &huma.OpenAPI{
-		OpenAPI:    "3.1.0",
-		Info:       &huma.Info{Title: info.Title, Version: info.Version, Description: info.Description},
-		Components: &huma.Components{Schemas: schemas},
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: info.Title, Version: info.Version, Description: info.Description,
+			License: &huma.License{Name: info.License, Identifier: info.License},
+		},
+		Servers: []*huma.Server{{URL: "/"}},
+		Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
+			certificate: {Type: "mutualTLS", Description: "A client certificate, where the listener demands one."},
+		}},
+		Security: []map[string][]string{{}, {certificate: {}}},
 	}
 	for _, rt := range routes {
 		doc.AddOperation(info.operation(schemas, rt))
@@ -85,12 +97,10 @@ func (info Info) operation(schemas huma.Registry, rt Route) *huma.Operation {
 			"text/plain":       {Schema: &huma.Schema{Type: huma.TypeString}},
 		}}
 	}
-	errors := rt.Errors
 	if rt.Local {
 		op.Description = "Answered on the unix socket only."
-		errors = append([]int{http.StatusForbidden}, errors...)
 	}
-	for _, status := range errors {
+	for _, status := range slices.Concat(info.Everywhere, rt.Errors) {
 		answer := info.Problem
 		if status == http.StatusServiceUnavailable {
 			answer = rt.Answer // a problem document with the reasons
