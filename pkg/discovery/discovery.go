@@ -47,6 +47,7 @@ func Nodes(all iter.Seq[*nodes.Node], port uint16, known Known) iter.Seq[Group] 
 			}
 			l := known.labels(n.Cluster, n.ClusterID)
 			l.set("node_name", n.Name)
+			l.set("address_family", family(ip))
 			for _, a := range n.Addresses {
 				if name := "node_address_" + strings.ToLower(a.Type); a.Type != wire.AddressCiliumInternalIP && l[prefix+sanitized(name)] == "" {
 					l.set(name, a.IP.String())
@@ -86,6 +87,7 @@ func (k Known) endpoints(g *services.Global, name string, of int, all []backends
 			l.set("group", strconv.Itoa(of))
 			l.set("draining", strconv.FormatBool(draining))
 			l.set("local", strconv.FormatBool(b.Local))
+			l.set("address_family", family(b.IP))
 			l.set("endpoint_hostname", b.Hostname)
 			l.set("endpoint_zone", b.Zone)
 			l.set("endpoint_node_name", b.Node)
@@ -137,6 +139,14 @@ func Services(all iter.Seq[*services.Global], known Known) iter.Seq[Group] {
 
 func group(ip netip.Addr, port uint16, l labels) Group {
 	return Group{[]string{netip.AddrPortFrom(ip, port).String()}, l}
+}
+
+// family names the family of an address as Kubernetes does.
+func family(ip netip.Addr) string {
+	if ip.Is4() {
+		return services.IPv4
+	}
+	return services.IPv6
 }
 
 const prefix = "__meta_mesh_"

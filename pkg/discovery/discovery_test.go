@@ -52,15 +52,15 @@ func TestTargets(t *testing.T) {
 	}{
 		"nodes": {
 			slices.Collect(discovery.Nodes(statedb.ToSeq(w.View.Nodes.Table().All(txn)), 9100, known)),
-			`{"targets":["192.168.1.1:9100"],"labels":{"cluster":"east","cluster_id":"2","node_address_internalip":"192.168.1.1","node_name":"n1","stale":"true"}}
+			`{"targets":["192.168.1.1:9100"],"labels":{"address_family":"IPv4","cluster":"east","cluster_id":"2","node_address_internalip":"192.168.1.1","node_name":"n1","stale":"true"}}
 `,
 		},
 		"endpoints": {
 			slices.Collect(discovery.Endpoints(slices.Values(global()), known)),
-			`{"targets":["10.0.0.1:8080"],"labels":{"cluster":"own","cluster_id":"1","draining":"false","endpoint_hostname":"cart-0","endpoint_node_name":"n1","endpoint_zone":"a","group":"0","local":"true","namespace":"shop","port_name":"http","port_number":"8080","port_protocol":"TCP","service_affinity":"local","service_name":"cart","stale":"false"}}
-{"targets":["10.1.0.1:8080"],"labels":{"cluster":"east","cluster_id":"2","draining":"false","group":"1","local":"false","namespace":"shop","port_name":"http","port_number":"8080","port_protocol":"TCP","service_affinity":"local","service_name":"cart","stale":"true"}}
-{"targets":["[fd00::1]:53"],"labels":{"cluster":"east","cluster_id":"2","draining":"true","group":"1","local":"false","namespace":"shop","port_name":"dns","port_number":"53","port_protocol":"UDP","service_affinity":"local","service_name":"cart","stale":"true"}}
-{"targets":["[fd00::1]:8080"],"labels":{"cluster":"east","cluster_id":"2","draining":"true","group":"1","local":"false","namespace":"shop","port_name":"http","port_number":"8080","port_protocol":"TCP","service_affinity":"local","service_name":"cart","stale":"true"}}
+			`{"targets":["10.0.0.1:8080"],"labels":{"address_family":"IPv4","cluster":"own","cluster_id":"1","draining":"false","endpoint_hostname":"cart-0","endpoint_node_name":"n1","endpoint_zone":"a","group":"0","local":"true","namespace":"shop","port_name":"http","port_number":"8080","port_protocol":"TCP","service_affinity":"local","service_name":"cart","stale":"false"}}
+{"targets":["10.1.0.1:8080"],"labels":{"address_family":"IPv4","cluster":"east","cluster_id":"2","draining":"false","group":"1","local":"false","namespace":"shop","port_name":"http","port_number":"8080","port_protocol":"TCP","service_affinity":"local","service_name":"cart","stale":"true"}}
+{"targets":["[fd00::1]:53"],"labels":{"address_family":"IPv6","cluster":"east","cluster_id":"2","draining":"true","group":"1","local":"false","namespace":"shop","port_name":"dns","port_number":"53","port_protocol":"UDP","service_affinity":"local","service_name":"cart","stale":"true"}}
+{"targets":["[fd00::1]:8080"],"labels":{"address_family":"IPv6","cluster":"east","cluster_id":"2","draining":"true","group":"1","local":"false","namespace":"shop","port_name":"http","port_number":"8080","port_protocol":"TCP","service_affinity":"local","service_name":"cart","stale":"true"}}
 `,
 		},
 		"services": {
@@ -86,7 +86,7 @@ func TestHostileLabels(t *testing.T) {
 		n.Addresses = with.Addresses
 	}
 	got := slices.Collect(discovery.Nodes(slices.Values([]*nodes.Node{n}), 1, discovery.Known{Stale: func(string) bool { return false }}))
-	want := `{"targets":["10.0.0.1:1"],"labels":{"cluster":"east","node_address_internalip":"10.0.0.1","node_label____":"�(","node_label_a_b_c":"2","node_name":"n�1","stale":"false"}}` + "\n"
+	want := `{"targets":["10.0.0.1:1"],"labels":{"address_family":"IPv4","cluster":"east","node_address_internalip":"10.0.0.1","node_label____":"�(","node_label_a_b_c":"2","node_name":"n�1","stale":"false"}}` + "\n"
 	if diff := cmp.Diff(want, show(t, got)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
