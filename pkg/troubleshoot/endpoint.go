@@ -226,6 +226,9 @@ func (e *endpoint) etcd(ctx context.Context, s *Step) {
 	case st.Server.Error != "":
 		s.found("its version is not known: " + st.Server.Error)
 	}
+	if faults := kvstore.DescribeFaults(st.Server.Version); faults != "" {
+		s.tell(codes.ServerRelease, "its release "+faults, "")
+	}
 	for _, alarm := range st.Server.Alarms {
 		s.tell(codes.EtcdAlarm, "it complains: "+alarm, "")
 	}

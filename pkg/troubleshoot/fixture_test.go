@@ -172,13 +172,17 @@ func whole(t *testing.T, r *Report) {
 	}
 }
 
-// noEtcd speaks TLS up to a version, and then nothing.
-func noEtcd(t *testing.T, certs *etcdtest.Certs, version uint16) (addr string) {
+// noEtcd speaks TLS up to a version, and then nothing. It offers HTTP/2, or what protocol says (ALPN); empty: nothing.
+func noEtcd(t *testing.T, certs *etcdtest.Certs, version uint16, protocol ...string) (addr string) {
 	t.Helper()
+	if protocol == nil {
+		protocol = []string{"h2"}
+	}
+	protocol = slices.DeleteFunc(protocol, func(p string) bool { return p == "" })
 	pair, err := tls.LoadX509KeyPair(certs.ServerCert, certs.ServerKey)
 	waittest.Must(t, err)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS10, MaxVersion: version, NextProtos: []string{"h2"},
+		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS10, MaxVersion: version, NextProtos: protocol,
 	})
 	waittest.Must(t, err)
 	var served sync.WaitGroup

@@ -57,12 +57,12 @@ func (e *endpoint) handshake(ctx context.Context, s *Step) {
 		e.seen.state = e.seen.conn.ConnectionState()
 	case e.seen.server && context.Cause(ctx) == nil: // it is us that the server does not like
 		e.seen.refusal = etcd.RefusedError(hint.OpeningTLS, raw.RemoteAddr(), err)
-	case strings.Contains(err.Error(), "remote error: tls:"):
-		s.tell(codes.HandshakeFails, etcd.HandshakeError(ctx, hint.OpeningTLS, e.host, raw, err).Error(), remedyTLS)
-		return
 	default:
 		s.failed(etcd.HandshakeError(ctx, hint.OpeningTLS, e.host, raw, err), codes.HandshakeFails, remedyTLS)
 		return
+	}
+	if e.seen.state.NegotiatedProtocol != "h2" {
+		s.tell(codes.ServerWithoutHTTP2, "the server does not offer HTTP/2 (ALPN h2)", "")
 	}
 	s.found(fmt.Sprintf("%s, %s", tls.VersionName(e.seen.state.Version), tls.CipherSuiteName(e.seen.state.CipherSuite)))
 	if len(e.addrs) > 1 {

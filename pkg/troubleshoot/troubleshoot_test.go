@@ -191,7 +191,15 @@ func wrongCertificates(t *testing.T) map[string]wrong {
 		},
 		"a server of long ago": {
 			path: securely(t, "'https://"+noEtcd(t, certs, tls.VersionTLS11)+"'", certs.CAFile, cert, key), failed: []string{StepTLS}, skipped: []string{StepAccepted, StepEtcd},
-			code: codes.HandshakeFails, cause: "protocol version", remedy: "the server must speak TLS 1.2 or later",
+			code: codes.HandshakeFails, cause: "protocol version", remedy: "let it speak TLS 1.2 or later",
+		},
+		"a proxy without HTTP/2": {
+			path: securely(t, "'https://"+noEtcd(t, certs, tls.VersionTLS13, "")+"'", certs.CAFile, cert, key), failed: []string{StepTLS}, skipped: []string{StepAccepted, StepEtcd},
+			code: codes.ServerWithoutHTTP2, cause: "does not offer HTTP/2", remedy: "Let the proxy pass TCP through",
+		},
+		"a web server": {
+			path: securely(t, "'https://"+noEtcd(t, certs, tls.VersionTLS13, "http/1.1")+"'", certs.CAFile, cert, key), failed: []string{StepTLS}, skipped: []string{StepAccepted, StepEtcd},
+			code: codes.ServerWithoutHTTP2, cause: "no application protocol", remedy: "let it pass TCP through",
 		},
 		"an expired one of ours": {
 			path: securely(t, ep, certs.CAFile, oldCert, oldKey), failed: []string{StepCertificate, StepAccepted}, skipped: []string{StepEtcd},

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -71,6 +72,7 @@ const (
 // Hints that are given for errors with a type and for their texts alike.
 const (
 	hintClientCert = "the server refuses our client certificate; check cert-file, its dates, and that the server trusts the authority that signed it"
+	hintNoHTTP2    = "a web server, or a proxy or load balancer that does not offer HTTP/2 (ALPN h2), answers there: let it pass TCP through or offer HTTP/2, or use the port of the etcd itself"
 	hintNoTLS      = "the server does not speak TLS; the endpoint may need http:// instead of https://"
 	hintSilent     = "the endpoint accepts connections and does not answer: the server may hang, may not be an etcd, or the scheme of the endpoint (http, https) may be wrong"
 	hintRefused    = "nothing listens there; is etcd or the clustermesh-apiserver running, and is it the right port?"
@@ -101,8 +103,14 @@ func all() []known {
 		{as[x509.UnknownAuthorityError], advice{codes.ServerAuthorityUnknown, hintAuthority}},
 		{as[x509.HostnameError], advice{codes.ServerNameOther, "the server's certificate is for other names; use one of them in endpoints, with " + clientfile.HostAliasesKey + " if it does not resolve"}},
 		{isExpired, advice{codes.ServerCertificateInvalid, "renew the server's certificate, or set the clock"}},
-		{as[tls.AlertError], advice{codes.ClientCertificateRefused, hintClientCert}},
-		{says("remote error: tls:"), advice{codes.ClientCertificateRefused, hintClientCert}},
+		{isAboutOurs, advice{codes.ClientCertificateRefused, hintClientCert}},
+		{says("remote error: tls: no application protocol"), advice{codes.ServerWithoutHTTP2, hintNoHTTP2}},
+		{says("missing selected ALPN property"), advice{codes.ServerWithoutHTTP2, hintNoHTTP2}},
+		{says("looked like an HTTP/1.1 header"), advice{codes.ServerWithoutHTTP2, hintNoHTTP2}},
+		{says("remote error: tls: unrecognized name"), advice{codes.HandshakeFails, "the server, or a proxy before it, serves no host of that name (SNI): use a name that it serves in endpoints, with " + clientfile.HostAliasesKey + " if it does not resolve"}},
+		{says("remote error: tls: protocol version not supported"), advice{codes.HandshakeFails, "the server speaks no version of TLS that the agent speaks: let it speak TLS 1.2 or later"}},
+		{says("remote error: tls: handshake failure"), advice{codes.HandshakeFails, "the server has no cipher suite or kind of key in common with the agent: let it speak TLS 1.3, or a suite of TLS 1.2 with ECDHE"}},
+		{either(as[tls.AlertError], says("remote error: tls:")), advice{codes.HandshakeFails, "the server, or a proxy before it, ends the handshake before it looks at our client certificate: read its log"}},
 		{as[tls.RecordHeaderError], advice{codes.ServerWithoutTLS, hintNoTLS}},
 
 		{is(syscall.ECONNREFUSED), advice{codes.ConnectionRefused, hintRefused}},
@@ -148,6 +156,23 @@ func as[T error](err error) bool {
 
 func says(part string) func(error) bool {
 	return func(err error) bool { return strings.Contains(err.Error(), part) }
+}
+
+// isAboutOurs tells of an alert that a server sends because of our client certificate (RFC 8446, 6.2: 42 to 46, 48, 49, 51
+// and 116). Other alerts come before anybody has seen it.
+func isAboutOurs(err error) bool {
+	if alert, is := errors.AsType[tls.AlertError](err); is {
+		return slices.Contains([]tls.AlertError{42, 43, 44, 45, 46, 48, 49, 51, 116}, alert)
+	}
+	_, alert, is := strings.Cut(err.Error(), "remote error: tls: ")
+	return is && slices.ContainsFunc([]string{
+		"bad certificate", "unsupported certificate", "revoked certificate", "expired certificate", "unknown certificate",
+		"access denied", "error decrypting message", "certificate required",
+	}, func(about string) bool { return strings.HasPrefix(alert, about) })
+}
+
+func either(one, other func(error) bool) func(error) bool {
+	return func(err error) bool { return one(err) || other(err) }
 }
 
 func both(one, other func(error) bool) func(error) bool {

@@ -52,3 +52,23 @@ func TestCode(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestAlerts: an alert blames our client certificate where it is about that, and nowhere else (RFC 8446, 6.2).
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	for alert, want := range map[string]codes.Code{
+		"bad certificate": codes.ClientCertificateRefused, "unsupported certificate": codes.ClientCertificateRefused, "revoked certificate": codes.ClientCertificateRefused,
+		"expired certificate": codes.ClientCertificateRefused, "unknown certificate": codes.ClientCertificateRefused, "unknown certificate authority": codes.ClientCertificateRefused,
+		"access denied": codes.ClientCertificateRefused, "error decrypting message": codes.ClientCertificateRefused, "certificate required": codes.ClientCertificateRefused,
+		"handshake failure": codes.HandshakeFails, "protocol version not supported": codes.HandshakeFails, "insufficient security level": codes.HandshakeFails,
+		"internal error": codes.HandshakeFails, "unrecognized name": codes.HandshakeFails, "alert(99)": codes.HandshakeFails,
+		"no application protocol": codes.ServerWithoutHTTP2,
+	} {
+		for _, opening := range []string{OpeningTLS + " c2: ", ""} {
+			err := errors.New(opening + "remote error: tls: " + alert)
+			if got := Code(err); got != want || strings.Contains(Text(err), "client certificate;") != (want == codes.ClientCertificateRefused) {
+				t.Errorf("%v: %s, %s", err, got, Text(err))
+			}
+		}
+	}
+}
