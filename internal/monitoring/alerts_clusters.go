@@ -62,6 +62,9 @@ const (
 	ofAgents = "{{ $value }} of the agents of {{ $labels.job }}"
 )
 
+// expiry is when each certificate of the connection with a remote cluster expires, as the first agent has it.
+const expiry = "min by (cluster, job, target_cluster, certificate) (mesh_agent_clustermesh_remote_cluster_certificate_expiry_timestamp_seconds)"
+
 // connectionAlerts are about what is between agents and the etcd of a remote cluster.
 func connectionAlerts() []Alert {
 	away := append(unreachable(), unusable()...)
@@ -113,6 +116,24 @@ func connectionAlerts() []Alert {
 			Expr:        lasting(codes.SessionOutlivesCertificate),
 			Summary:     "The client certificate for cluster " + remote + " has expired.",
 			Description: ofAgents + " still use an older session. The etcd refuses the next one.",
+		},
+		{
+			Name: "MeshClusterCertificateEnds", Severity: Warning, Code: codes.CertificateEnds, For: "5m",
+			Expr:        expiry + " - time() < 30 * 86400 >= 7 * 86400",
+			Summary:     "A certificate of the connection to cluster " + remote + " expires within 30 days.",
+			Description: "The certificate is that of the {{ $labels.certificate }}. It expires in {{ $value | humanizeDuration }}.",
+		},
+		{
+			Name: "MeshClusterCertificateEndsSoon", Severity: Critical, Code: codes.CertificateEndsSoon, For: "5m",
+			Expr:        expiry + " - time() < 7 * 86400",
+			Summary:     "A certificate of the connection to cluster " + remote + " expires within 7 days.",
+			Description: "The certificate is that of the {{ $labels.certificate }}. It expires in {{ $value | humanizeDuration }}. The next connection after that fails.",
+		},
+		{
+			Name: "MeshClusterNextConnectionFails", Severity: Critical, Code: codes.NextConnectionFails, For: "5m",
+			Expr:        "count " + byRemote + ` (mesh_agent_clustermesh_remote_cluster_notice{code="` + string(codes.NextConnectionFails) + `"})`,
+			Summary:     "The next connection to cluster " + remote + " fails.",
+			Description: ofAgents + " are connected, and cannot use the certificate, the key or the authorities on disk for a new connection.",
 		},
 		{
 			Name: "MeshInternalError", Severity: Warning, Code: codes.InternalError, For: "0m",

@@ -1,13 +1,7 @@
 package api
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"net/http"
-	"reflect"
 	"slices"
 	"time"
 
@@ -47,6 +41,9 @@ type Cluster struct {
 
 	HeartbeatAgeSeconds *float64       `json:"heartbeatAgeSeconds" doc:"Seconds since the agent last saw a new heartbeat, or since the connection began; null without a connection when the agent has seen no heartbeat."`
 	CertificateExpires  *time.Time     `json:"certificateExpires" doc:"The end of the validity of the client certificate that a new session would use; null without one."`
+	Certificates        Certificates   `json:"certificates" doc:"The ends of all certificates of the connection."`
+	EtcdVersion         string         `json:"etcdVersion" doc:"The release of the etcd that answers; empty while it is not known."`
+	Notices             []Notice       `json:"notices" doc:"What will go wrong, or may, the most urgent first. A notice does not change the state."`
 	Policy              *ClusterPolicy `json:"policy" doc:"The decision of the disconnect policy; null without a policy, or before its first decision."`
 }
 
@@ -125,6 +122,20 @@ func (c *Cluster) Assess() {
 			worst.AsOf, worst.AgeSeconds = f.AsOf, f.AgeSeconds
 		}
 	}
+}
+
+// Certificates are until when the certificates of a connection are valid.
+type Certificates struct {
+	Client    *time.Time `json:"client" doc:"The client certificate that a new session would use."`
+	Server    *time.Time `json:"server" doc:"The certificate of the etcd, from the last handshake."`
+	Authority *time.Time `json:"authority" doc:"The first end of the certificates that vouch for the etcd, from the last handshake."`
+}
+
+// Notice is something about a cluster that will go wrong, or may.
+type Notice struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy"`
 }
 
 // Trouble is a kind of thing that is wrong with a cluster.
@@ -241,32 +252,9 @@ type ConfigKey struct {
 	Key string `json:"key" doc:"The key of configHash, hexadecimal; each process has its own."`
 }
 
-// NewConfigKey returns a key for [KeyedHash].
-func NewConfigKey() string {
-	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // it never fails
-	return hex.EncodeToString(key)
-}
-
-// KeyedHash is a cluster's configHash: the HMAC of kvstore.Fingerprint, which is
-// hexadecimal, as a client file has a password in it, and whoever sees a plain hash
-// can try passwords. That of nothing is nothing.
-func KeyedHash(key, contentHash string) string {
-	if contentHash == "" {
-		return ""
-	}
-	h := hmac.New(sha256.New, []byte(key))
-	_, _ = h.Write([]byte(contentHash)) // it never fails
-	return hex.EncodeToString(h.Sum(nil))
-}
-
 // configKeyRoute gives the key to those who may read the client files anyway.
 func (s *Server) configKeyRoute() route {
-	return route{
-		local: true, path: "/v1/config-key", id: "config-key", summary: "The key of configHash, to compare client files with it.",
-		answer: reflect.TypeFor[ConfigKey](), handle: func(w http.ResponseWriter, _ *http.Request) error {
-			writeJSON(w, ConfigKey{s.configKey})
-			return nil
-		},
-	}
+	r := says("/v1/config-key", "config-key", "The key of configHash, to compare client files with it.", func() ConfigKey { return ConfigKey{s.configKey} })
+	r.local = true
+	return r
 }

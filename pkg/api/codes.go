@@ -1,11 +1,6 @@
 package api
 
-import (
-	"net/http"
-	"reflect"
-
-	"github.com/mesh-agent/mesh-agent/pkg/codes"
-)
+import "github.com/mesh-agent/mesh-agent/pkg/codes"
 
 // Codes is the answer of /v1/codes.
 type Codes struct {
@@ -23,13 +18,9 @@ type CodeEntry struct {
 
 // codesRoute gives the registry, for those who show codes and have none of their own.
 func codesRoute() route {
-	return route{
-		path: "/v1/codes", id: "codes", summary: "Meaning and remedy of each finding code.",
-		answer: reflect.TypeFor[Codes](), handle: func(w http.ResponseWriter, _ *http.Request) error {
-			writeJSON(w, Codes{converted(codes.All(), func(e codes.Entry) CodeEntry {
-				return CodeEntry{string(e.Code), e.Title, string(e.Severity), e.Cause, e.Remedy}
-			})})
-			return nil
-		},
-	}
+	return says("/v1/codes", "codes", "Meaning and remedy of each finding code.", func() Codes {
+		return Codes{converted(codes.All(), func(e codes.Entry) CodeEntry {
+			return CodeEntry{string(e.Code), e.Title, string(e.Severity), e.Cause, e.Remedy}
+		})}
+	})
 }

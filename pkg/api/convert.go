@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -23,7 +24,7 @@ func (s *Server) cluster(st remotecluster.Status, now time.Time) Cluster {
 	c := Cluster{
 		Name: st.Name, ID: st.ID, State: string(st.State),
 		Ready: st.Ready, Connected: st.Connected, Cached: st.Cached, Message: st.Message, Code: string(st.Code),
-		Endpoints: append([]string{}, st.Endpoints...), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile, ConfigHash: KeyedHash(s.configKey, st.ConfigHash),
+		Endpoints: append([]string{}, st.Endpoints...), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile, ConfigHash: clientfile.KeyedHash(s.configKey, st.ConfigHash),
 		Capabilities: toCapabilities(st.Capabilities),
 		Failures:     st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
 		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
@@ -32,8 +33,19 @@ func (s *Server) cluster(st remotecluster.Status, now time.Time) Cluster {
 	c.Synced, c.Counts, c.Rejected, c.Freshness.ByResource = bySource(st.Sources, now)
 	c.Refusals = toRefusals(st)
 	c.HeartbeatAgeSeconds, c.CertificateExpires = heartbeatAge(st), timeOrNull(st.Certificate)
+	c.Certificates = Certificates{Client: c.CertificateExpires, Server: timeOrNull(st.ServerCertificate), Authority: timeOrNull(st.AuthorityCertificate)}
+	c.EtcdVersion, c.Notices = st.ServerVersion, toNotices(st.Notices)
 	c.Assess()
 	return c
+}
+
+func toNotices(all []remotecluster.Notice) []Notice {
+	out := make([]Notice, 0, len(all))
+	for _, n := range all {
+		e, _ := codes.Find(string(n.Code))
+		out = append(out, Notice{Code: string(n.Code), Message: n.Message, Remedy: e.Remedy})
+	}
+	return out
 }
 
 // bySource spreads what is known of the sources over the fields of the JSON.

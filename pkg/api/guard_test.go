@@ -116,7 +116,7 @@ func TestAPasswordCannotBeTried(t *testing.T) {
 	shown := make(map[string]bool)
 	for range 2 {
 		f, tcp, unix := served(t)
-		f.configKey = NewConfigKey() // as the server has it, were it not for golden files
+		f.configKey = clientfile.NewKey() // as the server has it, were it not for golden files
 		c := readyCluster("c2", 2)
 		c.ConfigHash = plain
 		f.mesh.SetClusters(c, connectingCluster("c3"))
@@ -133,7 +133,7 @@ func TestAPasswordCannotBeTried(t *testing.T) {
 		resp, body := ask(t, tcp, http.MethodGet, "/v1/config-key", "")
 		wantLocal(t, f, resp, body)
 		var key ConfigKey
-		if _, body := ask(t, unix, http.MethodGet, "/v1/config-key", ""); json.Unmarshal([]byte(body), &key) != nil || KeyedHash(key.Key, plain) != st.Clusters[0].ConfigHash {
+		if _, body := ask(t, unix, http.MethodGet, "/v1/config-key", ""); json.Unmarshal([]byte(body), &key) != nil || clientfile.KeyedHash(key.Key, plain) != st.Clusters[0].ConfigHash {
 			t.Errorf("the key does not lead to %s: %s", st.Clusters[0].ConfigHash, body)
 		}
 		if st.Clusters[1].ConfigHash != "" {

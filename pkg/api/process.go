@@ -11,6 +11,8 @@ import (
 )
 
 func (s *Server) debugRoutes() []route {
+	settings := says("/v1/debug/config", "debug-config", "The settings in force, secrets left out.", func() Settings { return s.Settings })
+	settings.local = true
 	return []route{
 		{
 			local: true, path: "/v1/debug/goroutines", id: "debug-goroutines", summary: "The stacks of all goroutines, as text.",
@@ -20,13 +22,7 @@ func (s *Server) debugRoutes() []route {
 				return nil
 			},
 		},
-		{
-			local: true, path: "/v1/debug/config", id: "debug-config", summary: "The settings in force, secrets left out.",
-			answer: reflect.TypeFor[Settings](), handle: func(w http.ResponseWriter, _ *http.Request) error {
-				writeJSON(w, s.Settings)
-				return nil
-			},
-		},
+		settings,
 	}
 }
 
@@ -57,10 +53,7 @@ const maxLevelBody = 1 << 10 // bytes of a request to change the level
 
 func (s *Server) logLevelRoutes() []route {
 	return []route{
-		{
-			path: "/v1/log-level", id: "getLogLevel", summary: "The log level.",
-			answer: reflect.TypeFor[LogLevel](), handle: s.getLogLevel,
-		},
+		says("/v1/log-level", "getLogLevel", "The log level.", func() LogLevel { return LogLevel{s.LogLevel.Get()} }),
 		{
 			method: http.MethodPut, local: true,
 			path: "/v1/log-level", id: "setLogLevel", summary: "Set the log level until the agent ends.",
@@ -68,11 +61,6 @@ func (s *Server) logLevelRoutes() []route {
 			handle: s.setLogLevel,
 		},
 	}
-}
-
-func (s *Server) getLogLevel(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, LogLevel{s.LogLevel.Get()})
-	return nil
 }
 
 // setLogLevel takes the level as JSON or as plain text, whatever the request calls it.
@@ -94,5 +82,6 @@ func (s *Server) setLogLevel(w http.ResponseWriter, r *http.Request) error {
 	if err := s.LogLevel.Set(level); err != nil {
 		return badRequest("%v", err)
 	}
-	return s.getLogLevel(w, r)
+	writeJSON(w, LogLevel{s.LogLevel.Get()})
+	return nil
 }

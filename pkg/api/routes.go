@@ -5,6 +5,14 @@ import (
 	"reflect"
 )
 
+// says is the route of an answer that follows from no request.
+func says[T any](path, id, summary string, answer func() T) route {
+	return route{path: path, id: id, summary: summary, answer: reflect.TypeFor[T](), handle: func(w http.ResponseWriter, _ *http.Request) error {
+		writeJSON(w, answer())
+		return nil
+	}}
+}
+
 // allRoutes is the API: every path with what serves and describes it.
 func (s *Server) allRoutes() []route {
 	all := []route{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/boundary"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/ui"
 )
 
@@ -104,7 +105,7 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	s := &Server{
 		Sources: sources, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait,
 		resources: allResources(), mux: http.NewServeMux(), listeners: new(transport.Listeners), limits: transport.DefaultLimits(), refused: newRefused(), discovered: newDiscovered(),
-		buffers: transport.NewBufferPool(), configKey: NewConfigKey(), large: transport.NewLarge(),
+		buffers: transport.NewBufferPool(), configKey: clientfile.NewKey(), large: transport.NewLarge(),
 	}
 	for _, o := range options {
 		o(s)

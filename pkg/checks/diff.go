@@ -9,6 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
 // What would become of a cluster of the running agent.
@@ -93,7 +94,7 @@ func (f *File) compared(c api.Cluster, there bool, key string) *Change {
 	readable := f.contents != ""
 	known := key != "" && c.ConfigHash != "" || !readable // an older agent says nothing of contents
 	switch {
-	case known && c.ConfigHash == api.KeyedHash(key, f.contents):
+	case known && c.ConfigHash == clientfile.KeyedHash(key, f.contents):
 	case !readable:
 		change.What = append(change.What, "its client file could no longer be read")
 	case !slices.Equal(urls, c.Endpoints):

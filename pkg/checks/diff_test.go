@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -28,7 +29,7 @@ func checkDiff(t *testing.T, all *gathered) {
 	w.file("unreadable", "endpoints: [x")
 	w.file("notes.txt", "nothing")
 	r := w.report(time.Now())
-	hash := func(name string) string { return api.KeyedHash("key", r.of(t, name).contents) }
+	hash := func(name string) string { return clientfile.KeyedHash("key", r.of(t, name).contents) }
 	r.of(t, "renumbered").ClusterID = 5 // as Connect has found
 	counts := api.ByResource[int]{Nodes: 3, Services: 2, EndpointSlices: 1, ServiceExports: 5, Identities: 1, IPs: 40}
 	url, other := []string{"http://127.0.0.1:1"}, []string{"https://x:1"}

@@ -32,7 +32,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
@@ -74,7 +73,7 @@ type File struct {
 	User               string     `json:"user,omitempty"`
 	CertificateExpires *time.Time `json:"certificateExpires,omitempty"`
 	// ContentHash tells contents apart within the report, with a key of its own
-	// ([api.KeyedHash]): those of the file and of the authorities, certificate and
+	// ([clientfile.KeyedHash]): those of the file and of the authorities, certificate and
 	// key that it names. Empty when the file cannot be read.
 	ContentHash string `json:"contentHash,omitempty"`
 	contents    string // the hash without a key, which is shown to nobody
@@ -131,11 +130,11 @@ func Directory(dir, own string, now time.Time) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Directory: dir, OwnCluster: own, Files: []File{}, Findings: []codes.Finding{}}
-	key := api.NewConfigKey()
+	key := clientfile.NewKey()
 	same := make(map[string]string) // the first file with these contents
 	for _, e := range entries {
 		f := examined(e, own, now)
-		f.ContentHash = api.KeyedHash(key, f.contents)
+		f.ContentHash = clientfile.KeyedHash(key, f.contents)
 		if other := same[f.contents]; f.contents != "" && other != "" {
 			f.add(codes.SameContents, "it has the same contents as "+other, "")
 		}

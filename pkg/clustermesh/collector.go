@@ -21,6 +21,7 @@ type collector struct {
 	clusters, sessions, users, opened, without, ignored, unreadable, held          *prometheus.Desc
 	state                                                                          *prometheus.Desc // of a cluster
 	ready, failures, lastFailure, heartbeat, interval, revocations, policy, panics *prometheus.Desc // of a cluster
+	certificates, notices                                                          *prometheus.Desc // of a cluster
 	entries, rejected, age, lag, syncTime                                          *prometheus.Desc // of a resource
 }
 
@@ -49,29 +50,31 @@ func NewCollector(m Observed) prometheus.Collector {
 	}
 	const cluster, resource, reason = "target_cluster", "resource", "reason"
 	c := &collector{
-		mesh:        m,
-		clusters:    desc("remote_clusters", "Remote clusters with a client file."),
-		ready:       desc("remote_cluster_readiness_status", "1 when the cluster is connected and every resource is synced.", cluster),
-		state:       desc("remote_cluster_state", "1, with the state of the cluster and the code (docs/codes.md) of the finding.", cluster, "state", "code"),
-		failures:    desc("remote_cluster_failures", "Failed attempts and lost sessions since the cluster was added.", cluster),
-		lastFailure: desc("remote_cluster_last_failure_ts", "When the last of them was, in seconds since 1970; 0 for never.", cluster),
-		entries:     desc("remote_cluster_entries", "Entries in force.", cluster, resource),
-		rejected:    desc("remote_cluster_rejected_entries", "Keys whose present value is refused.", cluster, resource, reason),
-		age:         desc("remote_cluster_age_seconds", "Seconds since the entries were last known to equal the remote's.", cluster, resource),
-		lag:         desc("remote_cluster_lag_seconds", "How long the latest batches of events took from their receipt until they were visible.", cluster, resource),
-		heartbeat:   desc("remote_cluster_heartbeat_age_seconds", "Seconds since the cluster's heartbeat was last seen to be written, or since the connection began.", cluster),
-		interval:    desc("remote_cluster_probe_interval_seconds", "Seconds between two reads that confirm the data of the cluster; more with more nodes in the own cluster.", cluster),
-		syncTime:    desc("remote_cluster_sync_duration_seconds", "How long the first complete list took.", cluster, resource),
-		revocations: desc("remote_cluster_cache_revocations", "How often the service backends were withheld because there was no contact.", cluster),
-		policy:      desc("remote_cluster_policy_state", "Step of the disconnect policy for the service backends: 0 keep, 1 demote, 2 withdraw.", cluster),
-		panics:      desc("remote_cluster_internal_errors_total", "Internal errors that ended work on the cluster (MESH-1223).", cluster),
-		sessions:    desc("sessions", "Connections to kvstores; clusters with equal client files share one."),
-		users:       desc("session_clusters", "Clusters that use a connection."),
-		opened:      desc("sessions_opened_total", "Connections to kvstores that were opened."),
-		without:     desc("ready_without_clusters", "Clusters that were not synced when the sync timeout passed and the agent became ready, and still are not."),
-		ignored:     desc("ignored_files", "Files of the mesh directory that look like client files and cannot be used (MESH-7001)."),
-		unreadable:  desc("directory_unreadable", "1 while the mesh directory cannot be read (MESH-7003)."),
-		held:        desc("policy_held", "1 while the disconnect policy is held, since most clusters are in doubt at once (MESH-1021)."),
+		mesh:         m,
+		clusters:     desc("remote_clusters", "Remote clusters with a client file."),
+		ready:        desc("remote_cluster_readiness_status", "1 when the cluster is connected and every resource is synced.", cluster),
+		state:        desc("remote_cluster_state", "1, with the state of the cluster and the code (docs/codes.md) of the finding.", cluster, "state", "code"),
+		failures:     desc("remote_cluster_failures", "Failed attempts and lost sessions since the cluster was added.", cluster),
+		lastFailure:  desc("remote_cluster_last_failure_ts", "When the last of them was, in seconds since 1970; 0 for never.", cluster),
+		entries:      desc("remote_cluster_entries", "Entries in force.", cluster, resource),
+		rejected:     desc("remote_cluster_rejected_entries", "Keys whose present value is refused.", cluster, resource, reason),
+		age:          desc("remote_cluster_age_seconds", "Seconds since the entries were last known to equal the remote's.", cluster, resource),
+		lag:          desc("remote_cluster_lag_seconds", "How long the latest batches of events took from their receipt until they were visible.", cluster, resource),
+		heartbeat:    desc("remote_cluster_heartbeat_age_seconds", "Seconds since the cluster's heartbeat was last seen to be written, or since the connection began.", cluster),
+		interval:     desc("remote_cluster_probe_interval_seconds", "Seconds between two reads that confirm the data of the cluster; more with more nodes in the own cluster.", cluster),
+		syncTime:     desc("remote_cluster_sync_duration_seconds", "How long the first complete list took.", cluster, resource),
+		revocations:  desc("remote_cluster_cache_revocations", "How often the service backends were withheld because there was no contact.", cluster),
+		policy:       desc("remote_cluster_policy_state", "Step of the disconnect policy for the service backends: 0 keep, 1 demote, 2 withdraw.", cluster),
+		panics:       desc("remote_cluster_internal_errors_total", "Internal errors that ended work on the cluster (MESH-1223).", cluster),
+		certificates: desc("remote_cluster_certificate_expiry_timestamp_seconds", "When a certificate of the connection expires, in seconds since 1970: that of the client, of the server, or the first of those that vouch for the server (authority).", cluster, "certificate"),
+		notices:      desc("remote_cluster_notice", "1 for each finding about what will go wrong, or may, by its code (docs/codes.md).", cluster, "code"),
+		sessions:     desc("sessions", "Connections to kvstores; clusters with equal client files share one."),
+		users:        desc("session_clusters", "Clusters that use a connection."),
+		opened:       desc("sessions_opened_total", "Connections to kvstores that were opened."),
+		without:      desc("ready_without_clusters", "Clusters that were not synced when the sync timeout passed and the agent became ready, and still are not."),
+		ignored:      desc("ignored_files", "Files of the mesh directory that look like client files and cannot be used (MESH-7001)."),
+		unreadable:   desc("directory_unreadable", "1 while the mesh directory cannot be read (MESH-7003)."),
+		held:         desc("policy_held", "1 while the disconnect policy is held, since most clusters are in doubt at once (MESH-1021)."),
 	}
 	c.all = all
 	return c
@@ -126,6 +129,18 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		if s.Outlook != nil {
 			gauge(c.policy, float64(s.Outlook.State), s.Name)
+		}
+		for of, until := range map[string]time.Time{"client": s.Certificate, "server": s.ServerCertificate, "authority": s.AuthorityCertificate} {
+			if !until.IsZero() {
+				gauge(c.certificates, float64(until.Unix()), s.Name, of)
+			}
+		}
+		noticed := make(map[codes.Code]bool)
+		for _, n := range s.Notices {
+			noticed[n.Code] = true
+		}
+		for code := range noticed {
+			gauge(c.notices, 1, s.Name, string(code))
 		}
 		for r, src := range s.Sources {
 			gauge(c.entries, float64(src.Count), s.Name, string(r))

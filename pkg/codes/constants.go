@@ -59,6 +59,10 @@ const (
 	OverMemory                 Code = "MESH-1227" // the entries of remote clusters have reached the memory limit
 	EtcdEmpty                  Code = "MESH-1228" // the cluster's etcd is empty
 	EtcdOfAnother              Code = "MESH-1229" // the etcd looks like that of another cluster
+	ServerRelease              Code = "MESH-1230" // the release of the cluster's etcd has known faults
+	CertificateEnds            Code = "MESH-1231" // a certificate expires within 30 days
+	CertificateEndsSoon        Code = "MESH-1232" // a certificate expires within 7 days, or has expired
+	NextConnectionFails        Code = "MESH-1233" // the next connection to the cluster's etcd fails
 	CopyStopped                Code = "MESH-1240" // the copy is stopped: our own etcd is nearly full
 	ClusterNotAdmitted         Code = "MESH-1260" // the claim policy file does not allow the cluster
 	ClusterIDNotPinned         Code = "MESH-1261" // the cluster has another ID than the claim policy file says
@@ -221,6 +225,7 @@ const (
 	ServerSilent              Code = "MESH-6212" // the endpoint accepts connections and does not answer
 	HandshakeFails            Code = "MESH-6213" // the TLS handshake fails
 	ServerNeedsTLS            Code = "MESH-6214" // the server does not answer plain text
+	ServerWithoutHTTP2        Code = "MESH-6215" // the server does not speak HTTP/2
 	ServerAuthorityUnknown    Code = "MESH-6221" // an unknown authority has signed the server's certificate
 	ServerNameOther           Code = "MESH-6222" // the server's certificate is for other names
 	ServerCertificateInvalid  Code = "MESH-6223" // the server's certificate has expired, or is not valid yet

@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"crypto/x509"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,8 @@ type Status struct {
 	// locks, and Locks how many locks are held: one that is known to be lost is not.
 	Leases, LockLeases, Locks int
 
+	// Certificates are those of the present connection; zero without TLS.
+	Certificates Certificates
 	// Server is what the endpoint said about itself when last asked.
 	Server ServerStatus
 	// Heartbeat is what is known about the writer of the heartbeat.
@@ -42,6 +45,31 @@ type Status struct {
 	// LastErrorAt when it was seen. They stay after a recovery.
 	LastError   string
 	LastErrorAt time.Time
+}
+
+// Certificates are those by which the server of a connection was accepted.
+type Certificates struct {
+	// Chain begins with the server's own and ends with that of the authority; that alone of the server where nobody
+	// verifies it (insecure-skip-tls-verify). It is not changed.
+	Chain []*x509.Certificate
+}
+
+// Server is until when the server's certificate is valid; zero without one.
+func (c Certificates) Server() time.Time {
+	if len(c.Chain) == 0 {
+		return time.Time{}
+	}
+	return c.Chain[0].NotAfter
+}
+
+// Authority is until when those above the server's are all valid; zero without one.
+func (c Certificates) Authority() (until time.Time) {
+	for i, one := range c.Chain {
+		if i > 0 && (until.IsZero() || one.NotAfter.Before(until)) {
+			until = one.NotAfter
+		}
+	}
+	return until
 }
 
 // ServerStatus is the answer of one etcd member about itself.

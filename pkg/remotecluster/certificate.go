@@ -8,26 +8,24 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// How often the client certificate is read again: a session goes on when it expires, and
-// nobody shall learn of that from the next one. One that is valid for long is looked at
-// more rarely, as hundreds of clusters have one each; one that was replaced by a bad one is seen
-// after certificateMost at the latest.
-const (
-	certificateInterval = time.Minute
-	certificateShare    = 10 // of the time that is left
-	certificateMost     = 10 * time.Minute
-)
+// certificateInterval is how often the certificates are read again: a session goes on when they expire, or are replaced
+// by bad ones, and nobody shall learn of that from the next one. Hundreds of clusters take a few milliseconds for it.
+const certificateInterval = time.Minute
 
 // followCertificate notes until when the client certificate is valid that the next
-// session would have, until ctx ends.
-func (c *Cluster) followCertificate(ctx context.Context, cfg *clientfile.Config) error {
+// session would have, and what that would fail with, until ctx ends.
+func (c *Cluster) followCertificate(ctx context.Context, cfg *clientfile.Config, client Client) error {
 	for {
 		var until time.Time
 		// What cannot be read is an error of the next session; this one needs it no more.
 		if s, err := cfg.Security(); err == nil && len(s.Chain) > 0 {
 			until = s.Chain[0].NotAfter
 		}
-		if before, after := c.note(certificateRead(until)); !before.certificate.Equal(after.certificate) {
+		next := ""
+		if err := cfg.CheckNext(client.Status().Certificates.Chain, time.Now()); err != nil {
+			next = err.Error()
+		}
+		if before, after := c.note(certificateRead(until, next)); !before.certificate.Equal(after.certificate) || before.next != after.next {
 			c.Changed()
 		}
 		if err := waiting.Sleep(ctx, untilCertificate(time.Until(until))); err != nil {
@@ -42,5 +40,5 @@ func untilCertificate(left time.Duration) time.Duration {
 	if left <= 0 { // expired, or there is none
 		return certificateInterval
 	}
-	return min(left, max(certificateInterval, min(left/certificateShare, certificateMost)))
+	return min(left, certificateInterval)
 }

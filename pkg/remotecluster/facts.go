@@ -26,6 +26,9 @@ type facts struct {
 	heartbeat     kvstore.HeartbeatStatus
 	probeInterval time.Duration
 	noSpace       bool
+	version       string // of the server; empty while unknown
+	serverEnds    time.Time
+	authorityEnds time.Time    // the first of those above the server's certificate
 	config        *configFacts // nil for the own cluster, too
 	canaries      *canaryFacts // nil before there is a configuration
 

@@ -53,6 +53,7 @@ func judge(r rules, t state, f facts, now time.Time) judgment {
 	}
 	if t.open {
 		s.Heartbeat, s.ProbeInterval, s.NoSpace = f.heartbeat, f.probeInterval, f.noSpace
+		s.ServerVersion, s.ServerCertificate, s.AuthorityCertificate = f.version, f.serverEnds, f.authorityEnds
 	}
 	j.addSources()
 	s.Ready = s.Connected && j.serving && t.refusal == nil && !t.draining
@@ -61,6 +62,7 @@ func judge(r rules, t state, f facts, now time.Time) judgment {
 		v = j.withheld(v)
 	}
 	s.State, s.Code, s.Message = v.state, v.code, v.text
+	s.Notices = j.notices()
 	return j
 }
 

@@ -87,7 +87,9 @@ func (p *play) Do(line string) error {
 	case "probe":
 		p.probe(a.error())
 	case "certificate":
-		p.happens(certificateRead(p.now.Add(a.span("left"))))
+		p.happens(certificateRead(p.now.Add(a.span("left")), textOf(a.error())))
+	case "server":
+		p.facts.version, p.facts.serverEnds, p.facts.authorityEnds = a.values["version"], p.ends(a, "left"), p.ends(a, "authority")
 	case "heartbeat":
 		p.facts.heartbeat = kvstore.HeartbeatStatus{Seen: p.now, Stale: a.is("stale")}
 	case "config":
@@ -112,6 +114,22 @@ func (p *play) Do(line string) error {
 		return fmt.Errorf("there is no event %q", verb)
 	}
 	return nil
+}
+
+// textOf is that of an error; empty without one.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// ends is so much later than now; zero without such an argument.
+func (p *play) ends(a arguments, name string) (until time.Time) {
+	if left := a.span(name); left != 0 {
+		until = p.now.Add(left)
+	}
+	return until
 }
 
 func (p *play) end(a arguments) {
@@ -231,6 +249,10 @@ func (p *play) Said() string {
 	b.WriteString("\n")
 	if s.Message != "" {
 		fmt.Fprintf(&b, "  %s\n", s.Message)
+	}
+	for _, n := range s.Notices {
+		*p.reached = append(*p.reached, n.Code)
+		fmt.Fprintf(&b, "  notice %s: %s\n", n.Code, n.Message)
 	}
 	for _, src := range j.sources {
 		is := s.Sources[src.resource]

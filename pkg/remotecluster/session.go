@@ -45,7 +45,7 @@ func (c *Cluster) runSession(ctx context.Context, file string, pause backoff.Bac
 		client.BootstrapComplete()
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(guard.Func(func() error { return c.followCertificate(ctx, cfg) }))
+	g.Go(guard.Func(func() error { return c.followCertificate(ctx, cfg, client) }))
 	g.Go(guard.Func(func() error { return client.Run(ctx, func(p kvstore.Probe) { c.observe(p, config) }) }))
 	if config == nil {
 		g.Go(guard.Func(func() error { return c.serve(ctx, client, ownConfig(c.Local), nil, pause) }))

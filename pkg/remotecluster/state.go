@@ -46,6 +46,7 @@ type state struct {
 	configAsOf  time.Time    // until when the configuration was known to be in force, at the end of the session before
 	heartbeat   time.Time    // when it was last seen, at the end of the session before
 	certificate time.Time    // until when the client certificate is valid; zero without one
+	next        string       // what a new session would fail with, as the files are
 	around      surroundings // of the configuration that is missing in the session
 	inVain      bool         // the last session that could be had ended for want of a configuration or a canary
 
@@ -114,9 +115,10 @@ func opened(answered time.Time, etcd string) event {
 	}
 }
 
-// certificateRead: the client certificate is valid until then.
-func certificateRead(until time.Time) event {
-	return func(s *state, _ time.Time) { s.certificate = until }
+// certificateRead: the client certificate is valid until then, and a new session would fail with this; empty: it
+// would not.
+func certificateRead(until time.Time, next string) event {
+	return func(s *state, _ time.Time) { s.certificate, s.next = until, next }
 }
 
 // ended: the session is over. The heartbeat was last seen, and the configuration known

@@ -80,6 +80,13 @@ type Status struct {
 	// Certificate is until when the client certificate is valid that a new session
 	// would have; zero without one, and before the first session.
 	Certificate time.Time
+	// ServerCertificate is until when the certificate of the etcd is valid, as the present session has it, and
+	// AuthorityCertificate until when those are that vouch for it; zero without TLS or a session.
+	ServerCertificate, AuthorityCertificate time.Time
+	// ServerVersion is that of the etcd, such as "3.6.12"; empty while it is not known.
+	ServerVersion string
+	// Notices are what will, or may, go wrong. They change neither the state nor the freshness.
+	Notices []Notice
 	// Heartbeat is the evidence for somebody who writes the cluster's state; without a
 	// connection what was last seen of it, which is never stale.
 	Heartbeat kvstore.HeartbeatStatus

@@ -161,7 +161,7 @@ func steadyCluster(c remotecluster.Status) any {
 	steady := remotecluster.Status{
 		Name: c.Name, ID: c.ID, State: c.State, Ready: c.Ready, Connected: c.Connected, Cached: c.Cached, Message: c.Message, Code: c.Code,
 		EtcdClusterID: c.EtcdClusterID, ConfigFile: c.ConfigFile, ConfigHash: c.ConfigHash, Capabilities: c.Capabilities,
-		Failures: c.Failures, LastFailure: c.LastFailure, LastError: c.LastError, ConnectedSince: c.ConnectedSince, Certificate: c.Certificate,
+		Failures: c.Failures, LastFailure: c.LastFailure, LastError: c.LastError, ConnectedSince: c.ConnectedSince, Certificate: c.Certificate, Notices: c.Notices, ServerVersion: c.ServerVersion,
 		Sources: make(map[wire.Resource]remotecluster.SourceStatus, len(c.Sources)),
 	}
 	steady.Endpoints = append(steady.Endpoints, c.Endpoints...) // empty is as none

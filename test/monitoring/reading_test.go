@@ -13,6 +13,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"sigs.k8s.io/yaml"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest"
@@ -27,7 +28,7 @@ import (
 func readingAlerts() []string {
 	return []string{
 		"MeshClusterUnreachable demoted", "MeshClusterUnreachable withdrawn", "MeshClusterDemoted demoted", "MeshClusterWithdrawn withdrawn",
-		"MeshClusterHeartbeatMissing silent", "MeshClusterCertificateExpired expiring", "MeshClusterNotWritten unwritten", "MeshClusterNotSynced walled",
+		"MeshClusterHeartbeatMissing silent", "MeshClusterCertificateExpired expiring", "MeshClusterCertificateEndsSoon expiring", "MeshClusterCertificateEnds aging", "MeshClusterNextConnectionFails mismatched", "MeshClusterNotWritten unwritten", "MeshClusterNotSynced walled",
 		"MeshClusterUnusable double", "MeshClusterIDConflict cluster-id",
 		"MeshEntriesRefused claiming", "MeshBudgetExceeded large",
 		"MeshAddressConflict ip", "MeshClaimConflict claim", "MeshIdentityConflict identity", "MeshServiceConflict service-port",
@@ -66,7 +67,7 @@ func (w *reading) put(cluster, key string, value []byte) {
 func newReading(t *testing.T) *reading {
 	t.Helper()
 	var all []contents.Cluster
-	for i, name := range []string{"demoted", "withdrawn", "silent", "expiring", "unwritten", "double", "claiming", "large", "fast", "well"} {
+	for i, name := range []string{"demoted", "withdrawn", "silent", "expiring", "unwritten", "double", "claiming", "large", "fast", "aging", "mismatched", "well"} {
 		all = append(all, small(name, uint32(i+1)))
 	}
 	w := &reading{t: t, mesh: meshtest.Run(t, all...), walled: etcdtest.Start(t)}
@@ -93,6 +94,9 @@ func (w *reading) breakAll() {
 	client, err := os.ReadFile(w.walled.ConfigFile(w.t, "username: remote", "password: secret"))
 	must(w.t, err)
 	programtest.Write(w.t, w.mesh.Dir(), "walled", string(client))
+
+	must(w.t, w.mesh.Certify(w.cluster("aging"), 20*24*time.Hour))
+	must(w.t, os.WriteFile(w.keyFile("mismatched"), []byte("no key"), 0o600))
 
 	taken := w.cluster("well").Cluster()
 	w.put("double", wire.ClusterConfigKey("double"), wire.ClusterConfig{ID: taken.ID, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode())
@@ -122,13 +126,27 @@ func (w *reading) mendAll() {
 	must(w.t, w.cluster("demoted").Start(ctx))
 	must(w.t, w.cluster("withdrawn").Start(ctx))
 	must(w.t, w.cluster("silent").SetHeartbeat(ctx, true))
-	must(w.t, w.mesh.Certify(w.cluster("expiring"), time.Hour))
+	for _, name := range []string{"expiring", "aging", "mismatched"} {
+		must(w.t, w.mesh.Certify(w.cluster(name), 365*24*time.Hour))
+	}
 	_, err := w.walled.ClientAs(w.t, "root", "root").RoleGrantPermission(ctx, "remote", "cilium/", "cilium0", clientv3.PermissionType(clientv3.PermRead))
 	must(w.t, err)
 	for _, name := range []string{"unwritten", "double", "claiming", "well", "large"} {
 		_, err := w.cluster(name).Mend(ctx)
 		must(w.t, err)
 	}
+}
+
+// keyFile is the file of the client's key for a cluster.
+func (w *reading) keyFile(cluster string) string {
+	w.t.Helper()
+	text, err := os.ReadFile(w.mesh.ClientFile(w.cluster(cluster)))
+	must(w.t, err)
+	var file struct {
+		Key string `json:"key-file"`
+	}
+	must(w.t, yaml.Unmarshal(text, &file))
+	return file.Key
 }
 
 // identity is one that a cluster has, with its value.

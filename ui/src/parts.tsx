@@ -20,6 +20,7 @@ export const Icon = ({ tone }: { tone: Tone }) => <span aria-hidden="true" class
 
 export function toneOf(c: Cluster): Tone {
   if (c.state === "failed" || c.trouble?.kind === "lost") return "bad";
+  if (c.state === "connecting" && c.failures > 0) return "warn"; // it was tried, and failed
   if (c.state === "connecting" || c.state === "syncing" || c.state === "removing") return "busy";
   if (c.trouble || (c.policy && c.policy.state !== "keep") || c.state !== "ready") return "warn";
   return "good";

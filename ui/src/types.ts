@@ -20,6 +20,8 @@ export interface Policy {
   next: string; nextAt: string | null; held: string | null; inDoubt: number; judged: number;
 }
 
+export interface Notice { code: string; message: string; remedy: string }
+
 export interface Cluster {
   name: string; id: number; state: string; ready: boolean; connected: boolean; cached: boolean;
   message: string; code: string; remedy: string; trouble: { kind: string; remedy: string } | null;
@@ -27,7 +29,7 @@ export interface Cluster {
   synced: ByResource<boolean>; counts: ByResource<number>; rejected: ByResource<number>; refusals: Refusal[];
   freshness: ByResource<Freshness> & { worst: Freshness };
   failures: number; lastFailure: string | null; lastError: string; connectedSince: string | null;
-  certificateExpires: string | null; policy: Policy | null;
+  certificateExpires: string | null; certificates?: { client: string | null; server: string | null; authority: string | null }; etcdVersion?: string; notices?: Notice[] | null; policy: Policy | null;
 }
 
 export interface Serving { protocol: string; address: string; requests: number; refused: number }

@@ -34,7 +34,11 @@ func KnownAsOf(f *api.Freshness) string {
 
 // WritePage shows everything that the status has about one cluster.
 func WritePage(p *printer.Page, c *api.Cluster, now time.Time) {
-	p.Line("Cluster %s (ID %d): %s", c.Name, c.ID, printer.Painted{Text: c.State, Color: ClusterColor(*c)})
+	id := "no ID in use"
+	if c.ID != 0 {
+		id = fmt.Sprint("ID ", c.ID)
+	}
+	p.Line("Cluster %s (%s): %s", c.Name, id, printer.Painted{Text: c.State, Color: ClusterColor(*c)})
 	if c.Message != "" {
 		p.Text("%s", explain.Coded(c.Code, c.Message))
 	}
@@ -58,11 +62,17 @@ func WritePage(p *printer.Page, c *api.Cluster, now time.Time) {
 		printer.F("Capabilities", capabilities(c.Capabilities)...),
 		printer.F("Copied by a mirror", printer.YesNo(c.Cached)),
 		printer.F("Failures", failures...),
-		printer.F("Certificate", certificateText(c.CertificateExpires, now)),
+		printer.F("Etcd version", cmp.Or(c.EtcdVersion, "not known")),
+		printer.F("Certificates", certificateTexts(c, now)...),
 		printer.F("Heartbeat", HeartbeatText(c.HeartbeatAgeSeconds)),
 		printer.F("Last event", printer.Moment(c.LastEvent, now)),
 	)
 	p.Fields(fields...)
+	for _, n := range c.Notices {
+		p.Blank()
+		p.Text("Notice: %s", explain.Coded(n.Code, n.Message))
+		p.Advice("%s", n.Remedy)
+	}
 	p.Blank()
 	rows := resourceRows(c)
 	printer.Rows(p, resourceTable(now), rows)
@@ -97,6 +107,37 @@ func copyText(f api.Freshness) string {
 		return fmt.Sprintf("%s %d of %d", f.State, f.Read, f.Total)
 	}
 	return f.State
+}
+
+// certificateTexts say until when the certificates of the connection are valid. An agent of before they were shown
+// says it of the client's alone.
+func certificateTexts(c *api.Cluster, now time.Time) []string {
+	of := c.Certificates
+	if cmp.Or(of.Client, c.CertificateExpires, of.Server, of.Authority) == nil {
+		return []string{"none"}
+	}
+	texts := []string{"client " + certificateText(cmp.Or(of.Client, c.CertificateExpires), now)}
+	if of.Server != nil {
+		texts = append(texts, "etcd "+certificateText(of.Server, now))
+	}
+	if of.Authority != nil {
+		texts = append(texts, "authority of the etcd "+certificateText(of.Authority, now))
+	}
+	return texts
+}
+
+// FirstEnd is the day on which the first certificate of the connection expires; "-" without any.
+func FirstEnd(c api.Cluster) string {
+	var first *time.Time
+	for _, end := range []*time.Time{cmp.Or(c.Certificates.Client, c.CertificateExpires), c.Certificates.Server, c.Certificates.Authority} {
+		if end != nil && (first == nil || end.Before(*first)) {
+			first = end
+		}
+	}
+	if first == nil {
+		return "-"
+	}
+	return first.UTC().Format(time.DateOnly)
 }
 
 func certificateText(until *time.Time, now time.Time) string {

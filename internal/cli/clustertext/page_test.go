@@ -50,7 +50,7 @@ func TestClusterText(t *testing.T) {
 	text := printer.NewFormat(printer.Text)
 	held := samples.HeldClusters()[2]
 	held.Name = "held"
-	for _, c := range append(append(samples.OneOfEach(), samples.Policed()[1:]...), held) {
+	for _, c := range append(append(samples.OneOfEach(), samples.Policed()[1:]...), held, samples.Noticed()[1]) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -33,6 +34,8 @@ func ClusterTable() printer.Table[api.Cluster] {
 		{Title: "HEARTBEAT", Wide: true, Text: func(c api.Cluster) string { return clustertext.HeartbeatText(c.HeartbeatAgeSeconds) }},
 		{Title: "CONNECTED", Wide: true, Text: func(c api.Cluster) string { return printer.Ago(c.ConnectedSince) }},
 		{Title: "ENDPOINTS", Wide: true, Text: func(c api.Cluster) string { return strings.Join(c.Endpoints, ",") }},
+		{Title: "CERTIFICATES", Wide: true, Text: clustertext.FirstEnd},
+		{Title: "ETCD", Wide: true, Text: func(c api.Cluster) string { return cmp.Or(c.EtcdVersion, "-") }},
 		{Title: "CODE", Wide: true, Text: func(c api.Cluster) string { return c.Code }},
 		{Title: "MESSAGE", Wide: true, Text: func(c api.Cluster) string { return c.Message }},
 	}

@@ -50,6 +50,20 @@ func GoodCluster(name string, id uint32) api.Cluster {
 	}
 }
 
+// Noticed are clusters that are well, of which something will go wrong.
+func Noticed() []api.Cluster {
+	ends := func(d time.Duration) api.Notice {
+		return api.Notice{Code: "MESH-1231", Message: "the client certificate expires at " + Before(-d).Format(time.RFC3339), Remedy: "Renew the certificate."}
+	}
+	all := []api.Cluster{GoodCluster("faro", 2), GoodCluster("genoa", 3), GoodCluster("hilo", 4)}
+	for i := range all[:2] {
+		all[i].Certificates, all[i].EtcdVersion = api.Certificates{Client: Before(-20 * 24 * time.Hour), Server: Before(-400 * 24 * time.Hour), Authority: Before(-4000 * 24 * time.Hour)}, "3.5.29"
+		all[i].Notices = []api.Notice{ends(20 * 24 * time.Hour)}
+	}
+	all[1].Notices = append(all[1].Notices, api.Notice{Code: "MESH-1230", Message: "its etcd 3.5.29 has known faults, and 3.5.33 has none of them: it can lose writes", Remedy: "Upgrade the etcd."})
+	return all
+}
+
 // StaleBy is the cluster with nothing confirmed for this long.
 func StaleBy(c api.Cluster, d time.Duration) api.Cluster {
 	c.Freshness = ofAll(api.Freshness{State: "stale", AsOf: Before(d), AgeSeconds: new(d.Seconds())})

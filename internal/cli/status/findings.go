@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,7 +14,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-const mostConflicts = 5 // that status shows
+// How many conflicts and notices status shows.
+const (
+	mostConflicts = 5
+	mostNotices   = 5
+)
 
 func firstConflicts(ctx context.Context, cl *client.Client, st *api.Status) ([]api.Conflict, error) {
 	if st.Summary.Conflicts == 0 {
@@ -38,6 +43,53 @@ func (v *View) writeConflicts(p *printer.Page) {
 	} else {
 		p.Advice("'mesh-agent describe conflict NAME' says what to do; 'mesh-agent get conflicts' has the names.")
 	}
+}
+
+// writeNotices tells of what will go wrong, or may, with clusters, each once with those that it is about.
+func (v *View) writeNotices(p *printer.Page) {
+	var all []api.Notice
+	of := make(map[api.Notice][]string)
+	for _, c := range v.noticed() {
+		for _, n := range c.Notices {
+			if of[n] == nil {
+				all = append(all, n)
+			}
+			of[n] = append(of[n], c.Name)
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	p.Section("Notices (%d)", len(all))
+	shown := all
+	if !v.all && len(all) > mostNotices {
+		shown = all[:mostNotices]
+	}
+	var remedies []string
+	width := 0
+	for _, n := range shown {
+		width = max(width, len(printer.Some(of[n], mostStories)))
+	}
+	for _, n := range shown {
+		p.Item(fmt.Sprintf("%-*s  ", width, printer.Some(of[n], mostStories)), "%s", explain.Coded(n.Code, n.Message))
+		if !slices.Contains(remedies, n.Remedy) {
+			remedies = append(remedies, n.Remedy)
+		}
+	}
+	if rest := len(all) - len(shown); rest > 0 {
+		p.Line("… and %d more (--all lists them)", rest)
+	}
+	for _, remedy := range remedies {
+		p.Advice("%s", remedy)
+	}
+}
+
+// noticed are the own cluster, if it is read, and the others.
+func (v *View) noticed() []api.Cluster {
+	if own := v.OwnCluster; own != nil {
+		return append([]api.Cluster{*own}, v.Clusters...)
+	}
+	return v.Clusters
 }
 
 func writeExit(p *printer.Page, why []string) {

@@ -50,6 +50,7 @@ func Write(w io.Writer, style printer.Style, v View) error {
 	v.writeSummary(p)
 	v.writeConflicts(p)
 	v.writeClusters(p)
+	v.writeNotices(p)
 	v.writeDoubts(p)
 	writeExit(p, v.exit)
 	return p.Flush()

@@ -91,6 +91,7 @@ func TestStatusText(t *testing.T) {
 		"status-each":           {clusters: samples.OneOfEach()},
 		"status-terminal":       {clusters: three, style: printer.Style{Color: true, Width: 80}},
 		"status-each-terminal":  {clusters: samples.OneOfEach(), style: terminal},
+		"status-notices":        {clusters: samples.Noticed(), style: terminal},
 		"status-policy":         {clusters: samples.Policed()},
 		"status-policy-held":    {clusters: samples.HeldClusters(), style: terminal},
 		"status-254":            {clusters: many},

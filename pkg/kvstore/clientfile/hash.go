@@ -1,8 +1,11 @@
 package clientfile
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"hash"
 	"slices"
 	"strings"
@@ -106,4 +109,22 @@ func namedFiles(content []byte) (f named) {
 		return named{}
 	}
 	return f
+}
+
+// NewKey returns a key for [KeyedHash], hexadecimal.
+func NewKey() string {
+	key := make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // it never fails
+	return hex.EncodeToString(key)
+}
+
+// KeyedHash is the HMAC of a [Fingerprint], which is hexadecimal, as a client file has a password in it, and whoever
+// sees a plain hash can try passwords. That of nothing is nothing.
+func KeyedHash(key, contentHash string) string {
+	if contentHash == "" {
+		return ""
+	}
+	h := hmac.New(sha256.New, []byte(key))
+	_, _ = h.Write([]byte(contentHash)) // it never fails
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 // What a configuration may risk.
@@ -107,6 +109,42 @@ func (c *Config) CheckCertificate() error {
 		return errors.Join(problems...)
 	}
 	return errors.Join(c.fields.checkPair()...)
+}
+
+// CheckNext returns what a new connection would fail with, as the files are now, as far as they tell: the client
+// certificate cannot be read, is not valid yet, or is of another key, or the authorities do not vouch for the server
+// with this chain, which the present connection has accepted; nil when it would not fail. Without a chain that is not
+// looked at, nor is an end that was known before.
+func (c *Config) CheckNext(server []*x509.Certificate, now time.Time) error {
+	f := &c.fields
+	if f.InsecureTransport {
+		return nil
+	}
+	security, err := c.Security()
+	if err = errors.Join(err, c.CheckCertificate()); err != nil {
+		return err
+	}
+	if len(security.Chain) > 0 {
+		if v := ValidityOf(security.Chain[0], now); v.NotYet {
+			return problemf(codes.CertificateNotYetValid, "cert-file: %q: it %s: %s", f.CertFile, v.Text, v.Remedy)
+		}
+	}
+	if len(server) == 0 || f.InsecureSkipTLSVerify {
+		return nil
+	}
+	roots, err := f.pool()
+	if err != nil {
+		return err
+	}
+	between := x509.NewCertPool()
+	for _, one := range server[1:] {
+		between.AddCert(one)
+	}
+	_, err = server[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	if err != nil {
+		return problemf(codes.ServerCertificateUnfit, "the certificate of the server: %w", err)
+	}
+	return nil
 }
 
 // OnThisMachine reports whether an endpoint cannot be reached over a network.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
@@ -30,6 +31,8 @@ type dialer struct {
 	longest time.Duration
 
 	received atomic.Int64 // bytes, on all connections
+	// accepted is what the server of the last connection with TLS was accepted by; nil before one.
+	accepted atomic.Pointer[kvstore.Certificates]
 
 	mu      sync.Mutex
 	good    map[string]netip.Addr // the address that last worked, by host name

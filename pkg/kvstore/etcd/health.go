@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/coreos/go-semver/semver"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -86,6 +85,9 @@ func (e *Session) Status() kvstore.Status {
 	defer e.mu.Unlock()
 	s := e.health.at(time.Now(), e.opts.Timings.HeartbeatLimit)
 	s.ProbeInterval = e.opts.probeInterval()
+	if accepted := e.dialer.accepted.Load(); accepted != nil {
+		s.Certificates = *accepted
+	}
 	e.Count(&s)
 	return s
 }
@@ -143,7 +145,7 @@ func (e *Session) askEndpoint(ctx context.Context) bool {
 		e.update(func(h *health) { h.unanswered(why) })
 		return denied
 	}
-	e.progress.Store(progressReliable(resp.GetVersion()))
+	e.progress.Store(kvstore.ProgressReliable(resp.GetVersion()))
 	e.update(func(h *health) { h.answered(serverStatus(resp, asked)) })
 	return true
 }
@@ -165,21 +167,5 @@ func serverStatus(r *pb.StatusResponse, asked time.Time) kvstore.ServerStatus {
 		DBQuota:  r.GetDbSizeQuota(),
 		Alarms:   alarms,
 		AskedAt:  asked,
-	}
-}
-
-// progressReliable reports whether a version of etcd never reports progress ahead of the events
-// (etcd issue 15220): 3.4 from 3.4.25 on, 3.5 from 3.5.8 on, and all later ones.
-func progressReliable(version string) bool {
-	v, err := semver.NewVersion(version)
-	switch {
-	case err != nil || v.Major != 3:
-		return err == nil && v.Major > 3
-	case v.Minor == 4:
-		return v.Patch >= 25
-	case v.Minor == 5:
-		return v.Patch >= 8
-	default:
-		return v.Minor > 5
 	}
 }

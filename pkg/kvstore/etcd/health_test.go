@@ -113,15 +113,3 @@ func TestHealthProperties(t *testing.T) {
 		})
 	})
 }
-
-func TestProgressReliable(t *testing.T) {
-	t.Parallel()
-	for version, want := range map[string]bool{
-		"3.4.24": false, "3.4.25": true, "3.5.7": false, "3.5.8": true, "3.5.21": true, "3.6.0": true, "3.7.3": true, "3.5.9+build": true,
-		"3.6.0-alpha.0": true, "4.0.0": true, "3.3.27": false, "2.3.8": false, "": false, "x": false, "3.5": false, "3.x.1": false, "3.-5.1": false,
-	} {
-		if got := progressReliable(version); got != want {
-			t.Errorf("%q: %t", version, got)
-		}
-	}
-}

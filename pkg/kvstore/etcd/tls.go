@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
@@ -62,10 +64,27 @@ func (w *watchedCredentials) ClientHandshake(ctx context.Context, authority stri
 		w.dialer.failedUnlessCancelled(ctx, err)
 		return nil, nil, err
 	}
+	if secured, is := info.(credentials.TLSInfo); is {
+		w.dialer.accepted.Store(chainOf(&secured.State))
+	}
 	if deadline, ok := ctx.Deadline(); ok { // also for the first word of the server
 		_ = conn.SetReadDeadline(deadline)
 	}
 	return &watchedConn{Conn: conn, w: w, first: make(chan struct{})}, info, nil
+}
+
+// chainOf is the chain by which a server was accepted: of several the one that is valid for longest.
+func chainOf(state *tls.ConnectionState) *kvstore.Certificates {
+	if len(state.VerifiedChains) == 0 {
+		return &kvstore.Certificates{Chain: state.PeerCertificates[:min(1, len(state.PeerCertificates))]}
+	}
+	best := kvstore.Certificates{}
+	for _, chain := range state.VerifiedChains {
+		if c := (kvstore.Certificates{Chain: chain}); best.Chain == nil || c.Authority().After(best.Authority()) {
+			best = c
+		}
+	}
+	return &best
 }
 
 // Clone implements [credentials.TransportCredentials].

@@ -18,6 +18,7 @@ export function Cluster({ name }: { name: string }) {
   return <>
     <Title text={`Cluster ${name}`}><Badge tone={toneOf(c)}>{stateOf(c)}</Badge> <Known f={worstOf(c)} /></Title>
     {toneOf(c) !== "good" && <div class={`note ${toneOf(c)}`}><p>{c.message} <CodeLink code={c.code} /></p><Remedy code={c.code} remedy={c.remedy || c.trouble?.remedy || ""} /></div>}
+    {c.notices?.map((n) => <div key={n.code + n.message} class="note warn"><p>{n.message} <CodeLink code={n.code} /></p><Remedy code={n.code} remedy={n.remedy} /></div>)}
     <Facts of={[
       ["ID", c.id || "not known yet"],
       ["Service backends", <>{c.policy ? { keep: "used", demote: "demoted: used only where no other cluster has a usable one", withdraw: "withdrawn: not used where another cluster has a usable one" }[c.policy.state] : "used"}{c.policy?.reason && `; ${c.policy.reason}`}</>],
@@ -25,10 +26,12 @@ export function Cluster({ name }: { name: string }) {
       ["Connected", c.connectedSince ? <>since <Ago at={c.connectedSince} /></> : "no"],
       ["Failures", c.failures ? <>{c.failures}, the last <Ago at={c.lastFailure} />: {c.lastError}</> : ""],
       ["Endpoints", c.endpoints.join(", ")],
-      ["etcd", c.etcdClusterID],
+      ["etcd", [c.etcdVersion && `version ${c.etcdVersion}`, c.etcdClusterID && `cluster ID ${c.etcdClusterID}`].filter(Boolean).join(", ")],
       ["Client file", c.configFile],
       ["Read from", c.cached ? "a copy that a mirror keeps" : ""],
-      ["Certificate", c.certificateExpires ? <>expires <Ago at={c.certificateExpires} /></> : ""],
+      ["Client certificate", c.certificateExpires ? <>expires <Ago at={c.certificateExpires} /></> : ""],
+      ["Certificate of the etcd", c.certificates?.server ? <>expires <Ago at={c.certificates.server} /></> : ""],
+      ["Its authority", c.certificates?.authority ? <>expires <Ago at={c.certificates.authority} /></> : ""],
       ["Says that it can", Object.entries(c.capabilities).map(([k, v]) => `${k}=${String(v)}`).join(", ")],
     ]} />
     <Resources of={c} />

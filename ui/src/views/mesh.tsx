@@ -57,8 +57,9 @@ export function Mesh() {
     });
   }
   const wrong = all.filter((c) => toneOf(c) === "bad" || toneOf(c) === "warn");
+  const busy = all.filter((c) => toneOf(c) === "busy");
   return <>
-    <Title text="Mesh"><Summary wrong={wrong.length} all={all.length} /></Title>
+    <Title text="Mesh"><Summary wrong={wrong.length} busy={busy} all={all.length} /></Title>
     <Tiles />
     <div class="filters" role="search" aria-label="Filter clusters">
       <Filter name="contains" label="Name contains" />
@@ -105,15 +106,33 @@ function Row({ of: c }: { of: Cluster }) {
     {(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => <td key={r} class="right">{c.counts[r]}</td>)}
     <td class="right">{lag === undefined ? <span class="muted" aria-label="none yet">-</span> : precise(lag)}</td>
     <td><Next of={c} /></td>
-    <td class="wide">{toneOf(c) !== "good" ? <>{c.message} <CodeLink code={c.code} /></> : null}</td>
+    <td class="wide"><Problem of={c} /></td>
   </tr>;
 }
 
-function Summary({ wrong, all }: { wrong: number; all: number }) {
+/** What is wrong with a cluster, or else the most urgent of what may go wrong. */
+function Problem({ of: c }: { of: Cluster }) {
+  const of = toneOf(c) !== "good" ? c : c.notices?.[0];
+  return of ? <>{of.message} <CodeLink code={of.code} /></> : null;
+}
+
+/** How the clusters are together: what is wrong comes before what is under way. */
+function summaryOf(wrong: number, busy: Cluster[], all: number): ["bad" | "busy" | "good", string] {
+  const states = [...new Set(busy.map((c) => c.state))].sort();
+  const underWay = states.map((s) => `${busy.filter((c) => c.state === s).length} ${s}`).join(", ");
+  if (wrong) return ["bad", `${wrong} of ${all} clusters ${wrong === 1 ? "needs" : "need"} attention${underWay && `, ${underWay}`}`];
+  if (busy.length) return ["busy", `${all - busy.length} of ${all} clusters ${all - busy.length === 1 ? "is" : "are"} healthy, ${underWay}`];
+  return ["good", `${all} ${all === 1 ? "cluster is" : "clusters are"} healthy`];
+}
+
+function Summary({ wrong, busy, all }: { wrong: number; busy: Cluster[]; all: number }) {
   const s = status.value;
   const held = [...clusters.value.values()].find((c) => c.policy?.held)?.policy;
+  const noticed = [...clusters.value.values()].filter((c) => c.notices?.length).length;
+  const [tone, text] = summaryOf(wrong, busy, all);
   return <div class="summary">
-    <Badge tone={wrong ? "bad" : "good"}>{wrong ? `${wrong} of ${all} clusters ${wrong === 1 ? "needs" : "need"} attention` : `${all} ${all === 1 ? "cluster is" : "clusters are"} healthy`}</Badge>
+    <Badge tone={tone}>{text}</Badge>
+    {noticed > 0 && <Badge tone="warn">{noticed === 1 ? "1 cluster has a notice" : `${noticed} clusters have notices`}</Badge>}
     {held && <Badge tone="warn">the disconnect policy is held: {held.inDoubt} of {held.judged} clusters are in doubt at once <CodeLink code="MESH-1021" /></Badge>}
     {s && <ul class="numbers">
       <li><a href={link(["nodes"])}><b>{s.summary.nodes}</b> nodes</a></li>

@@ -1,0 +1,60 @@
+package remotecluster
+
+import (
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// Notice is something about a cluster that will go wrong, or may: nothing is wrong by it yet.
+type Notice struct {
+	Code    codes.Code
+	Message string // in a person's words
+}
+
+// How long before its end a certificate is noticed, and when there is little time left.
+const (
+	certificateEnds     = 30 * 24 * time.Hour
+	certificateEndsSoon = 7 * 24 * time.Hour
+)
+
+// notices are those of the cluster at this moment, the more urgent ones first.
+func (j *judgment) notices() []Notice {
+	if j.state.draining {
+		return nil
+	}
+	var soon, later []Notice
+	for _, c := range []struct {
+		of    string
+		until time.Time
+	}{
+		{"the client certificate", j.status.Certificate},
+		{"the certificate of the etcd", j.status.ServerCertificate},
+		{"a certificate of the authority of the etcd", j.status.AuthorityCertificate},
+	} {
+		switch left := c.until.Sub(j.now); {
+		case c.until.IsZero(), left >= certificateEnds:
+		case left < 0 && c.until.Equal(j.status.Certificate): // that is what is wrong, and said
+		case left < 0:
+			soon = append(soon, notice(codes.CertificateEndsSoon, "%s expired at %s: a new connection fails", c.of, at(c.until)))
+		case left < certificateEndsSoon:
+			soon = append(soon, notice(codes.CertificateEndsSoon, "%s expires at %s", c.of, at(c.until)))
+		default:
+			later = append(later, notice(codes.CertificateEnds, "%s expires at %s", c.of, at(c.until)))
+		}
+	}
+	if j.state.open && j.state.next != "" {
+		soon = append([]Notice{notice(codes.NextConnectionFails, "the next connection fails, with the files as they are: %s", j.state.next)}, soon...)
+	}
+	all := append(soon, later...)
+	if faults := kvstore.DescribeFaults(j.status.ServerVersion); faults != "" {
+		all = append(all, notice(codes.ServerRelease, "its etcd %s", faults))
+	}
+	return all
+}
+
+func notice(code codes.Code, format string, args ...any) Notice {
+	why := because(code, format, args...)
+	return Notice{why.code, why.text}
+}
