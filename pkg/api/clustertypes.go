@@ -43,7 +43,7 @@ type Cluster struct {
 	CertificateExpires  *time.Time     `json:"certificateExpires" doc:"The end of the validity of the client certificate that a new session would use; null without one."`
 	Certificates        Certificates   `json:"certificates" doc:"The ends of all certificates of the connection."`
 	EtcdVersion         string         `json:"etcdVersion" doc:"The release of the etcd that answers; empty while it is not known."`
-	Notices             []Notice       `json:"notices" doc:"What will go wrong, or may, the most urgent first. A notice does not change the state."`
+	Notices             []Notice       `json:"notices" doc:"Possible future problems, the most severe first. A notice does not change the state."`
 	Policy              *ClusterPolicy `json:"policy" doc:"The decision of the disconnect policy; null without a policy, or before its first decision."`
 }
 
@@ -128,7 +128,7 @@ func (c *Cluster) Assess() {
 type Certificates struct {
 	Client    *time.Time `json:"client" doc:"The client certificate that a new session would use."`
 	Server    *time.Time `json:"server" doc:"The certificate of the etcd, from the last handshake."`
-	Authority *time.Time `json:"authority" doc:"The first end of the certificates that vouch for the etcd, from the last handshake."`
+	Authority *time.Time `json:"authority" doc:"The first end of the certificates above that of the etcd in its chain, from the last handshake."`
 }
 
 // Notice is something about a cluster that will go wrong, or may.

@@ -66,7 +66,7 @@ func NewCollector(m Observed) prometheus.Collector {
 		revocations:  desc("remote_cluster_cache_revocations", "How often the service backends were withheld because there was no contact.", cluster),
 		policy:       desc("remote_cluster_policy_state", "Step of the disconnect policy for the service backends: 0 keep, 1 demote, 2 withdraw.", cluster),
 		panics:       desc("remote_cluster_internal_errors_total", "Internal errors that ended work on the cluster (MESH-1223).", cluster),
-		certificates: desc("remote_cluster_certificate_expiry_timestamp_seconds", "When a certificate of the connection expires, in seconds since 1970: that of the client, of the server, or the first of those that vouch for the server (authority).", cluster, "certificate"),
+		certificates: desc("remote_cluster_certificate_expiry_timestamp_seconds", "When a certificate of the connection expires, in seconds since 1970: that of the client, of the server, or the first of those above it in its chain (authority).", cluster, "certificate"),
 		notices:      desc("remote_cluster_notice", "1 for each finding about what will go wrong, or may, by its code (docs/codes.md).", cluster, "code"),
 		sessions:     desc("sessions", "Connections to kvstores; clusters with equal client files share one."),
 		users:        desc("session_clusters", "Clusters that use a connection."),

@@ -81,7 +81,7 @@ type Status struct {
 	// would have; zero without one, and before the first session.
 	Certificate time.Time
 	// ServerCertificate is until when the certificate of the etcd is valid, as the present session has it, and
-	// AuthorityCertificate until when those are that vouch for it; zero without TLS or a session.
+	// AuthorityCertificate until when those above it in its chain are; zero without TLS or a session.
 	ServerCertificate, AuthorityCertificate time.Time
 	// ServerVersion is that of the etcd, such as "3.6.12"; empty while it is not known.
 	ServerVersion string
