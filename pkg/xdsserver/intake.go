@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"syscall"
 	"time"
@@ -18,11 +19,13 @@ import (
 
 // gRPC gives a request to the server once all of it is there. Until then it keeps what has come, of each stream up to
 // the longest request. So what all connections together have sent of requests that are not received yet is bounded:
-// beyond that, connections that have more than a little of it are read no further until others are through.
+// beyond that, connections that have more than a little of it are read no further until others are through. Who does
+// not get through is ended when that holds up others: a client that sends half a request, and waits, or one with so much
+// more than others that they have no room.
 const (
 	intakeShare  = 4        // of what clients may make the server keep, for requests of all connections together
 	littleIntake = 16 << 10 // of one connection, which is read in any case
-	intakeWait   = 5 * time.Second
+	intakeWait   = time.Second
 )
 
 var errNoIntake = errors.New("too much of requests has come that are not complete")
@@ -32,13 +35,15 @@ var errNoIntake = errors.New("too much of requests has come that are not complet
 type intake struct {
 	most int64
 
-	mu   sync.Mutex
-	sum  int64
-	less chan struct{} // closed and replaced when there is less
+	mu    sync.Mutex
+	sum   int64
+	large map[*intakeConn]struct{} // those with more than a little
+	made  time.Time                // when connections were ended for room: those who wait have it now
+	less  chan struct{}            // closed and replaced when there is less
 }
 
 func newIntake(memory int64) *intake {
-	return &intake{most: memory / intakeShare, less: make(chan struct{})}
+	return &intake{most: memory / intakeShare, large: make(map[*intakeConn]struct{}), less: make(chan struct{})}
 }
 
 // listener wraps one.
@@ -55,7 +60,7 @@ func (l *intakeListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &intakeConn{Conn: conn, of: l.of, frames: frames{left: len(preface)}}
+	c := &intakeConn{Conn: conn, of: l.of, peer: transport.PeerOf(conn.RemoteAddr()), frames: frames{left: len(preface)}}
 	if socket := transport.Socket(conn); socket != nil {
 		if raw, err := socket.SyscallConn(); err == nil { // else it is read as one without a socket
 			c.raw = raw
@@ -69,10 +74,15 @@ type intakeConn struct {
 	net.Conn
 	of     *intake
 	raw    syscall.RawConn // nil: it has no socket
+	peer   netip.Addr      // the zero address of a unix socket
 	frames frames
 
-	held    int64 // guarded by of.mu
-	streams int   // guarded by of.mu
+	// Guarded by of.mu.
+	held    int64
+	streams int
+	since   time.Time // when it got further, if it has more than a little
+	waits   bool      // it is not read, so that it can get no further
+	ended   bool      // it was closed, and counts for nothing
 }
 
 // connAddr is the address of a client, with its connection.
@@ -151,27 +161,69 @@ func (c *intakeConn) Close() error {
 	return c.Conn.Close()
 }
 
-// wait returns when a connection may be read; false when that takes too long.
+// wait returns when a connection may be read; false when it is to be ended.
 func (i *intake) wait(c *intakeConn) bool {
-	var late <-chan time.Time
 	for {
 		i.mu.Lock()
-		free, less := i.sum <= i.most || c.held <= littleIntake, i.less
+		free, ended, less := i.sum <= i.most || c.held <= littleIntake, c.ended, i.less
+		c.waits = !free && !ended
 		i.mu.Unlock()
-		if free {
-			return true
+		if free || ended {
+			return !ended
 		}
-		if late == nil {
-			timer := time.NewTimer(intakeWait)
-			defer timer.Stop()
-			late = timer.C
-		}
+		timer := time.NewTimer(intakeWait)
 		select {
 		case <-less:
-		case <-late:
-			return false
+		case <-timer.C:
+			i.makeRoom()
+		}
+		timer.Stop()
+	}
+}
+
+// makeRoom ends connections that hold up others. Who reads one, or waits to, finds that out.
+func (i *intake) makeRoom() {
+	i.mu.Lock()
+	var over []*intakeConn
+	if now := time.Now(); i.sum > i.most && now.Sub(i.made) >= intakeWait {
+		over, i.made = i.holders(now), now
+	}
+	for _, c := range over {
+		i.change(c, -c.held)
+		c.ended = true
+	}
+	i.mu.Unlock()
+	for _, c := range over {
+		_ = c.Conn.Close()
+	}
+}
+
+// holders are the connections that hold up others: those that are read, and get no further; without any, one of those
+// that wait for each other.
+func (i *intake) holders(now time.Time) (all []*intakeConn) {
+	for c := range i.large {
+		if !c.waits && now.Sub(c.since) >= intakeWait {
+			all = append(all, c)
 		}
 	}
+	if all == nil {
+		all = append(all, i.largest())
+	}
+	return all
+}
+
+// largest is the connection with most of the peer with most.
+func (i *intake) largest() (most *intakeConn) {
+	of := make(map[netip.Addr]int64)
+	for c := range i.large {
+		of[c.peer] += c.held
+	}
+	for c := range i.large {
+		if most == nil || cmp.Or(cmp.Compare(of[c.peer], of[most.peer]), cmp.Compare(c.held, most.held)) > 0 {
+			most = c
+		}
+	}
+	return most
 }
 
 // add counts what has come, or, below zero, what was received: not more than there is.
@@ -189,8 +241,14 @@ func (i *intake) release(c *intakeConn) {
 }
 
 func (i *intake) change(c *intakeConn, by int64) {
+	if c.ended {
+		return
+	}
 	c.held += by
 	i.sum += by
+	if delete(i.large, c); c.held > littleIntake {
+		c.since, i.large[c] = time.Now(), struct{}{}
+	}
 	if by < 0 {
 		close(i.less)
 		i.less = make(chan struct{})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -177,10 +178,6 @@ func TestRequestsThatAreNotComplete(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		began := time.Now()
-		if err := read(large); !errors.Is(err, errNoIntake) || time.Since(began) < intakeWait {
-			t.Errorf("beyond the bound: %v after %s", err, time.Since(began))
-		}
 		done := make(chan error)
 		go func() { done <- read(other) }()
 		synctest.Wait()
@@ -197,6 +194,55 @@ func TestRequestsThatAreNotComplete(t *testing.T) {
 		_, _ = other.Close(), small.Close()
 		if of.sum != 0 {
 			t.Errorf("%d bytes are counted of nobody", of.sum)
+		}
+	})
+}
+
+// TestWhoHoldsUpOthersIsEnded: a client that sends half a request and waits keeps nobody out for long, nor do some that
+// send more than there is room for.
+func TestWhoHoldsUpOthersIsEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		of := newIntake(DefaultMemory)
+		of.most = 100_000
+		half, friend := comes(t, of, 90_000, 2), comes(t, of, 30_000, 3)
+		if err := errors.Join(read(half), read(friend)); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := read(friend); err != nil || time.Since(began) != intakeWait || !half.ended || friend.ended {
+			t.Fatalf("beside half a request: %v after %s, ended %t and %t", err, time.Since(began), half.ended, friend.ended)
+		}
+		if err := read(half); !errors.Is(err, errNoIntake) {
+			t.Errorf("an ended one is read: %v", err)
+		}
+		if of.sum != 60_000 {
+			t.Errorf("%d bytes are counted", of.sum)
+		}
+
+		// Those of one peer that wait hold up one of another peer, which has more than each of them.
+		of = newIntake(DefaultMemory)
+		of.most = 100_000
+		one, other, friend := comes(t, of, 35_000, 2), comes(t, of, 34_000, 2), comes(t, of, 40_000, 2)
+		one.peer, other.peer = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.1")
+		if err := errors.Join(read(one), read(other), read(friend)); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 2)
+		for _, c := range []*intakeConn{one, other} {
+			go func() { done <- read(c) }()
+		}
+		synctest.Wait()
+		if err := read(friend); err != nil {
+			t.Error(err)
+		}
+		of.mu.Lock()
+		if !one.ended || friend.ended {
+			t.Errorf("ended %t and %t", one.ended, friend.ended)
+		}
+		of.mu.Unlock()
+		if errs := errors.Join(<-done, <-done); !errors.Is(errs, errNoIntake) {
+			t.Errorf("who was ended: %v", errs)
 		}
 	})
 }
