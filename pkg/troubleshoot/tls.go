@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -42,6 +43,9 @@ func (e *endpoint) handshake(ctx context.Context, s *Step) {
 		s.skip("plain text, as the endpoint says")
 		if !clientfile.OnThisMachine(e.url) {
 			s.tell(codes.EndpointPlain, "it is not encrypted: "+clientfile.PlainRisk, "")
+		}
+		if e.answersAsWeb() {
+			s.tell(codes.ServerWithoutHTTP2, "a web server answers there, in HTTP/1", "")
 		}
 		return
 	}
@@ -206,6 +210,20 @@ func (e *endpoint) greet() error {
 		return err
 	}
 	return hear(e.conn, e.seen.until)
+}
+
+// answersAsWeb tells whether a server without TLS answers the beginning of HTTP/2 as one of HTTP/1 does.
+func (e *endpoint) answersAsWeb() bool {
+	const version = "HTTP/1."
+	if e.conn.SetDeadline(time.Now().Add(min(e.o.Timings.TLS, time.Second))) != nil {
+		return false
+	}
+	if _, err := e.conn.Write([]byte(greeting)); err != nil {
+		return false
+	}
+	answer := make([]byte, len(version))
+	_, err := io.ReadFull(e.conn, answer)
+	return err == nil && string(answer) == version
 }
 
 func hear(conn net.Conn, until time.Time) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -148,6 +150,8 @@ func wrongCertificates(t *testing.T) map[string]wrong {
 	named := etcdtest.NewCerts(t, "c2.mesh.cilium.io")
 	misnamed := secured(t, named)
 
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
 	old12 := fill(t, etcdtest.Start(t, etcdtest.WithTLS(certs), etcdtest.WithTune(func(c *embed.Config) { c.TlsMaxVersion = "TLS1.2" })))
 
 	cert, key := certs.Client(t, "remote")
@@ -208,6 +212,10 @@ func wrongCertificates(t *testing.T) map[string]wrong {
 		"a key of another certificate": {
 			path: securely(t, ep, certs.CAFile, cert, foreignKey), failed: []string{StepCertificate}, skipped: []string{StepAccepted, StepEtcd},
 			code: codes.CertificateOfOtherKey, cause: "private key does not match", remedy: "must be of one pair",
+		},
+		"a web server without TLS": {
+			path: clientFile(t, "'"+web.URL+"'"), failed: []string{StepTLS}, skipped: []string{StepEtcd},
+			code: codes.ServerWithoutHTTP2, cause: "a web server answers there", remedy: "Let the proxy pass TCP through",
 		},
 		"plain text to a server with TLS": {
 			path: clientFile(t, "'http://"+srv.Addr()+"'"), failed: []string{StepEtcd}, skipped: []string{StepRights},

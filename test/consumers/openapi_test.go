@@ -86,7 +86,7 @@ func TestOpenAPI(t *testing.T) {
 	must(t, err)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	want := []string{
-		"cluster east 1 ready no policy 0", "cluster north 3 ready no policy 0", "cluster west 2 ready no policy 0",
+		"cluster east 1 ready keep 0", "cluster north 3 ready keep 0", "cluster west 2 ready keep 0",
 		"service shop cart", "service shop many", "service shop web", "found cart", "missing 404 Not Found", "wrong 400 400",
 	}
 	if slices.Sort(lines[:min(3, len(lines))]); !slices.Equal(lines, want) {
