@@ -121,13 +121,13 @@ func connectionAlerts() []Alert {
 			Name: "MeshClusterCertificateEnds", Severity: Warning, Code: codes.CertificateEnds, For: "5m",
 			Expr:        expiry + " - time() < 30 * 86400 >= 7 * 86400",
 			Summary:     "A certificate of the connection to cluster " + remote + " expires within 30 days.",
-			Description: "The certificate is that of the {{ $labels.certificate }}. It expires in {{ $value | humanizeDuration }}.",
+			Description: "The certificate is that of the {{ $labels.certificate }}. It expires in {{ $value | humanizeDuration }}. Those of the server are as of the last handshake.",
 		},
 		{
 			Name: "MeshClusterCertificateEndsSoon", Severity: Critical, Code: codes.CertificateEndsSoon, For: "5m",
 			Expr:        expiry + " - time() < 7 * 86400",
 			Summary:     "A certificate of the connection to cluster " + remote + " expires within 7 days.",
-			Description: "The certificate is that of the {{ $labels.certificate }}. It expires in {{ $value | humanizeDuration }}. The next connection after that fails.",
+			Description: "The certificate is that of the {{ $labels.certificate }}. It expires in {{ $value | humanizeDuration }}. The next connection after that fails. Those of the server are as of the last handshake.",
 		},
 		{
 			Name: "MeshClusterNextConnectionFails", Severity: Critical, Code: codes.NextConnectionFails, For: "5m",

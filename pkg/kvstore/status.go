@@ -52,6 +52,7 @@ type Certificates struct {
 	// Chain begins with the server's own and ends with that of the authority; that alone of the server where nobody
 	// verifies it (insecure-skip-tls-verify). It is not changed.
 	Chain []*x509.Certificate
+	At    time.Time // of the handshake
 }
 
 // Server is until when the server's certificate is valid; zero without one.

@@ -25,23 +25,25 @@ func (j *judgment) notices() []Notice {
 		return nil
 	}
 	var soon, later []Notice
+	handshake := at(j.facts.handshake)
 	for _, c := range []struct {
-		of    string
-		until time.Time
+		of     string
+		until  time.Time
+		unless string // what is not known
 	}{
-		{"the client certificate", j.status.Certificate},
-		{"the certificate of the etcd", j.status.ServerCertificate},
-		{"a certificate of the authority of the etcd", j.status.AuthorityCertificate},
+		{"the client certificate", j.status.Certificate, ""},
+		{"the certificate that the etcd showed at " + handshake, j.status.ServerCertificate, ", unless the etcd has a newer one by now"},
+		{"a certificate above that of the etcd, as of " + handshake + ",", j.status.AuthorityCertificate, ", unless the etcd has a newer one by now"},
 	} {
 		switch left := c.until.Sub(j.now); {
 		case c.until.IsZero(), left >= certificateEnds:
-		case left < 0 && c.until.Equal(j.status.Certificate): // that is what is wrong, and said
+		case left < 0 && c.unless == "": // that is what is wrong, and said
 		case left < 0:
-			soon = append(soon, notice(codes.CertificateEndsSoon, "%s expired at %s: a new connection fails", c.of, at(c.until)))
+			soon = append(soon, notice(codes.CertificateEndsSoon, "%s expired at %s: a new connection fails%s", c.of, at(c.until), c.unless))
 		case left < certificateEndsSoon:
-			soon = append(soon, notice(codes.CertificateEndsSoon, "%s expires at %s", c.of, at(c.until)))
+			soon = append(soon, notice(codes.CertificateEndsSoon, "%s expires at %s%s", c.of, at(c.until), c.unless))
 		default:
-			later = append(later, notice(codes.CertificateEnds, "%s expires at %s", c.of, at(c.until)))
+			later = append(later, notice(codes.CertificateEnds, "%s expires at %s%s", c.of, at(c.until), c.unless))
 		}
 	}
 	if j.state.open && j.state.next != "" {

@@ -114,7 +114,7 @@ func (c *Config) CheckCertificate() error {
 // CheckNext returns what a new connection would fail with, as the files are now, as far as they tell: the client
 // certificate cannot be read, is not valid yet, or is of another key, or the authorities do not vouch for the server
 // with this chain, which the present connection has accepted; nil when it would not fail. Without a chain that is not
-// looked at, nor is an end that was known before.
+// looked at. Nor are the dates of the chain: the server may have another one by now.
 func (c *Config) CheckNext(server []*x509.Certificate, now time.Time) error {
 	f := &c.fields
 	if f.InsecureTransport {
@@ -139,6 +139,11 @@ func (c *Config) CheckNext(server []*x509.Certificate, now time.Time) error {
 	between := x509.NewCertPool()
 	for _, one := range server[1:] {
 		between.AddCert(one)
+	}
+	for _, one := range server {
+		if one.NotAfter.Before(now) {
+			now = one.NotAfter
+		}
 	}
 	_, err = server[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	if err != nil {

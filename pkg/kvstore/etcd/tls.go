@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -65,7 +66,7 @@ func (w *watchedCredentials) ClientHandshake(ctx context.Context, authority stri
 		return nil, nil, err
 	}
 	if secured, is := info.(credentials.TLSInfo); is {
-		w.dialer.accepted.Store(chainOf(&secured.State))
+		w.dialer.accepted.Store(&kvstore.Certificates{Chain: chainOf(&secured.State), At: time.Now()})
 	}
 	if deadline, ok := ctx.Deadline(); ok { // also for the first word of the server
 		_ = conn.SetReadDeadline(deadline)
@@ -74,17 +75,17 @@ func (w *watchedCredentials) ClientHandshake(ctx context.Context, authority stri
 }
 
 // chainOf is the chain by which a server was accepted: of several the one that is valid for longest.
-func chainOf(state *tls.ConnectionState) *kvstore.Certificates {
+func chainOf(state *tls.ConnectionState) (best []*x509.Certificate) {
 	if len(state.VerifiedChains) == 0 {
-		return &kvstore.Certificates{Chain: state.PeerCertificates[:min(1, len(state.PeerCertificates))]}
+		return state.PeerCertificates[:min(1, len(state.PeerCertificates))]
 	}
-	best := kvstore.Certificates{}
+	until := func(chain []*x509.Certificate) time.Time { return kvstore.Certificates{Chain: chain}.Authority() }
 	for _, chain := range state.VerifiedChains {
-		if c := (kvstore.Certificates{Chain: chain}); best.Chain == nil || c.Authority().After(best.Authority()) {
-			best = c
+		if best == nil || until(chain).After(until(best)) {
+			best = chain
 		}
 	}
-	return &best
+	return best
 }
 
 // Clone implements [credentials.TransportCredentials].

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,54 @@ func TestTLSErrorsSayWhatToDo(t *testing.T) {
 			kvtest.Contains(t, refused(t, c.cfg, DefaultOptions()), c.want...)
 		})
 	}
+}
+
+// TestWhatTheNextConnectionNeeds: a session knows by which certificates its server was accepted, and what is wrong with
+// the files that a new one would read.
+func TestWhatTheNextConnectionNeeds(t *testing.T) {
+	t.Parallel()
+	certs, others := etcdtest.NewCerts(t), etcdtest.NewCerts(t)
+	month := time.Now().Add(30 * 24 * time.Hour).UTC().Truncate(time.Second)
+	certs.SetServer(t, []string{"127.0.0.1"}, pki.Valid(time.Now().Add(-time.Hour), month))
+	srv := etcdtest.Start(t, etcdtest.WithTLS(certs))
+	cert, key := certs.Client(t, "remote")
+	cfg := clientFile(t, srv.Endpoint(), certs.CAFile, cert, key)
+	began := time.Now()
+	accepted := connect(t, cfg, DefaultOptions()).Status().Certificates
+	if !accepted.Server().Equal(month) || !accepted.Authority().After(month) || accepted.At.Before(began) {
+		t.Errorf("until %s and %s, at %s", accepted.Server(), accepted.Authority(), accepted.At)
+	}
+	check := func(want string) {
+		t.Helper()
+		// At any time: the server may have another certificate by then.
+		for _, now := range []time.Time{time.Now(), month.Add(time.Hour)} {
+			if err := cfg.CheckNext(accepted.Chain, now); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("at %s: %v, want %q", now, err, want)
+			}
+		}
+	}
+	swap := func(file, by string) (undo func()) {
+		t.Helper()
+		was, err := os.ReadFile(file)
+		must(t, err)
+		is, err := os.ReadFile(by)
+		must(t, err)
+		must(t, os.WriteFile(file, is, 0o600))
+		return func() { must(t, os.WriteFile(file, was, 0o600)) }
+	}
+	check("")
+	_, otherKey := others.Client(t, "remote")
+	undo := swap(key, otherKey)
+	check("private key does not match")
+	undo()
+	undo = swap(certs.CAFile, others.CAFile)
+	check("unknown authority")
+	undo()
+	check("")
+	must(t, os.Remove(cert))
+	check("no such file")
+	certs.Client(t, "remote", pki.Valid(time.Now().Add(24*365*time.Hour), time.Now().Add(24*366*time.Hour)))
+	check("is not valid before")
 }
 
 func TestTLSConnects(t *testing.T) {
