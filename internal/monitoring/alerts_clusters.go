@@ -131,7 +131,7 @@ func connectionAlerts() []Alert {
 		},
 		{
 			Name: "MeshClusterNextConnectionFails", Severity: Critical, Code: codes.NextConnectionFails, For: "5m",
-			Expr:        "count " + byRemote + ` (mesh_agent_clustermesh_remote_cluster_notice{code="` + string(codes.NextConnectionFails) + `"})`,
+			Expr:        "count " + byRemote + ` (mesh_agent_clustermesh_remote_cluster_notice{code="` + string(codes.NextConnectionFails) + `"} == 1)`,
 			Summary:     "The next connection to cluster " + remote + " fails.",
 			Description: ofAgents + " are connected, and cannot use the certificate, the key or the authorities on disk for a new connection.",
 		},

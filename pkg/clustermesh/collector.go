@@ -67,7 +67,7 @@ func NewCollector(m Observed) prometheus.Collector {
 		policy:       desc("remote_cluster_policy_state", "Step of the disconnect policy for the service backends: 0 keep, 1 demote, 2 withdraw.", cluster),
 		panics:       desc("remote_cluster_internal_errors_total", "Internal errors that ended work on the cluster (MESH-1223).", cluster),
 		certificates: desc("remote_cluster_certificate_expiry_timestamp_seconds", "When a certificate of the connection expires, in seconds since 1970: that of the client, of the server, or the first of those above it in its chain (authority).", cluster, "certificate"),
-		notices:      desc("remote_cluster_notice", "1 for each finding about what will go wrong, or may, by its code (docs/codes.md).", cluster, "code"),
+		notices:      desc("remote_cluster_notice", "1 while there is a notice with this code (docs/codes.md), else 0.", cluster, "code"),
 		sessions:     desc("sessions", "Connections to kvstores; clusters with equal client files share one."),
 		users:        desc("session_clusters", "Clusters that use a connection."),
 		opened:       desc("sessions_opened_total", "Connections to kvstores that were opened."),
@@ -135,12 +135,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 				gauge(c.certificates, float64(until.Unix()), s.Name, of)
 			}
 		}
-		noticed := make(map[codes.Code]bool)
-		for _, n := range s.Notices {
-			noticed[n.Code] = true
-		}
-		for code := range noticed {
-			gauge(c.notices, 1, s.Name, string(code))
+		for _, code := range remotecluster.NoticeCodes() {
+			is := 0.0
+			if slices.ContainsFunc(s.Notices, func(n remotecluster.Notice) bool { return n.Code == code }) {
+				is = 1
+			}
+			gauge(c.notices, is, s.Name, string(code))
 		}
 		for r, src := range s.Sources {
 			gauge(c.entries, float64(src.Count), s.Name, string(r))

@@ -44,6 +44,9 @@ func perCluster(name string) (all []string) {
 		all = append(all, "mesh_agent_clustermesh_remote_cluster_"+s+" target_cluster="+name)
 	}
 	all = append(all, "mesh_agent_clustermesh_remote_cluster_state code=MESH-1200 state=ready target_cluster="+name)
+	for _, code := range remotecluster.NoticeCodes() {
+		all = append(all, "mesh_agent_clustermesh_remote_cluster_notice code="+string(code)+" target_cluster="+name)
+	}
 	for _, r := range wire.Resources() {
 		exported := r != wire.EndpointSlices && r != wire.ServiceExports
 		for _, s := range []string{"entries", "age_seconds", "sync_duration_seconds"} {

@@ -13,6 +13,11 @@ type Notice struct {
 	Message string // in a person's words
 }
 
+// NoticeCodes are the codes that a notice may have.
+func NoticeCodes() []codes.Code {
+	return []codes.Code{codes.ServerRelease, codes.CertificateEnds, codes.CertificateEndsSoon, codes.NextConnectionFails}
+}
+
 // How long before its end a certificate is noticed, and when there is little time left.
 const (
 	certificateEnds     = 30 * 24 * time.Hour

@@ -252,7 +252,9 @@ func (p *play) Said() string {
 		fmt.Fprintf(&b, "  %s\n", s.Message)
 	}
 	for _, n := range s.Notices {
-		*p.reached = append(*p.reached, n.Code)
+		if *p.reached = append(*p.reached, n.Code); !slices.Contains(NoticeCodes(), n.Code) {
+			fmt.Fprintf(&b, "  %s is none of the codes of notices\n", n.Code)
+		}
 		fmt.Fprintf(&b, "  notice %s: %s\n", n.Code, n.Message)
 	}
 	for _, src := range j.sources {

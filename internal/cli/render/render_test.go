@@ -3,6 +3,7 @@ package render_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -72,11 +73,11 @@ func (a *agent) start() {
 	})
 }
 
-// file writes a file of the test, and returns its path.
+// file writes a file of the test at once, as whoever reads it meanwhile would take half of it, and returns its path.
 func (a *agent) file(name, text string) string {
 	a.t.Helper()
 	path := filepath.Join(a.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
 		a.t.Fatal(err)
 	}
 	return path
