@@ -77,6 +77,8 @@ func (c Certificates) Authority() (until time.Time) {
 type ServerStatus struct {
 	// Version of the server, such as "3.6.12"; empty while unknown.
 	Version string
+	// Faults are what is known to be wrong with that version ([DescribeFaults]); empty for nothing.
+	Faults string
 	// MemberID is the member that answers; Leader tells whether it leads.
 	MemberID uint64
 	Leader   bool

@@ -27,6 +27,7 @@ type facts struct {
 	probeInterval time.Duration
 	noSpace       bool
 	version       string // of the server; empty while unknown
+	faults        string // of that version
 	handshake     time.Time
 	serverEnds    time.Time
 	authorityEnds time.Time    // the first of those above the server's certificate

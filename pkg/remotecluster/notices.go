@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // Notice is something about a cluster that will go wrong, or may: nothing is wrong by it yet.
@@ -55,8 +54,8 @@ func (j *judgment) notices() []Notice {
 		soon = append([]Notice{notice(codes.NextConnectionFails, "the next connection fails, with the files as they are: %s", j.state.next)}, soon...)
 	}
 	all := append(soon, later...)
-	if faults := kvstore.DescribeFaults(j.status.ServerVersion); faults != "" {
-		all = append(all, notice(codes.ServerRelease, "its etcd %s", faults))
+	if j.facts.faults != "" {
+		all = append(all, notice(codes.ServerRelease, "its etcd %s", j.facts.faults))
 	}
 	return all
 }

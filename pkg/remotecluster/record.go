@@ -93,7 +93,7 @@ func (c *Cluster) look() judgment {
 	if s := c.session; c.state.open {
 		st := s.client.Status()
 		f.heartbeat, f.probeInterval, f.noSpace = st.Heartbeat, st.ProbeInterval, st.Server.NoSpace()
-		f.version, f.handshake = st.Server.Version, st.Certificates.At
+		f.version, f.faults, f.handshake = st.Server.Version, st.Server.Faults, st.Certificates.At
 		f.serverEnds, f.authorityEnds = st.Certificates.Server(), st.Certificates.Authority()
 		f.config = s.config.facts()
 		f.canaries = s.canaries.facts()

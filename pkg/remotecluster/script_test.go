@@ -89,7 +89,7 @@ func (p *play) Do(line string) error {
 	case "certificate":
 		p.happens(certificateRead(p.now.Add(a.span("left")), textOf(a.error())))
 	case "server":
-		p.facts.handshake = p.now
+		p.facts.handshake, p.facts.faults = p.now, kvstore.DescribeFaults(a.values["version"])
 		p.facts.version, p.facts.serverEnds, p.facts.authorityEnds = a.values["version"], p.ends(a, "left"), p.ends(a, "authority")
 	case "heartbeat":
 		p.facts.heartbeat = kvstore.HeartbeatStatus{Seen: p.now, Stale: a.is("stale")}

@@ -226,8 +226,8 @@ func (e *endpoint) etcd(ctx context.Context, s *Step) {
 	case st.Server.Error != "":
 		s.found("its version is not known: " + st.Server.Error)
 	}
-	if faults := kvstore.DescribeFaults(st.Server.Version); faults != "" {
-		s.tell(codes.ServerRelease, "its release "+faults, "")
+	if st.Server.Faults != "" {
+		s.tell(codes.ServerRelease, "its release "+st.Server.Faults, "")
 	}
 	for _, alarm := range st.Server.Alarms {
 		s.tell(codes.EtcdAlarm, "it complains: "+alarm, "")

@@ -160,6 +160,7 @@ func serverStatus(r *pb.StatusResponse, asked time.Time) kvstore.ServerStatus {
 	}
 	return kvstore.ServerStatus{
 		Version:  cutText(r.GetVersion()),
+		Faults:   kvstore.DescribeFaults(r.GetVersion()),
 		MemberID: r.GetHeader().GetMemberId(),
 		Leader:   r.GetLeader() != 0 && r.GetLeader() == r.GetHeader().GetMemberId(),
 		DBSize:   r.GetDbSize(),
