@@ -2,12 +2,14 @@ package xdsserver
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,8 +22,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
-// sent is what a client sends: the preface, and frames of which n bytes are data.
-func sent(t *testing.T, r *rand.Rand) (text []byte, n int64) {
+// someFrames are what a client sends: the preface, and frames of which n bytes are data of stream 1.
+func someFrames(t *testing.T, r *rand.Rand) (text []byte, n int64) {
 	t.Helper()
 	var b bytes.Buffer
 	b.WriteString(preface)
@@ -40,16 +42,59 @@ func TestFrames(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		text, want := sent(t, r)
+		text, want := someFrames(t, r)
 		f := frames{left: len(preface)}
 		var got int64
 		for len(text) > 0 { // in pieces of any length
 			piece := text[:1+r.IntN(len(text))]
-			got += f.count(piece)
-			text = text[len(piece):]
+			n := f.follow(piece, func(f frame, n int) {
+				if f.kind == frameData && f.stream == 1 {
+					got += int64(n)
+				}
+			})
+			if n != len(piece) {
+				t.Fatalf("a head of a request after %d bytes of %q", n, piece)
+			}
+			text = text[n:]
 		}
 		if got != want {
 			t.Fatalf("%d bytes of data, not %d", got, want)
+		}
+	}
+}
+
+// TestTheHeadOfARequestEndsAPiece: in whatever pieces it comes, also when it has several frames.
+func TestTheHeadOfARequestEndsAPiece(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	b.WriteString(preface)
+	f := http2.NewFramer(&b, nil)
+	var ends []int
+	for n := range 20 {
+		id := uint32(2*n + 1)
+		block := make([]byte, 10*n)
+		waittest.Must(t, errors.Join(f.WriteSettings(), f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndHeaders: n%2 == 0})))
+		if n%2 > 0 {
+			waittest.Must(t, errors.Join(f.WriteContinuation(id, false, block), f.WriteContinuation(id, true, nil)))
+		}
+		ends = append(ends, b.Len())
+		waittest.Must(t, f.WriteData(id, false, block))
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		in, at, text := frames{left: len(preface)}, 0, b.Bytes()
+		var got []int
+		for at < len(text) {
+			most := 1 + r.IntN(len(text)-at)
+			n := in.follow(text[at:at+most], func(frame, int) {})
+			if at += n; in.left == 0 && in.n == 0 && in.endsHead() {
+				got = append(got, at)
+			} else if n < most {
+				t.Fatalf("it ends at %d", at)
+			}
+		}
+		if !slices.Equal(got, ends) {
+			t.Fatalf("heads end at %d, not at %d", got, ends)
 		}
 	}
 }
@@ -69,9 +114,9 @@ func (c *contents) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (c *contents) Close() error { return nil }
+func (c *contents) Write(p []byte) (int, error) { return len(p), nil }
 
-func (c *contents) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+func (c *contents) Close() error { return nil }
 
 // buffers counts those that are taken.
 type buffers struct{ tried, taken atomic.Int64 }
@@ -113,7 +158,8 @@ func testReadOnReady(t *testing.T, l net.Listener, client net.Conn) {
 	conn, err := of.listener(l).Accept()
 	waittest.Must(t, err)
 	defer conn.Close()
-	text, data := sent(t, rand.New(rand.NewPCG(3, 4)))
+	opens(t, of, conn.(*intakeConn), 1)
+	text, data := someFrames(t, rand.New(rand.NewPCG(3, 4)))
 	for _, piece := range [][]byte{text[:len(text)/2], text[len(text)/2:]} {
 		before, done := pool.tried.Load(), make(chan []byte)
 		go func() {
@@ -145,10 +191,20 @@ func testReadOnReady(t *testing.T, l net.Listener, client net.Conn) {
 	}
 }
 
-// comes is a connection of which so many bytes of data come at once, several times.
-func comes(t *testing.T, of *intake, n, times int) *intakeConn {
+// opens is what gRPC does with the head of a request; it returns the context of the stream.
+func opens(t *testing.T, of *intake, c *intakeConn, stream uint32) context.Context {
 	t.Helper()
-	c := &intakeConn{Conn: &contents{}, of: of}
+	c.in.stream = stream
+	defer func() { c.in.stream = 0 }()
+	ctx, err := of.open(of.TagConn(t.Context(), &stats.ConnTagInfo{RemoteAddr: connAddr{conn: c}}), nil)
+	waittest.Must(t, err)
+	return ctx
+}
+
+// comes is a connection of which so many bytes of data come at once, several times, for a stream that is open.
+func comes(t *testing.T, of *intake, n, times int) (*intakeConn, context.Context) {
+	t.Helper()
+	c := &intakeConn{Conn: &contents{}, of: of, streams: make(map[uint32]*intakeStream)}
 	for range times {
 		var b bytes.Buffer
 		if err := http2.NewFramer(&b, nil).WriteData(1, false, make([]byte, n)); err != nil {
@@ -156,7 +212,7 @@ func comes(t *testing.T, of *intake, n, times int) *intakeConn {
 		}
 		c.Conn.(*contents).pieces = append(c.Conn.(*contents).pieces, b.Bytes())
 	}
-	return c
+	return c, opens(t, of, c, 1)
 }
 
 func read(c *intakeConn) error {
@@ -169,7 +225,9 @@ func TestRequestsThatAreNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := newIntake(DefaultMemory)
 		of.most = 100_000
-		large, other, small := comes(t, of, 60_000, 3), comes(t, of, 60_000, 3), comes(t, of, 1000, 3)
+		large, ctx := comes(t, of, 60_000, 3)
+		other, _ := comes(t, of, 60_000, 3)
+		small, _ := comes(t, of, 1000, 3)
 		if err := errors.Join(read(large), read(other)); err != nil || of.sum != 120_000 {
 			t.Fatalf("%v, %d bytes", err, of.sum)
 		}
@@ -181,15 +239,19 @@ func TestRequestsThatAreNotComplete(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- read(other) }()
 		synctest.Wait()
-		ctx := of.TagConn(t.Context(), &stats.ConnTagInfo{RemoteAddr: large.RemoteAddr()})
 		of.HandleRPC(ctx, &stats.Begin{})
 		of.HandleRPC(ctx, &stats.InPayload{WireLength: 50_000}) // it was received
 		if err := <-done; err != nil {
 			t.Errorf("with room again: %v", err)
 		}
-		of.HandleRPC(ctx, &stats.End{}) // and nothing of it is left
-		if large.held != 0 {
-			t.Errorf("%d bytes are counted for a connection without streams", large.held)
+		of.HandleRPC(ctx, &stats.End{})
+		if large.held != 10_000 {
+			t.Errorf("%d bytes are counted of a stream that gRPC has still", large.held)
+		}
+		var answer bytes.Buffer
+		waittest.Must(t, http2.NewFramer(&answer, nil).WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, EndStream: true}))
+		if _, err := large.Write(answer.Bytes()); err != nil || large.held != 0 {
+			t.Errorf("%d bytes are counted of a stream that is over (%v)", large.held, err)
 		}
 		_, _ = other.Close(), small.Close()
 		if of.sum != 0 {
@@ -205,7 +267,8 @@ func TestWhoHoldsUpOthersIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := newIntake(DefaultMemory)
 		of.most = 100_000
-		half, friend := comes(t, of, 90_000, 2), comes(t, of, 30_000, 3)
+		half, _ := comes(t, of, 90_000, 2)
+		friend, _ := comes(t, of, 30_000, 3)
 		if err := errors.Join(read(half), read(friend)); err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +286,9 @@ func TestWhoHoldsUpOthersIsEnded(t *testing.T) {
 		// Those of one peer that wait hold up one of another peer, which has more than each of them.
 		of = newIntake(DefaultMemory)
 		of.most = 100_000
-		one, other, friend := comes(t, of, 35_000, 2), comes(t, of, 34_000, 2), comes(t, of, 40_000, 2)
+		one, _ := comes(t, of, 35_000, 2)
+		other, _ := comes(t, of, 34_000, 2)
+		friend, _ = comes(t, of, 40_000, 2)
 		one.peer, other.peer = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.1")
 		if err := errors.Join(read(one), read(other), read(friend)); err != nil {
 			t.Fatal(err)

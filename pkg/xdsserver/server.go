@@ -201,7 +201,7 @@ func (s *Server) Run(ctx context.Context) error {
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(streamsPerConnection), grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: clientPings, PermitWithoutStream: true}),
-		grpc.WaitForHandlers(true), grpc.StreamInterceptor(s.contain), grpc.StatsHandler(coming),
+		grpc.WaitForHandlers(true), grpc.StreamInterceptor(s.contain), grpc.StatsHandler(coming), grpc.InTapHandle(coming.open),
 	)
 	discovery.RegisterAggregatedDiscoveryServiceServer(server, ads{s: s})
 	g, running := errgroup.WithContext(ctx)
