@@ -71,7 +71,7 @@ $(OPENAPI_CONSUMERS): test/consumers/openapi/package.json test/consumers/openapi
 # The site of the documentation, in bin/site, and a test of it and of the commands that the pages show.
 site: ; test/install mkdocs dig=bind9-dnsutils curl && mkdocs build --config-file website/mkdocs.yml
 docs: site build ; DOCS_PROGRAMS=$(CURDIR)/bin PROGRAMS_REQUIRED=1 $(GO) test -timeout 20m ./test/docs
-interop: ; test/interop/run $(REPORT) $(RELEASES)
+interop: $(KUBE_APISERVER) ; KUBE_APISERVER=$(KUBE_APISERVER) test/interop/run $(REPORT) $(RELEASES)
 # The page (docs/ui.md): its types are checked, and it is built, with what npm brings. The result is committed; ui-check says
 # whether it is what the sources make.
 ui: bin/ui-build ; cd ui && node_modules/.bin/tsc -p . && ../bin/ui-build

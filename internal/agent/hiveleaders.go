@@ -54,9 +54,9 @@ func newOperator(
 	p := operate.Params{
 		Allocation: allocation,
 		Own:        c.Own(), Writer: w, GlobalNamespaces: c.Local.GlobalNamespaces, ServiceExports: c.Operate.PublishesExports(),
-		NodesAndAddresses: c.Operate.NodesAndAddresses,
-		Identities:        identity.Cluster{Name: c.ClusterName, ID: c.ClusterID, Layout: layout},
-		GCInterval:        c.Operate.GCInterval, GCPerMinute: c.Operate.GCPerMinute, LocksGCInterval: operate.DefaultLocksGCInterval,
+		NodesAndAddresses: c.Operate.NodesAndAddresses, SlicesOnly: c.Operate.PublishesSlicesOnly(),
+		Identities: identity.Cluster{Name: c.ClusterName, ID: c.ClusterID, Layout: layout},
+		GCInterval: c.Operate.GCInterval, GCPerMinute: c.Operate.GCPerMinute, LocksGCInterval: operate.DefaultLocksGCInterval,
 		Report: reportTasks(h), Published: w.BootstrapComplete, Metrics: writing, Collected: allocator.NewMetrics(reg), Log: log,
 	}
 	if c.Local.Given() {

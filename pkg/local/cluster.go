@@ -50,14 +50,17 @@ func New(db *statedb.DB) (*Cluster, error) {
 	return c, nil
 }
 
-// labelProxyName has the name of a proxy of services. Who is not that one leaves the Service alone, as Kubernetes asks of
-// kube-proxy, and as all programs of Cilium do.
+// labelProxyName has the name of a proxy of services.
 const labelProxyName = "service.kubernetes.io/service-proxy-name"
 
-func isOurs(s *corev1.Service) bool {
-	_, another := s.Labels[labelProxyName]
-	return !another
+// OfAnotherProxy tells whether a Service, or a slice of one, with these labels is for a proxy of services by name. Who is
+// not that one leaves it alone, as Kubernetes asks of kube-proxy, and as all programs of Cilium do.
+func OfAnotherProxy(labels map[string]string) bool {
+	_, another := labels[labelProxyName]
+	return another
 }
+
+func isOurs(s *corev1.Service) bool { return !OfAnotherProxy(s.Labels) }
 
 // kind is the objects of any kind.
 type kind interface {

@@ -37,6 +37,9 @@ type Params struct {
 	GlobalNamespaces bool
 	// ServiceExports: service exports are published, not only their canary.
 	ServiceExports bool
+	// SlicesOnly: services are published as EndpointSlices alone (wire.md §1.4), which agents of Cilium before 1.20 do
+	// not read.
+	SlicesOnly bool
 	// NodesAndAddresses: the nodes and addresses of the description are published too
 	// (wire.md §0, CRD mode), since the agents of the cluster do not write to its kvstore.
 	NodesAndAddresses bool
@@ -108,6 +111,9 @@ func (o *Operator) Config() wire.ClusterConfig {
 		c.Capabilities.SyncedCanaries = o.NodesAndAddresses
 		c.Capabilities.ServiceExportsEnabled = &o.ServiceExports
 		c.Capabilities.EndpointSlicesExportMode = wire.EndpointSlicesBoth
+		if o.SlicesOnly {
+			c.Capabilities.EndpointSlicesExportMode = wire.EndpointSlicesOnly
+		}
 	}
 	return c
 }

@@ -94,7 +94,12 @@ func (p *publisher) run(ctx context.Context) error {
 
 // follow publishes the services of the description, again with each change.
 func (p *publisher) follow(ctx context.Context) error {
-	to := publish.ServiceTargets{Services: p.services[wire.Services], EndpointSlices: p.services[wire.EndpointSlices]}
+	to := publish.ServiceTargets{EndpointSlices: p.services[wire.EndpointSlices]}
+	if services := p.services[wire.Services]; p.SlicesOnly {
+		services.Complete() // there are none in this format, which the canary says, for whom waits for it
+	} else {
+		to.Services = services
+	}
 	if exports := p.services[wire.ServiceExports]; p.ServiceExports {
 		to.ServiceExports = exports
 	} else {

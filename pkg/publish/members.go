@@ -52,10 +52,11 @@ type members struct {
 func newMembers(cluster *local.Cluster) *members { return &members{cluster, newGroups()} }
 
 // serviceOf is the service that a slice belongs to; empty when it has none. A slice of remote backends
-// belongs to none: they are the other clusters' to publish, and would go round between clusters (mcs.md C).
+// belongs to none: they are the other clusters' to publish, and would go round between clusters (mcs.md C). Neither does
+// one for another proxy.
 func serviceOf(slice *discoveryv1.EndpointSlice) string {
 	service := slice.Labels[wire.LabelServiceName]
-	if service == "" || slice.Labels[wire.LabelSliceManagedBy] == wire.MeshSliceManager {
+	if service == "" || slice.Labels[wire.LabelSliceManagedBy] == wire.MeshSliceManager || local.OfAnotherProxy(slice.Labels) {
 		return ""
 	}
 	return slice.Namespace + "/" + service

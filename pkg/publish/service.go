@@ -48,11 +48,14 @@ func Service(cluster wire.ClusterInfo, svc *corev1.Service, of []*discoveryv1.En
 	return s
 }
 
+// frontless tells whether the service is published without addresses: it has none, or no proxy is to use it.
+func frontless(svc *corev1.Service) bool {
+	_, labelled := svc.Labels[wire.LabelHeadless]
+	return labelled || headless(svc)
+}
+
 // headless tells whether the service has no address of its own.
 func headless(svc *corev1.Service) bool {
-	if _, labelled := svc.Labels[wire.LabelHeadless]; labelled {
-		return true
-	}
 	return slices.ContainsFunc(clusterIPs(svc), func(ip string) bool { return strings.EqualFold(ip, corev1.ClusterIPNone) })
 }
 
@@ -66,7 +69,7 @@ func clusterIPs(svc *corev1.Service) []string {
 // frontends are the ports of each cluster IP.
 func frontends(svc *corev1.Service) map[string]wire.Ports {
 	out := make(map[string]wire.Ports)
-	if headless(svc) {
+	if frontless(svc) {
 		return out
 	}
 	ports := make(wire.Ports)

@@ -3,7 +3,7 @@
 // results that docs/interop.md is made of.
 //
 //	model/    what both sides speak of: objects and calls; a module of its own
-//	peer/     the peers; a module of its own, with one go.mod for each release
+//	peer/     the peers, and how the clustermesh-apiserver is built; a module of its own, with one go.mod for each release
 //	ours/     the objects in this project's terms
 //	random/   objects from a seed, boundary values included
 //	report/   writes docs/interop.md from the results

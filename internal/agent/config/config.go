@@ -87,7 +87,7 @@ func Default() Config {
 			MaxConsecutiveQuorumErrors: uint32(kv.MaxConsecutiveQuorumErrors), //nolint:gosec // small
 		},
 		Local:      LocalConfig{GlobalNamespaces: true},
-		Operate:    OperateConfig{GCInterval: operate.DefaultGCInterval, GCPerMinute: operate.DefaultGCPerMinute, MaxImports: serviceimports.MaxImports, ImportSlices: true},
+		Operate:    OperateConfig{GCInterval: operate.DefaultGCInterval, GCPerMinute: operate.DefaultGCPerMinute, MaxImports: serviceimports.MaxImports, ImportSlices: true, ServiceFormats: preferServices},
 		Allocation: AllocationConfig{Mode: string(modes.KVStore), Namespace: "kube-system"},
 		Mirror: MirrorConfig{
 			ReadyTimeout: mirrored.ReadyTimeout, SyncTimeout: mirrored.SyncTimeout, DrainDelay: mirrored.DrainDelay,

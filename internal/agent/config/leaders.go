@@ -26,11 +26,20 @@ const (
 	InstallCRDs = "install-crds"
 )
 
+// The formats of services that are published (spec wire.md §1.4).
+const (
+	preferServices = "prefer-legacy"
+	preferSlices   = "prefer-endpointslice"
+	onlySlices     = "only-endpointslice"
+)
+
 // OperateConfig are the settings of `operate`.
 type OperateConfig struct {
 	GCInterval     time.Duration `mapstructure:"identity-gc-interval" modes:"operate" help:"interval of identity garbage collection; an identity that is unused in two consecutive rounds is deleted; 0 disables it"`
 	GCPerMinute    int           `mapstructure:"identity-gc-rate-limit" modes:"operate" help:"maximum number of identities to delete per minute; 0 is no limit"`
 	ServiceExports bool          `mapstructure:"clustermesh-enable-mcs-api" modes:"operate" help:"publish the ServiceExports of the own cluster"`
+	// ServiceFormats is named as Cilium names it, for whom it also decides what its agents read.
+	ServiceFormats string `mapstructure:"clustermesh-service-v2" modes:"operate" help:"formats in which global Services are published: prefer-legacy or prefer-endpointslice for both formats, only-endpointslice for EndpointSlices alone, which Cilium reads from release 1.20 on"`
 	// NodesAndAddresses is for a cluster whose agents do not write to its kvstore.
 	NodesAndAddresses bool `mapstructure:"publish-nodes-and-addresses" modes:"operate" help:"also publish the nodes and addresses of the own cluster, from CiliumNodes, CiliumEndpoints and CiliumEndpointSlices; for clusters where Cilium does not write to the kvstore (CRD mode)"`
 	EndpointSlices    bool `mapstructure:"endpoint-slices" modes:"operate" help:"write EndpointSlices of remote backends for global Services that request them, so that kube-proxy reaches these backends (docs/endpointslices.md); reads the clusters of the mesh directory"`
@@ -49,6 +58,11 @@ type OperateConfig struct {
 }
 
 func (c OperateConfig) validate(note func(flag string, err error), cluster string, from LocalConfig) {
+	switch c.ServiceFormats {
+	case preferServices, preferSlices, onlySlices:
+	default:
+		note("clustermesh-service-v2", fmt.Errorf("%q is none of %s, %s and %s", c.ServiceFormats, preferServices, preferSlices, onlySlices))
+	}
 	if c.EndpointSlices && !from.FromKubernetes() {
 		note(EndpointSlices, errors.New("they are written to the Kubernetes API: say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE"))
 	}
@@ -89,6 +103,9 @@ func (c OperateConfig) Allowed() (labels, annotations mcs.Allowed, err error) {
 
 // PublishesExports tells whether other clusters read the ServiceExports of the own one.
 func (c OperateConfig) PublishesExports() bool { return c.ServiceExports || c.MCSAPI }
+
+// PublishesSlicesOnly tells whether services are published as EndpointSlices alone.
+func (c OperateConfig) PublishesSlicesOnly() bool { return c.ServiceFormats == onlySlices }
 
 // WritesSlices tells whether EndpointSlices of remote backends are written.
 func (c OperateConfig) WritesSlices() bool { return c.EndpointSlices || c.MCSAPI && c.ImportSlices }

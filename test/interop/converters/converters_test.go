@@ -1,0 +1,212 @@
+package converters
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/mesh-agent/mesh-agent/internal/kubetest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/test/interop"
+)
+
+// numRandom is how many random objects of each kind there are.
+const numRandom = 60
+
+// Flags that both have.
+const (
+	onlySlices      = "--clustermesh-service-v2=only-endpointslice"
+	localNamespaces = "--clustermesh-default-global-namespace=false"
+)
+
+// mode is how both are configured, and what there is.
+type mode struct {
+	name   string
+	flags  []string // of both
+	theirs []string // of Cilium's alone
+	// grouped: the endpoints of pods are in CiliumEndpointSlices. exports: each Service has a ServiceExport.
+	grouped, exports bool
+}
+
+func modes() []mode {
+	return []mode{
+		{name: "as they are"},
+		{name: "CiliumEndpointSlices", theirs: []string{"--enable-cilium-endpoint-slice"}, grouped: true},
+		{name: "namespaces are local", flags: []string{localNamespaces}},
+		{name: "MCS API", flags: []string{"--clustermesh-enable-mcs-api"}, exports: true},
+		{name: "EndpointSlices alone", flags: []string{onlySlices}},
+	}
+}
+
+// TestWhatOperatePublishes is what the clustermesh-apiserver publishes of the same objects, and follows them as it does.
+func TestWhatOperatePublishes(t *testing.T) {
+	seed := interop.Seed(t)
+	for _, release := range interop.Releases(t) {
+		for _, m := range modes() {
+			t.Run(release+"/"+m.name, func(t *testing.T) {
+				t.Parallel()
+				newWorld(t, release, m).follow(t, newMaker(seed))
+			})
+		}
+	}
+}
+
+// world is an API server, and what both write.
+type world struct {
+	mode
+	kube         *kubetest.Server
+	theirs, ours *etcdtest.Process
+	marks        int
+}
+
+func newWorld(t *testing.T, release string, m mode) *world {
+	t.Helper()
+	w := &world{mode: m, kube: kubetest.Start(t), theirs: etcdtest.StartProcess(t), ours: etcdtest.StartProcess(t)}
+	w.kube.Apply(t, definitions(t, release)...)
+	w.apply(t, objects()...)
+	startCilium(t, release, w.kube, w.theirs, append(m.flags, m.theirs...)...)
+	interop.StartAgent(t, "operate", append([]string{
+		"--cluster-name", cluster, "--cluster-id", strconv.Itoa(clusterID), "--kvstore-opt", "etcd.address=" + w.ours.Endpoint(),
+		"--kubeconfig", w.kube.Kubeconfig(t, w.kube.Addr(), kubetest.Admin), "--publish-nodes-and-addresses",
+		"--clustermesh-config", filepath.Join(t.TempDir(), "none"),
+	}, m.flags...)...)
+	return w
+}
+
+// follow makes objects, changes most and deletes some.
+func (w *world) follow(t *testing.T, m maker) {
+	t.Helper()
+	w.same(t, "what was there at the start")
+	w.differ(t)
+	before := make([][]string, numRandom)
+	for i := range numRandom {
+		before[i] = texts(t, m.objects(i))
+		w.apply(t, before[i]...)
+	}
+	w.same(t, "what was created")
+	for i := range numRandom {
+		if i%5 == 0 {
+			w.remove(t, before[i]...)
+			continue
+		}
+		w.apply(t, texts(t, m.objects(i))...)
+	}
+	w.same(t, "what was changed, and deleted")
+	w.remove(t, slices.Concat(endpoints(), services(), nodes())...)
+	w.same(t, "what was left")
+}
+
+func texts(t *testing.T, all []object) (texts []string) {
+	t.Helper()
+	for _, o := range all {
+		texts = append(texts, o.text(t))
+	}
+	return texts
+}
+
+// apply makes objects in the world's mode, or changes them; remove deletes them.
+func (w *world) apply(t *testing.T, texts ...string) { t.Helper(); w.kube.Apply(t, w.as(t, texts)...) }
+
+func (w *world) remove(t *testing.T, texts ...string) {
+	t.Helper()
+	w.kube.Delete(t, w.as(t, texts)...)
+}
+
+// as are the objects of the world's mode.
+func (w *world) as(t *testing.T, texts []string) (all []string) {
+	t.Helper()
+	for _, text := range texts {
+		var o object
+		interop.Must(t, yaml.Unmarshal([]byte(text), &o))
+		switch kind := o["kind"]; {
+		case kind == "CiliumEndpoint" && w.grouped:
+			text = group(o).text(t)
+		case kind == "Service" && w.exports:
+			all = append(all, text)
+			text = export(o).text(t)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// mark makes an object of each kind that both publish after all that was before.
+func (w *world) mark(t *testing.T) (keys []string) {
+	t.Helper()
+	w.marks++
+	name, ip := fmt.Sprint("mark-", w.marks), fmt.Sprint("10.250.0.", w.marks)
+	w.apply(t, node(name, "addresses: [{type: InternalIP, ip: "+ip+"}]"),
+		identity(fmt.Sprint(number(5000+w.marks)), "'k8s:io.kubernetes.pod.namespace': global, 'k8s:mark': '"+name+"'"),
+		endpoint("global", name, fmt.Sprintf("identity: {id: %d}, networking: {node: %s, addressing: [{ipv4: %[2]s}]}", number(5000+w.marks), ip)),
+		slice("global", name, name, "addressType: IPv4, ports: [{port: 80}], endpoints: [{addresses: ["+ip+"], conditions: {ready: true}}]"),
+		service("global", name, "annotations: {service.cilium.io/global: 'true'}", "ports: [{port: 80}]"))
+	return []string{
+		wire.Nodes.Prefix(cluster, false) + name, wire.Identities.Prefix(cluster, false) + fmt.Sprint(number(5000+w.marks)),
+		wire.IPs.Prefix(cluster, false) + ip, wire.EndpointSlices.Prefix(cluster, false) + "global/" + name,
+	}
+}
+
+// same waits until both have published the same.
+func (w *world) same(t *testing.T, what string) { t.Helper(); w.differences(t, what) }
+
+// differ makes what is disputed, waits until both have published it in their ways, and deletes it. What is not disputed
+// any more fails the test.
+func (w *world) differ(t *testing.T) {
+	t.Helper()
+	var texts, keys []string
+	for key, of := range disputed() {
+		texts = append(texts, of...)
+		switch {
+		case slices.Contains(w.flags, onlySlices) && strings.HasPrefix(key, wire.Services.StorePrefix(false)):
+		case slices.Contains(w.flags, localNamespaces) && strings.HasPrefix(key, wire.Identities.StorePrefix(false)):
+		default:
+			keys = append(keys, key)
+		}
+	}
+	w.apply(t, texts...)
+	w.differences(t, "what is disputed", keys...)
+	w.remove(t, texts...)
+}
+
+// differences waits until both have published everything, the same but for these keys.
+func (w *world) differences(t *testing.T, what string, disputed ...string) {
+	t.Helper()
+	marks := w.mark(t)
+	if slices.Contains(w.flags, onlySlices) { // ours is there for readers that wait for it, as all before 1.20 do
+		disputed = append(disputed, wire.SyncedKey(cluster, wire.Services, false))
+	}
+	slices.Sort(disputed)
+	var found []difference
+	defer func() {
+		for _, d := range found {
+			if !slices.Contains(disputed, d.key) {
+				t.Errorf("%s: %s: %s", what, d.key, d.text)
+			}
+		}
+	}()
+	waittest.Try(t, what+" to be published by both", func() error {
+		theirs, ours := read(t, w.theirs), read(t, w.ours)
+		found = differences(theirs, ours)
+		var keys []string
+		for _, d := range found {
+			keys = append(keys, d.key)
+		}
+		if !slices.Equal(keys, disputed) {
+			return fmt.Errorf("they differ in %q, not in %q", keys, disputed)
+		}
+		for _, key := range marks {
+			if theirs[key] == nil {
+				return fmt.Errorf("%s: neither has published it", key)
+			}
+		}
+		t.Logf("%s: %d keys", what, len(ours))
+		return nil
+	})
+}
