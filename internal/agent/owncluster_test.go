@@ -254,3 +254,30 @@ func TestMetricsOfIdentities(t *testing.T) {
 		}
 	}
 }
+
+// TestReadyKnowsTheOwnCluster: while the description of the own cluster was not read, the agent is not ready, and does not
+// say that the own cluster has no service.
+func TestReadyKnowsTheOwnCluster(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Run(t, meshtest.Clusters(1)...)
+	later := filepath.Join(t.TempDir(), "later")
+	a := agenttest.StartMode(t, config.ModeRun, nil, "--cluster-name", "east", "--cluster-id", "9", "--clustermesh-config", m.Dir(), "--local-manifests", later)
+	a.Until("cluster1 to be read", func() bool { return strings.Contains(get(t, a, "/v1/clusters"), `"ready"`) })
+	if got := get(t, a, "/readyz"); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "its description was not read yet") {
+		t.Errorf("without a description: %s", got)
+	}
+	if _, errs, _ := a.Call("describe", "service", "shop/cart"); !strings.Contains(errs, "may have it: its services: the description of this cluster was not read yet") {
+		t.Errorf("nothing is known of the own cluster, and yet:\n%s", errs)
+	}
+	agenttest.Must(t, os.MkdirAll(later, 0o755))
+	agenttest.Must(t, os.WriteFile(filepath.Join(later, "cart.yaml"), []byte(`
+apiVersion: v1
+kind: Service
+metadata: {namespace: shop, name: cart, annotations: {service.cilium.io/global: "true"}}
+spec: {clusterIP: 10.96.0.7, ports: [{port: 80}]}
+`), 0o600))
+	a.Until("the agent to be ready", func() bool { return strings.HasPrefix(get(t, a, "/readyz"), "200 ") })
+	if out, _, _ := a.Call("describe", "service", "shop/cart"); !strings.Contains(out, "the local service of east") {
+		t.Errorf("it is ready, and does not know the service:\n%s", out)
+	}
+}

@@ -65,7 +65,8 @@ func (s *Server) reasonsView(v *view.Snapshot) *reasons.View {
 	}
 	described := s.description()
 	return &reasons.View{
-		Tables: s.View.Tables.Tables, Txn: v.Txn, Clusters: v.Known, Own: own, Described: described != nil && described.Error == "", Find: s.find,
+		Tables: s.View.Tables.Tables, Txn: v.Txn, Clusters: v.Known, Own: own, Find: s.find,
+		Described: described != nil && described.Listed && described.Error == "", Unread: described != nil && !described.Listed,
 	}
 }
 

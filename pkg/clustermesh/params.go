@@ -46,6 +46,9 @@ type Params struct {
 	// Policy is what becomes of the service backends of remote clusters that go
 	// quiet; nil is nothing.
 	Policy *disconnect.Policy
+	// Described says how well services of the own cluster are known from its description, as [View.Described]; nil is no
+	// description. Without a local kvstore the mesh is not ready before they are known.
+	Described func(wire.Resource) store.Status
 	// ApplyPolicy makes it so: see [View.ApplyPolicy]. It is needed with a Policy.
 	ApplyPolicy func(cluster string, to disconnect.State)
 	// Lists and Batches bound how many lists run, and how many batches of events are

@@ -96,7 +96,8 @@ func (m *Mesh) Revision() uint64 { return m.revision.Load() }
 
 // Ready tells whether the view may be used: every cluster was synced once, or the sync
 // timeout has passed since the start, but never before the mesh directory was read once:
-// an empty view would pass for that of a mesh without clusters. Once true it stays true.
+// an empty view would pass for that of a mesh without clusters. Once true it stays true. A description of the own cluster
+// counts as a cluster.
 // The reasons say by cluster what is waited for.
 func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
 	if m.ready.Load() {
@@ -149,6 +150,13 @@ func (m *Mesh) unready() map[string]string {
 	}
 	if c, has := m.Local(); has {
 		note("local kvstore", c)
+	} else if m.Described != nil {
+		if s := m.Described(wire.Services); !s.Synced {
+			reasons["own cluster"] = "its description was not read yet"
+			if s.Err != nil {
+				reasons["own cluster"] += ": " + s.Err.Error()
+			}
+		}
 	}
 	return reasons
 }

@@ -66,7 +66,7 @@ func (c *Cluster) Confirmed(every time.Duration, asOf func() time.Time) {
 
 // State says how well the description is known.
 type State struct {
-	// Listed: all services and slices that the source had at the start are known.
+	// Listed: all services and slices that the source had at the start are known, and shown ([Cluster.Hidden]).
 	Listed bool
 	// AsOf: they are what the source has as of this time; zero when they never were.
 	AsOf time.Time
@@ -76,6 +76,19 @@ type State struct {
 	Err error
 	// Refused is what the source says that cannot be used, and why: a line each.
 	Refused []string
+}
+
+// Hidden notes that somebody shows what the tables have, and has not begun: until [Cluster.Shown] it is not known to who
+// looks there.
+func (c *Cluster) Hidden() { c.hide(true) }
+
+// Shown notes that what the tables had when they were listed is shown.
+func (c *Cluster) Shown() { c.hide(false) }
+
+func (c *Cluster) hide(yes bool) {
+	c.reports.mu.Lock()
+	defer c.reports.mu.Unlock()
+	c.reports.hidden = yes
 }
 
 // reports is what the source says of itself.
@@ -89,6 +102,7 @@ type reports struct {
 	asOf    func() time.Time // guarded by mu; nil: what follows from the reports
 	every   time.Duration    // guarded by mu; how often that moves on
 
+	hidden  bool          // guarded by mu; what is listed is not shown yet
 	whole   chan struct{} // guarded by mu; closed when isWhole; nil when there was no doubt
 	isWhole bool          // guarded by mu
 }
@@ -113,7 +127,7 @@ func (c *Cluster) State() State {
 	slices, _ := c.EndpointSlices.table.Initialized(txn)
 	r := &c.reports
 	r.mu.Lock()
-	s, asOf := State{Listed: services && slices, Err: r.err, Refused: r.refused, Every: r.every}, r.asOf
+	s, asOf := State{Listed: services && slices && !r.hidden, Err: r.err, Refused: r.refused, Every: r.every}, r.asOf
 	switch {
 	case !s.Listed:
 	case r.made && r.err == nil:

@@ -140,7 +140,7 @@ func (c Config) Clusters(to *clustermesh.View, metrics *store.Metrics) *clusterm
 	to.Granted = c.Granted
 	return clustermesh.New(clustermesh.Params{
 		Directory: c.Directory, Local: c.own(), StateDir: c.StateDir, Granted: c.Granted,
-		SyncTimeout: c.SyncTimeout, CacheTTL: c.CacheTTL, Policy: c.Policy, ApplyPolicy: to.ApplyPolicy, Consumer: to.Consumer(metrics),
+		SyncTimeout: c.SyncTimeout, CacheTTL: c.CacheTTL, Policy: c.Policy, ApplyPolicy: to.ApplyPolicy, Described: to.Described, Consumer: to.Consumer(metrics),
 		KVStore: *c.KVStore, Budgets: *c.Budgets, Memory: c.Memory,
 		Lists: ListsAtOnce(), Batches: store.NewTurns(runtime.GOMAXPROCS(0)),
 		Report: c.Report, Log: c.Log,

@@ -32,8 +32,10 @@ type View struct {
 	refusals // affinities that nobody knows, by service
 }
 
-// NewView returns what fills the view. Nobody else may tell it of services of our own cluster.
+// NewView returns what fills the view. Nobody else may tell it of services of our own cluster, which is hidden until it
+// runs ([local.Cluster.Hidden]).
 func NewView(cluster *local.Cluster, own wire.ClusterInfo, defaultGlobalNamespace bool, to *services.Services, log *slog.Logger) *View {
+	cluster.Hidden()
 	return &View{
 		cluster: cluster, own: own, defaultGlobal: defaultGlobalNamespace, to: to, log: cmp.Or(log, slog.New(slog.DiscardHandler)),
 		members: newMembers(cluster), refusals: refusals{why: make(map[string]string)},
@@ -59,6 +61,7 @@ func (v *View) Run(ctx context.Context) error {
 		if v.Exports {
 			v.to.ApplyExports(v.exports(txn, names))
 		}
+		v.cluster.Shown()
 	}, func() {})
 }
 

@@ -71,6 +71,7 @@ type View struct {
 	Clusters  map[string]remotecluster.Status // by name, the own one included when it is read
 	Own       string                          // the own cluster's name; empty for an observer, which is of none
 	Described bool                            // the own cluster's services are known from its description, as of now
+	Unread    bool                            // they are to come from its description, which was not read yet
 	// Find tells what is known of a key; false for nothing.
 	Find func(cluster string, r wire.Resource, name string) (store.Found, bool)
 }
@@ -136,7 +137,10 @@ func (v *View) asOf(cluster string, of ...wire.Resource) (at *time.Time, now boo
 // unconfirmed says since when something is not known, and why.
 func (v *View) unconfirmed(cluster string, at *time.Time) string {
 	c, known := v.Clusters[cluster]
-	if !known {
+	switch {
+	case !known && cluster == v.Own && v.Unread:
+		return "the description of this cluster was not read yet"
+	case !known:
 		return "this agent does not read that cluster"
 	}
 	text := "was never copied completely"

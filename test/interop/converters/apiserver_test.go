@@ -55,10 +55,17 @@ func startCilium(t *testing.T, release string, kube *kubetest.Server, etcd *etcd
 	dir := t.TempDir()
 	config := filepath.Join(dir, "etcd.yaml")
 	interop.Must(t, os.WriteFile(config, []byte("endpoints: ["+etcd.Endpoint()+"]\n"), 0o600))
-	cmd := exec.Command(filepath.Join(os.Getenv(interop.PeersEnv), "apiserver-"+release), append([]string{
+	program := filepath.Join(os.Getenv(interop.PeersEnv), "apiserver-"+release)
+	help, err := exec.Command(program, "clustermesh", "--help").Output()
+	interop.Must(t, err)
+	for _, one := range []string{"--health-port=" + freePort(t), "--gops-port=" + freePort(t), "--shell-sock-path=" + filepath.Join(dir, "shell.sock")} {
+		if name, _, _ := strings.Cut(one, "="); strings.Contains(string(help), name) { // not every release has it
+			flags = append(flags, one)
+		}
+	}
+	cmd := exec.Command(program, append([]string{
 		"clustermesh", "--cluster-name", cluster, "--cluster-id", strconv.Itoa(clusterID), "--kvstore-opt", "etcd.config=" + config + ",etcd.qps=1000",
 		"--k8s-kubeconfig-path", kube.Kubeconfig(t, kube.Addr(), kubetest.Admin), "--cluster-users-enabled=false",
-		"--health-port", freePort(t), "--enable-gops=false", "--shell-sock-path", filepath.Join(dir, "shell.sock"),
 	}, flags...)...)
 	cmd.SysProcAttr = children.Attributes()
 	var log logged

@@ -56,22 +56,77 @@ func said(t *testing.T, key string, value []byte) any {
 	return v
 }
 
+// withoutBackends tells whether it is a service without backends.
+func withoutBackends(v any) bool {
+	service, is := v.(map[string]any)
+	backends, has := service["backends"].(map[string]any)
+	return is && has && len(backends) == 0
+}
+
+// says tells whether one value says all that another does: nothing and empty are the same.
+func says(one, all any) bool {
+	switch all := all.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		has, is := one.(map[string]any)
+		for field, v := range all {
+			if !says(has[field], v) {
+				return false
+			}
+		}
+		return is || len(all) == 0
+	case []any:
+		has, _ := one.([]any)
+		for i, v := range all {
+			if i >= len(has) || !says(has[i], v) {
+				return false
+			}
+		}
+		return len(has) == len(all)
+	}
+	return one == all
+}
+
+// without takes away what a release does not write, and does not read.
+func (c contents) without(of ...wire.Resource) {
+	for _, r := range of {
+		maps.DeleteFunc(c, func(key string, _ any) bool { return strings.Contains(key, r.StorePrefix(false)) })
+	}
+}
+
+// likeLater takes away what nobody reads any more: services that are not shared, and numbers of nodes.
+func (c contents) likeLater() {
+	for key, v := range c {
+		if service, is := v.(map[string]any); is && strings.HasPrefix(key, wire.Services.StorePrefix(false)) && service["shared"] == false {
+			delete(c, key)
+		}
+		if node, is := v.(map[string]any); is && strings.HasPrefix(key, wire.Nodes.StorePrefix(false)) {
+			delete(node, "NodeIdentity")
+		}
+	}
+}
+
 // difference is a key whose value is not the same, or that only one of both has.
 type difference struct{ key, text string }
 
-// differences are those between what Cilium wrote and what we did.
-func differences(theirs, ours contents) (all []difference) {
+// differences are those between what Cilium wrote and what we did. In what an earlier release wrote we may say more.
+func differences(theirs, ours contents, earlier bool) (all []difference) {
 	keys := maps.Clone(theirs)
 	maps.Copy(keys, ours)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		their, is := theirs[key]
 		our, too := ours[key]
 		switch {
+		case !is && earlier && withoutBackends(our): // before 1.18 a service without backends was none
 		case !is:
 			all = append(all, difference{key, fmt.Sprintf("only we have it: %v", our)})
 		case !too:
 			all = append(all, difference{key, fmt.Sprintf("only Cilium has it: %v", their)})
 		default:
+			if earlier && says(our, their) {
+				continue
+			}
 			if text := cmp.Diff(their, our); text != "" {
 				all = append(all, difference{key, "Cilium's (-) and ours (+):\n" + text})
 			}

@@ -31,17 +31,18 @@ type mode struct {
 	name   string
 	flags  []string // of both
 	theirs []string // of Cilium's alone
+	since  string   // the first release that has it
 	// grouped: the endpoints of pods are in CiliumEndpointSlices. exports: each Service has a ServiceExport.
 	grouped, exports bool
 }
 
 func modes() []mode {
 	return []mode{
-		{name: "as they are"},
-		{name: "CiliumEndpointSlices", theirs: []string{"--enable-cilium-endpoint-slice"}, grouped: true},
-		{name: "namespaces are local", flags: []string{localNamespaces}},
-		{name: "MCS API", flags: []string{"--clustermesh-enable-mcs-api"}, exports: true},
-		{name: "EndpointSlices alone", flags: []string{onlySlices}},
+		{name: "default settings"},
+		{name: "with CiliumEndpointSlices", theirs: []string{"--enable-cilium-endpoint-slice"}, since: "1.18", grouped: true},
+		{name: "namespaces not global", flags: []string{localNamespaces}, since: "1.20"},
+		{name: "with the MCS API", flags: []string{"--clustermesh-enable-mcs-api"}, since: "1.17", exports: true},
+		{name: "EndpointSlices only", flags: []string{onlySlices}, since: "1.20"},
 	}
 }
 
@@ -49,18 +50,43 @@ func modes() []mode {
 func TestWhatOperatePublishes(t *testing.T) {
 	seed := interop.Seed(t)
 	for _, release := range interop.Releases(t) {
-		for _, m := range modes() {
-			t.Run(release+"/"+m.name, func(t *testing.T) {
-				t.Parallel()
-				newWorld(t, release, m).follow(t, newMaker(seed))
+		t.Run(release, func(t *testing.T) {
+			trial := interop.Trial{Name: "The same Kubernetes objects, published by the clustermesh-apiserver and by `mesh-agent operate`", Release: release}
+			keys := make([]int, len(modes()))
+			t.Run("in", func(t *testing.T) {
+				for i, m := range modes() {
+					if !has(release, m.since) {
+						continue
+					}
+					t.Run(m.name, func(t *testing.T) {
+						t.Parallel()
+						keys[i] = newWorld(t, release, m).follow(t, newMaker(seed))
+					})
+				}
 			})
-		}
+			for i, m := range modes() {
+				if keys[i] == 0 {
+					continue
+				}
+				trial.Figures = append(trial.Figures, interop.Figure{Name: "keys that were compared, " + m.name, Value: strconv.Itoa(keys[i])})
+			}
+			if !t.Failed() {
+				interop.KeepTrial(t, trial)
+			}
+		})
 	}
 }
+
+// has tells whether a release is this one, or later: the minor version counts.
+func has(release, since string) bool { return release >= since }
 
 // world is an API server, and what both write.
 type world struct {
 	mode
+	slices       bool            // the release publishes EndpointSlices, and only what is in global namespaces
+	accounts     bool            // its endpoints have service accounts
+	anyCase      bool            // it reads annotations of any case
+	lacks        []wire.Resource // that it does not publish
 	kube         *kubetest.Server
 	theirs, ours *etcdtest.Process
 	marks        int
@@ -68,7 +94,13 @@ type world struct {
 
 func newWorld(t *testing.T, release string, m mode) *world {
 	t.Helper()
-	w := &world{mode: m, kube: kubetest.Start(t), theirs: etcdtest.StartProcess(t), ours: etcdtest.StartProcess(t)}
+	w := &world{mode: m, slices: has(release, "1.20"), accounts: has(release, "1.19"), anyCase: has(release, "1.18"), kube: kubetest.Start(t), theirs: etcdtest.StartProcess(t), ours: etcdtest.StartProcess(t)}
+	if !w.slices {
+		w.lacks = append(w.lacks, wire.EndpointSlices)
+	}
+	if !has(release, "1.17") {
+		w.lacks = append(w.lacks, wire.ServiceExports)
+	}
 	w.kube.Apply(t, definitions(t, release)...)
 	w.apply(t, objects()...)
 	startCilium(t, release, w.kube, w.theirs, append(m.flags, m.theirs...)...)
@@ -80,17 +112,19 @@ func newWorld(t *testing.T, release string, m mode) *world {
 	return w
 }
 
-// follow makes objects, changes most and deletes some.
-func (w *world) follow(t *testing.T, m maker) {
+// follow makes objects, changes most and deletes some. It returns how many keys were compared.
+func (w *world) follow(t *testing.T, m maker) (keys int) {
 	t.Helper()
-	w.same(t, "what was there at the start")
-	w.differ(t)
+	keys += w.same(t, "what was there at the start")
+	if w.slices {
+		w.differ(t)
+	}
 	before := make([][]string, numRandom)
 	for i := range numRandom {
 		before[i] = texts(t, m.objects(i))
 		w.apply(t, before[i]...)
 	}
-	w.same(t, "what was created")
+	keys += w.same(t, "what was created")
 	for i := range numRandom {
 		if i%5 == 0 {
 			w.remove(t, before[i]...)
@@ -98,9 +132,9 @@ func (w *world) follow(t *testing.T, m maker) {
 		}
 		w.apply(t, texts(t, m.objects(i))...)
 	}
-	w.same(t, "what was changed, and deleted")
+	keys += w.same(t, "what was changed, and deleted")
 	w.remove(t, slices.Concat(endpoints(), services(), nodes())...)
-	w.same(t, "what was left")
+	return keys + w.same(t, "what was left")
 }
 
 func texts(t *testing.T, all []object) (texts []string) {
@@ -125,7 +159,19 @@ func (w *world) as(t *testing.T, texts []string) (all []string) {
 	for _, text := range texts {
 		var o object
 		interop.Must(t, yaml.Unmarshal([]byte(text), &o))
+		if status, is := o["status"].(map[string]any); is && !w.accounts {
+			delete(status, "service-account")
+			text = o.text(t)
+		}
+		labels, _ := o["metadata"].(map[string]any)["labels"].(map[string]any)
 		switch kind := o["kind"]; {
+		case kind == "EndpointSlice" && !w.slices && labels["service.kubernetes.io/service-proxy-name"] != nil:
+			continue // it looks at the Service alone
+		case kind == "Service" && !w.anyCase && oddAnnotations(o):
+			continue
+		case kind == "Namespace" && !w.slices:
+			delete(o["metadata"].(map[string]any), "annotations")
+			text = o.text(t)
 		case kind == "CiliumEndpoint" && w.grouped:
 			text = group(o).text(t)
 		case kind == "Service" && w.exports:
@@ -135,6 +181,23 @@ func (w *world) as(t *testing.T, texts []string) (all []string) {
 		all = append(all, text)
 	}
 	return all
+}
+
+// oddAnnotations tells whether a Service says something that releases before 1.18 understand otherwise: in capitals, or by
+// the label of headless ones.
+func oddAnnotations(service object) bool {
+	meta := service["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	if labels["service.kubernetes.io/headless"] != nil {
+		return true
+	}
+	annotations, _ := meta["annotations"].(map[string]any)
+	for _, v := range annotations {
+		if v != "true" && v != "false" && strings.EqualFold(v.(string), "true") {
+			return true
+		}
+	}
+	return false
 }
 
 // mark makes an object of each kind that both publish after all that was before.
@@ -153,8 +216,8 @@ func (w *world) mark(t *testing.T) (keys []string) {
 	}
 }
 
-// same waits until both have published the same.
-func (w *world) same(t *testing.T, what string) { t.Helper(); w.differences(t, what) }
+// same waits until both have published the same, and returns how many keys.
+func (w *world) same(t *testing.T, what string) int { t.Helper(); return w.differences(t, what) }
 
 // differ makes what is disputed, waits until both have published it in their ways, and deletes it. What is not disputed
 // any more fails the test.
@@ -175,8 +238,8 @@ func (w *world) differ(t *testing.T) {
 	w.remove(t, texts...)
 }
 
-// differences waits until both have published everything, the same but for these keys.
-func (w *world) differences(t *testing.T, what string, disputed ...string) {
+// differences waits until both have published everything, the same but for these keys, and returns how many keys that is.
+func (w *world) differences(t *testing.T, what string, disputed ...string) (n int) {
 	t.Helper()
 	marks := w.mark(t)
 	if slices.Contains(w.flags, onlySlices) { // ours is there for readers that wait for it, as all before 1.20 do
@@ -193,7 +256,11 @@ func (w *world) differences(t *testing.T, what string, disputed ...string) {
 	}()
 	waittest.Try(t, what+" to be published by both", func() error {
 		theirs, ours := read(t, w.theirs), read(t, w.ours)
-		found = differences(theirs, ours)
+		if !w.slices {
+			theirs.likeLater()
+			ours.without(w.lacks...)
+		}
+		found = differences(theirs, ours, !w.slices)
 		var keys []string
 		for _, d := range found {
 			keys = append(keys, d.key)
@@ -202,11 +269,12 @@ func (w *world) differences(t *testing.T, what string, disputed ...string) {
 			return fmt.Errorf("they differ in %q, not in %q", keys, disputed)
 		}
 		for _, key := range marks {
-			if theirs[key] == nil {
+			if theirs[key] == nil && (w.slices || !strings.HasPrefix(key, wire.EndpointSlices.StorePrefix(false))) {
 				return fmt.Errorf("%s: neither has published it", key)
 			}
 		}
-		t.Logf("%s: %d keys", what, len(ours))
+		n = len(ours)
 		return nil
 	})
+	return n
 }

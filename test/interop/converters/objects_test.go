@@ -127,7 +127,7 @@ func group(o object) object {
 
 // export is the ServiceExport of a Service, whose annotations it exports.
 func export(service object) object {
-	meta, spec := service["metadata"].(map[string]any), object{}
+	meta, spec := service["metadata"].(map[string]any), object{"exportedLabels": object{"exported": "yes"}}
 	for from, to := range map[string]string{"labels": "exportedLabels", "annotations": "exportedAnnotations"} {
 		if has, _ := meta[from].(map[string]any); len(has) > 0 {
 			spec[to] = has

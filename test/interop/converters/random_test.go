@@ -113,7 +113,7 @@ func (m maker) endpoint(i int) object {
 	if m.IntN(2) > 0 {
 		status["encryption"] = object{"key": m.IntN(16)}
 	}
-	return object{"apiVersion": "cilium.io/v2", "kind": "CiliumEndpoint", "metadata": m.meta(one(m, "shop", "global"), fmt.Sprint("random-", i), m.pairs(), nil), "status": status}
+	return object{"apiVersion": "cilium.io/v2", "kind": "CiliumEndpoint", "metadata": m.meta([]string{"shop", "global"}[i%2], fmt.Sprint("random-", i), m.pairs(), nil), "status": status}
 }
 
 // truth is what a flag may say.
@@ -193,11 +193,11 @@ func (m maker) slice(namespace, service string, i, n int) object {
 		return p
 	}
 	labels := m.pairs()
-	if m.IntN(10) > 0 {
+	if (i+n)%10 > 0 { // whose it is does not change
 		labels["kubernetes.io/service-name"] = service
 	}
-	if m.IntN(4) == 0 {
-		labels["endpointslice.kubernetes.io/managed-by"] = one(m, "endpointslice-controller.k8s.io", "endpointslice-mesh-controller.cilium.io")
+	if (i+2*n)%4 == 0 {
+		labels["endpointslice.kubernetes.io/managed-by"] = []string{"endpointslice-controller.k8s.io", "endpointslice-mesh-controller.cilium.io"}[i/4%2]
 	}
 	return object{
 		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": m.meta(namespace, fmt.Sprint(service, "-", n), labels, m.pairs()),

@@ -7,6 +7,7 @@ require (
 	github.com/cilium/cilium v1.16.2
 	github.com/mesh-agent/mesh-agent/test/interop/model v0.0.0
 	github.com/sirupsen/logrus v1.9.3
+	k8s.io/apimachinery v0.30.2
 )
 
 require (
@@ -122,7 +123,6 @@ require (
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	k8s.io/api v0.30.2 // indirect
 	k8s.io/apiextensions-apiserver v0.30.2 // indirect
-	k8s.io/apimachinery v0.30.2
 	k8s.io/client-go v0.30.2 // indirect
 	k8s.io/klog/v2 v2.120.1 // indirect
 	k8s.io/kube-openapi v0.0.0-20240423202451-8948a665c108 // indirect
@@ -133,3 +133,5 @@ require (
 )
 
 replace github.com/mesh-agent/mesh-agent/test/interop/model => ../model
+
+replace go.universe.tf/metallb => github.com/cilium/metallb v0.1.1-0.20220829170633-5d7dfb1129f7

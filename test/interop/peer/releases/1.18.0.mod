@@ -6,9 +6,7 @@ go 1.26.0
 require (
 	github.com/cilium/cilium v1.18.0
 	github.com/mesh-agent/mesh-agent/test/interop/model v0.0.0
-	k8s.io/api v0.33.3 // indirect
 	k8s.io/apimachinery v0.33.3
-	sigs.k8s.io/mcs-api v0.1.1-0.20250610011024-38bab5ba476b // indirect
 )
 
 require (
@@ -109,12 +107,14 @@ require (
 	gopkg.in/evanphx/json-patch.v4 v4.12.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
+	k8s.io/api v0.33.3 // indirect
 	k8s.io/apiextensions-apiserver v0.33.3 // indirect
 	k8s.io/client-go v0.33.3 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect
 	k8s.io/kube-openapi v0.0.0-20250318190949-c8a335a9a2ff // indirect
 	k8s.io/utils v0.0.0-20250604170112-4c0f3b243397 // indirect
 	sigs.k8s.io/json v0.0.0-20241010143419-9aa6b5e7a4b3 // indirect
+	sigs.k8s.io/mcs-api v0.1.1-0.20250610011024-38bab5ba476b // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v4 v4.7.0 // indirect
 	sigs.k8s.io/yaml v1.5.0 // indirect
