@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/internal/version"
@@ -215,6 +216,11 @@ func newAPI(p apiParams) (*api.Server, error) {
 		}
 		options = append(options, api.WithPage(page))
 	}
+	names, err := p.Config.Listening.HostNames()
+	if err != nil {
+		return nil, exit.UsageError{Err: err}
+	}
+	options = append(options, api.WithNames(names))
 	if files, secure := p.Config.Listening.TLS(); secure {
 		options = append(options, api.WithTLS(files))
 	}

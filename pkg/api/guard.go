@@ -20,9 +20,9 @@ func (s *Server) guard(r *http.Request) error {
 		return nil
 	case from.Over && r.URL.Path != "/healthz" && r.URL.Path != "/readyz":
 		return busy("there are too many connections to this agent")
-	case !s.tls.Serves(r.Host):
+	case !s.tls.Serves(r.Host, s.names):
 		return problemf(http.StatusMisdirectedRequest,
-			"this agent is not %q: ask it as localhost, by an IP address, or by a name in the certificate of --tls-cert-file", r.Host)
+			"this agent is not %q: ask it as localhost, by an IP address, by a name in the certificate of --tls-cert-file, or by one of --listen-names", r.Host)
 	}
 	for _, given := range r.Header["Origin"] {
 		if u, err := url.Parse(given); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
@@ -143,5 +144,20 @@ func TestAPasswordCannotBeTried(t *testing.T) {
 	}
 	if len(shown) != 2 {
 		t.Error("two agents have one key")
+	}
+}
+
+// TestMoreNames: those that an operator gives, and no others that look like them.
+func TestMoreNames(t *testing.T) {
+	t.Parallel()
+	var none *transport.TLS
+	for host, want := range map[string]bool{
+		"node-1.example.org": true, "Node-1.Example.ORG:9979": true, "node-1.example.org.": true, "x.node-1.example.org": false,
+		"mesh-agent.kube-system.svc:9979": true, "mesh-agent.kube-system.SVC": true, "svc": false, ".svc": false, "svc.evil.example": false, "evilsvc": false,
+		"mesh-agent.kube-system": false, "localhost": true, "10.1.2.3:9979": true, "": true,
+	} {
+		if got := none.Serves(host, []string{"node-1.example.org", ".svc"}); got != want {
+			t.Errorf("%q: %t", host, got)
+		}
 	}
 }

@@ -51,6 +51,7 @@ type Server struct {
 	configKey string         // of the hashes of client files
 	page      *ui.Page       // nil: there is none
 	tls       *transport.TLS // nil: TCP is plain
+	names     []string       // more names of this host
 
 	limits                        transport.Limits
 	connections, watches, answers *transport.Gate
@@ -75,6 +76,10 @@ func WithLimits(l transport.Limits) Option { return func(s *Server) { s.limits =
 
 // WithBoundary is where failures of requests are counted and logged.
 func WithBoundary(b *boundary.Boundary) Option { return func(s *Server) { s.boundary = b } }
+
+// WithNames are more names of the hosts that clients ask for: one that begins with a dot is for all names that end so. They
+// must be names that nobody else can give to this machine.
+func WithNames(names []string) Option { return func(s *Server) { s.names = names } }
 
 // WithTLS makes the server speak TLS where it listens on TCP.
 func WithTLS(files transport.TLSFiles) Option {

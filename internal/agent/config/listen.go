@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
@@ -17,6 +19,7 @@ import (
 // ListenConfig is who may ask over TCP, and how.
 type ListenConfig struct {
 	Insecure    bool   `mapstructure:"listen-insecure" help:"permit plain text on an address that other machines reach; all of them can then read everything"`
+	Names       string `mapstructure:"listen-names" help:"more names by which clients ask the HTTP API, separated by commas; .example.org is for all names that end so. Other names are refused (docs/api-security.md)"`
 	TLSCert     string `mapstructure:"tls-cert-file" help:"certificate of the HTTP API and of xDS, which then use TLS over TCP; the agent reads a changed file again"`
 	TLSKey      string `mapstructure:"tls-key-file" help:"key of --tls-cert-file"`
 	UI          bool   `mapstructure:"ui" help:"serve the web page at /ui/ of the HTTP API (docs/ui.md)"`
@@ -30,7 +33,27 @@ func (c ListenConfig) TLS() (transport.TLSFiles, bool) {
 	return transport.TLSFiles{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA}, c.TLSCert != ""
 }
 
+// HostNames are the names by which others may ask. Where other machines do, Services of Kubernetes lead to the agent: their
+// names are not public, so that no page in a browser can have one lead elsewhere first.
+func (c ListenConfig) HostNames() (names []string, err error) {
+	for name := range strings.SplitSeq(c.Names, ",") {
+		name = strings.TrimSpace(name)
+		if problems := validation.IsDNS1123Subdomain(strings.ToLower(strings.TrimPrefix(name, "."))); c.Names != "" && len(problems) > 0 {
+			return nil, fmt.Errorf("%q is no name of a host, such as node-1.example.org or .example.org", name)
+		}
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	if c.Insecure || c.TLSCert != "" {
+		names = append(names, ".svc", ".svc.cluster.local")
+	}
+	return names, nil
+}
+
 func (c ListenConfig) validate(note func(flag string, err error), listen string) {
+	_, err := c.HostNames()
+	note("listen-names", err)
 	switch {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		note("tls-cert-file/tls-key-file", errors.New("a certificate and its key are given together"))
@@ -38,7 +61,8 @@ func (c ListenConfig) validate(note func(flag string, err error), listen string)
 		note("tls-client-ca-file", errors.New("clients have certificates with TLS only: give --tls-cert-file and --tls-key-file, too"))
 	}
 	c.Limits.validate(note)
-	host, port, err := net.SplitHostPort(listen)
+	var host, port string
+	host, port, err = net.SplitHostPort(listen)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}

@@ -1,9 +1,38 @@
 package config
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
+
+// TestHostNames: those of the flag, and where other machines ask those of Services.
+func TestHostNames(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"":                                  "[]",
+		"--listen-names=a.example,.b":       "[a.example .b]",
+		"--listen-insecure":                 "[.svc .svc.cluster.local]",
+		"--listen-insecure --listen-names=": "[.svc .svc.cluster.local]",
+		"--tls-cert-file=c --tls-key-file=k --listen-names=n": "[n .svc .svc.cluster.local]",
+		"--listen-names=*.example":                            "no name of a host",
+		"--listen-names=a:80":                                 "no name of a host",
+		"--listen-names=a,,b":                                 "no name of a host",
+		"--listen-names=.":                                    "no name of a host",
+	} {
+		c, err := loadSettings(t, nil, strings.Fields(args)...)
+		if err == nil {
+			var names []string
+			if names, err = c.Listening.HostNames(); err == nil {
+				err = errors.New(fmt.Sprint(names))
+			}
+		}
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, not %q", args, err, want)
+		}
+	}
+}
 
 // TestWhereXDSMayListen: as the API, it is not opened to others in plain text by accident.
 func TestWhereXDSMayListen(t *testing.T) {

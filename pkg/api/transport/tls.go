@@ -109,9 +109,9 @@ func (t *TLS) unusable(err error) error {
 }
 
 // Serves tells whether a request for this host, which may have a port, is meant for this
-// server. An address cannot be rebound, and no browser leaves the host out. A nil TLS has
-// no name of its own.
-func (t *TLS) Serves(host string) bool {
+// server, which has more names: one that begins with a dot is for all names that end so. An address cannot be rebound, and
+// no browser leaves the host out. A nil TLS has no name of its own.
+func (t *TLS) Serves(host string, more []string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
@@ -122,6 +122,15 @@ func (t *TLS) Serves(host string) bool {
 	}
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
 		return true
+	}
+	for _, one := range more {
+		from := 0
+		if one[0] == '.' {
+			from = max(1, len(name)-len(one))
+		}
+		if from < len(name) && strings.EqualFold(name[from:], one) {
+			return true
+		}
 	}
 	return t != nil && t.names(name)
 }
