@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -40,10 +42,15 @@ type reader struct {
 	contents
 }
 
-// read reads the objects of these kinds in a file of YAML documents, or JSON ones. It is
-// a pure function.
+// read reads the objects of these kinds in a file of YAML documents, or JSON ones. A byte order mark says that it is
+// UTF-16, as editors of Windows write it, or UTF-8. It is a pure function.
 func read(kinds []kind, content []byte, isJSON bool) contents {
 	r := reader{kinds: kinds}
+	content, _, err := transform.Bytes(unicode.BOMOverride(transform.Nop), content)
+	if err != nil {
+		r.fail(1, fmt.Errorf("%w: its encoding is not what its byte order mark says; write it in UTF-8: %w", errSplit, err))
+		return r.contents
+	}
 	next := yamlDocuments(content)
 	if isJSON {
 		next = jsonDocuments(content)
