@@ -40,13 +40,21 @@ func publishable(slice *discoveryv1.EndpointSlice) bool {
 	return slice.AddressType == discoveryv1.AddressTypeIPv4 || slice.AddressType == discoveryv1.AddressTypeIPv6
 }
 
+// copied is a text of its own: one that is no host name or zone is emptied in what is shown ([wire.EndpointSlice.CheckNames]).
+func copied(text *string) *string {
+	if text == nil {
+		return nil
+	}
+	return new(*text)
+}
+
 func endpoint(e *discoveryv1.Endpoint, family discoveryv1.AddressType) wire.Endpoint {
 	out := wire.Endpoint{
 		Conditions:         wire.EndpointConditions(e.Conditions),
-		Hostname:           e.Hostname,
+		Hostname:           copied(e.Hostname),
 		DeprecatedTopology: e.DeprecatedTopology,
 		NodeName:           e.NodeName,
-		Zone:               e.Zone,
+		Zone:               copied(e.Zone),
 	}
 	for _, text := range e.Addresses {
 		ip, err := netip.ParseAddr(text)

@@ -108,12 +108,10 @@ func (s *EndpointSlice) CheckNames() error {
 }
 
 func (c *checks) endpoint(e *Endpoint) {
-	c.optional("the host name", textOf(e.Hostname), isLabel, ruleLabel)
+	c.host(e.Hostname)
 	c.optional("the node name", textOf(e.NodeName), isNode, ruleNode)
 	c.labels("topology label", e.DeprecatedTopology)
-	if e.Zone != nil {
-		c.zone(e.Zone)
-	}
+	c.zone(e.Zone)
 	if e.Hints != nil {
 		for i := range e.Hints.ForZones {
 			c.zone(&e.Hints.ForZones[i].Name)

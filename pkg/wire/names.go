@@ -11,12 +11,12 @@ import (
 // those of Kubernetes for the object that the text comes from. Where a text comes from elsewhere, its rule is wider,
 // and says so.
 //
-//	namespace, service, port, host name         DNS label (RFC 1123)
+//	namespace, service, port                    DNS label (RFC 1123)
 //	endpoint slice, pod, node of an endpoint    DNS subdomain
 //	node                                        subdomain in any letter case, with underscores: the host name
 //	                                            of a machine that is in no Kubernetes
 //	key and value of a label, zone in a hint    qualified name, label value
-//	zone                                        [usableZone]
+//	zone, host name                             label value, DNS label; another text is left out
 //	protocol, address type, address family      up to 32 letters, digits and hyphens
 //	application protocol                        qualified name
 //	labels of an identity and of an export      printable: container runtimes have labels of their own, and the
@@ -135,23 +135,21 @@ func isControl(r rune) bool {
 	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// usableZone is a zone as readers have it. The API server does not check it, other than the label of the node that it
-// normally comes from: a text that no label can have is no zone, and is left out. False is not even a text.
-func usableZone(s string) (zone string, ok bool) {
-	if isLabelValue(s) {
-		return s, true
-	}
-	return "", isPrintable(s)
-}
+// zone checks a zone. The API server does not check it, other than the label of the node that it normally comes from.
+func (c *checks) zone(s *string) (changed bool) { return c.detail("the zone", s, isLabelValue) }
 
-// zone checks a zone, and empties one that is left out; then it reports true.
-func (c *checks) zone(s *string) (changed bool) {
-	zone, ok := usableZone(*s)
-	if !ok && c.err == nil {
-		c.err = notA("the zone", *s, rulePrintable)
+// host checks the host name of a backend.
+func (c *checks) host(s *string) (changed bool) { return c.detail("the host name", s, isLabel) }
+
+// detail empties a text that is none of its kind, for which nobody refuses a whole entry; then it reports true. What is not
+// even a text is refused.
+func (c *checks) detail(what string, s *string, is func(string) bool) (changed bool) {
+	if s == nil || *s == "" || is(*s) {
+		return false
 	}
-	changed, *s = zone != *s, zone
-	return changed
+	c.name(what, *s, isPrintable, rulePrintable)
+	*s = ""
+	return true
 }
 
 // checks are those of one entry. The first failure stays.

@@ -83,7 +83,7 @@ func (s *Service) validate(name string, e Expect) error {
 }
 
 // CheckNames checks all texts but the addresses, as [DecodeService] does; what was made otherwise is checked before it is
-// shown to anybody. A zone that is none is left out. The error is a [*RejectError].
+// shown to anybody. A zone or a host name that is none is left out. The error is a [*RejectError].
 func (s *Service) CheckNames() error {
 	var c checks
 	c.label("the namespace", s.Namespace)
@@ -92,7 +92,11 @@ func (s *Service) CheckNames() error {
 	c.labels("selector", s.Selector)
 	c.ports(s.Frontends)
 	c.ports(s.Backends)
-	c.least(s.Hostnames, func(one *checks, _, host string) { one.optional("the host name", host, isLabel, ruleLabel) })
+	c.least(s.Hostnames, func(one *checks, address, host string) {
+		if one.host(&host) {
+			delete(s.Hostnames, address)
+		}
+	})
 	for address, zone := range s.Zones {
 		if c.zone(&zone.Zone) {
 			s.Zones[address] = zone
