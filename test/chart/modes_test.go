@@ -59,6 +59,33 @@ func TestTwoInTheirOwnNetwork(t *testing.T) {
 	}
 }
 
+// TestUsersOfThePlatform: null leaves the user and the groups to it, in every pod.
+func TestUsersOfThePlatform(t *testing.T) {
+	t.Parallel()
+	const all = "operate.enabled=true,mirror.enabled=true"
+	for values, want := range map[string][3]int64{
+		all: {65532, 65532, 65532},
+		all + ",securityContext.runAsUser=null,securityContext.runAsGroup=null,securityContext.fsGroup=null": {},
+		all + ",securityContext.runAsUser=1000650000,securityContext.fsGroup=null":                           {1000650000, 65532, 0},
+	} {
+		for _, o := range objects(t, load(t), parsed(t, values)) {
+			template, is := pod(t, o)
+			if !is {
+				continue
+			}
+			c, value := template.Spec.SecurityContext, func(p *int64) int64 {
+				if p == nil {
+					return 0
+				}
+				return *p
+			}
+			if got := [3]int64{value(c.RunAsUser), value(c.RunAsGroup), value(c.FSGroup)}; got != want || !*c.RunAsNonRoot {
+				t.Errorf("%s: %s: %v, want %v", values, named(o), got, want)
+			}
+		}
+	}
+}
+
 // TestWhoRestartsWithTheEtcd: a change of the endpoints replaces only pods that use them.
 func TestWhoRestartsWithTheEtcd(t *testing.T) {
 	t.Parallel()

@@ -84,10 +84,18 @@ imagePullSecrets:
 {{- define "mesh-agent.podSecurity" -}}
 securityContext:
   runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
+  {{- with (.root | default .).Values.securityContext }}
+  {{- with .runAsUser }}
+  runAsUser: {{ . | int64 }}
+  {{- end }}
+  {{- with .runAsGroup }}
+  runAsGroup: {{ . | int64 }}
+  {{- end }}
+  {{- with .fsGroup }}
   # The group that can read the files of the volumes. Without it, only root can.
-  fsGroup: 65532
+  fsGroup: {{ . | int64 }}
+  {{- end }}
+  {{- end }}
   seccompProfile:
     type: RuntimeDefault
 {{- end }}

@@ -129,6 +129,10 @@ func resolve(ctx context.Context, b xdsserver.Bootstrap, name string) (resolved,
 	}
 	to := routed(&manager)
 	if to == "" {
+		if strings.HasPrefix(name, "xdstp:") {
+			return resolved{}, fmt.Errorf("%q is a name of a bootstrap with authorities, and this agent serves no names that begin with xdstp: (docs/xds.md); "+
+				"remove \"authorities\" from the bootstrap, and give NAMESPACE/SERVICE:PORT", name)
+		}
 		return resolved{}, fmt.Errorf("no service can have the name %q: give NAMESPACE/SERVICE:PORT, or that of DNS with :PORT", name)
 	}
 	if err := q.ask(resource.ClusterType, to, &cluster); err != nil {
