@@ -19,7 +19,7 @@ import (
 // ListenConfig is who may ask over TCP, and how.
 type ListenConfig struct {
 	Insecure    bool   `mapstructure:"listen-insecure" help:"permit plain text on an address that other machines reach; all of them can then read everything"`
-	Names       string `mapstructure:"listen-names" help:"more names by which clients ask the HTTP API, separated by commas; .example.org is for all names that end so. Other names are refused (docs/api-security.md)"`
+	Names       string `mapstructure:"listen-names" help:"more host names of the HTTP API, separated by commas; .example.org means all names that end with it. Requests for other names are refused (docs/api-security.md)"`
 	TLSCert     string `mapstructure:"tls-cert-file" help:"certificate of the HTTP API and of xDS, which then use TLS over TCP; the agent reads a changed file again"`
 	TLSKey      string `mapstructure:"tls-key-file" help:"key of --tls-cert-file"`
 	UI          bool   `mapstructure:"ui" help:"serve the web page at /ui/ of the HTTP API (docs/ui.md)"`
