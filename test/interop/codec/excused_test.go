@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -73,6 +74,13 @@ func usableZone(zone string) string {
 	return zone
 }
 
+func usableHost(host string) string {
+	if len(validation.IsDNS1123Label(host)) > 0 {
+		return ""
+	}
+	return host
+}
+
 func leaveOutZones(zones []model.ForZone) {
 	for i := range zones {
 		zones[i].Name = usableZone(zones[i].Name)
@@ -85,8 +93,9 @@ func (s subject) leaveOut(all ...*model.Objects) {
 		// Cilium's watcher of addresses makes a map of the named ports that it can use
 		// behind the store, and logs the others.
 		each(addresses, func(a *model.Address) { a.NamedPorts = nil })(o)
-		// A zone that no label of a node can have is none for us.
+		// A zone that no label of a node can have is none for us, and neither is a host name that no pod can have.
 		each(services, func(s *model.Service) {
+			maps.DeleteFunc(s.Hostnames, func(_ netip.Addr, host string) bool { return usableHost(host) == "" })
 			for address, z := range s.Zones {
 				z.Zone = usableZone(z.Zone)
 				leaveOutZones(z.ForZones)
@@ -97,6 +106,9 @@ func (s subject) leaveOut(all ...*model.Objects) {
 			for _, e := range s.Endpoints {
 				if e.Zone != nil {
 					*e.Zone = usableZone(*e.Zone)
+				}
+				if e.Hostname != nil {
+					*e.Hostname = usableHost(*e.Hostname)
 				}
 				if e.Hints != nil {
 					leaveOutZones(e.Hints.ForZones)
