@@ -22,12 +22,14 @@ COREDNS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/coredns-v$(COREDNS_
 RELEASES ?=
 REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
 
-.PHONY: run run-mesh build test test-all race fuzz bench lint golden manifests chart kubernetes consumers site docs interop ui ui-check browser notices sbom image image-base packages
+.PHONY: help run run-mesh build test test-all race fuzz bench lint golden manifests chart kubernetes consumers site docs interop ui ui-check browser notices sbom image image-base packages
 
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir} --dns 127.0.0.1:5300 --xds unix:{tmp}/xds.sock
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
 # Without gRPC's own traces, which nobody reads here: with their templates the linker keeps what is never called, a quarter of the program.
 build: ; CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
+# What README.md says of the targets.
+help: ; @sed -n '/^## Build and test/,/^## Documentation/s/^    make/make/p' README.md
 # What takes long is not among the tests of every day: whole meshes and their proofs, which are in test/, and
 # what skips itself with -short (many seeds, many steps, much memory). Most tests wait for others most of the time, so that more run than there are cores (of packages, linking takes the rest).
 # A test program with the race detector sleeps for a second before it ends, if it is not told otherwise.

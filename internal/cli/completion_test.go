@@ -60,7 +60,7 @@ func TestCompletion(t *testing.T) {
 		{here, "describe nodes _", []string{"c2/n1"}},
 		{here, "get nodes c2/n1 _", nil},
 		{here, "get nodes -c d", []string{"d4"}},
-		{here, "get nodes -o j", []string{"json"}},
+		{here, "get nodes -o j", []string{"json", "jsonpath="}},
 		{here, "status d", []string{"d4"}},
 		{here, "status c2 _", nil},
 		{here, "status --for s", []string{"synced"}},

@@ -64,7 +64,7 @@ func TestGetWatches(t *testing.T) {
 	a := clitest.NewAgent(t, clitest.Well("c2", 2))
 	table, names := watch(a, t, "get", "clusters", "-w"), watch(a, t, "get", "clusters", "-w", "-o", "name")
 	structured := watch(a, t, "get", "cluster", "c2", "-w", "-o", "json")
-	if head, row := table.next(), table.next(); !strings.HasPrefix(head, "EVENT CLUSTER STATE") || !strings.HasPrefix(row, "state c2 ready 2") {
+	if head, row := table.next(), table.next(); !strings.HasPrefix(head, "TIME EVENT CLUSTER STATE") || !strings.HasPrefix(row, "- state c2 ready 2") {
 		t.Errorf("%s\n%s", head, row)
 	}
 	if name := names.next(); name != "c2" {

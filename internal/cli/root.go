@@ -5,6 +5,7 @@ package cli
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,14 +81,21 @@ func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.ServerTLS.CA, "server-ca-file", "", "certificate authorities for a --server with https://; default: those of the system")
 	flags.StringVar(&c.ServerTLS.Cert, "server-cert-file", "", "client certificate for --server")
 	flags.StringVar(&c.ServerTLS.Key, "server-key-file", "", "key of the client certificate")
-	root.AddCommand(others...)
-	root.AddCommand(command.WithProgress("Waiting for the agent",
-		status.New(c), top.New(c), get.New(c), describe.New(c), lookup.New(c), policy.New(c), xds.New(c), logLevelCommand(c))...)
-	root.AddCommand(command.WithProgress("Waiting for the kvstore", kvstore.New(c), identity.New(c), users.New(c))...)
-	root.AddCommand(command.WithProgress("Checking", configcheck.New(c), troubleshoot.New(c))...)
-	root.AddCommand(command.WithProgress("Collecting", bugreport.New(c))...)
-	root.AddCommand(command.WithProgress("Rendering", render.New(c))...)
-	root.AddCommand(explain.New(c), demo.New(c), newVersionCommand(c.Version))
+	group := func(title string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+		for _, one := range commands {
+			one.GroupID = title
+		}
+		root.AddCommand(commands...)
+	}
+	group("See the mesh", append(command.WithProgress("Waiting for the agent", status.New(c), get.New(c), describe.New(c), lookup.New(c), top.New(c)), explain.New(c))...)
+	group("Find what is wrong", slices.Concat(command.WithProgress("Checking", troubleshoot.New(c), configcheck.New(c)),
+		command.WithProgress("Waiting for the kvstore", kvstore.New(c)), command.WithProgress("Collecting", bugreport.New(c)),
+		command.WithProgress("Waiting for the agent", logLevelCommand(c)))...)
+	group("Run", append(others, demo.New(c))...)
+	group("Use the data elsewhere", append(command.WithProgress("Rendering", render.New(c)), command.WithProgress("Waiting for the agent", xds.New(c))...)...)
+	group("Administer", append(command.WithProgress("Waiting for the kvstore", identity.New(c), users.New(c)), command.WithProgress("Waiting for the agent", policy.New(c))...)...)
+	root.AddCommand(newVersionCommand(c.Version))
 	completeFlags(root)
 	return root
 }
@@ -98,7 +106,7 @@ func completeFlags(cmd *cobra.Command) {
 		var values []string
 		switch format, isFormat := f.Value.(*printer.Format); {
 		case isFormat:
-			values = strings.Split(format.Type(), "|")
+			values = strings.Split(strings.Replace(format.Type(), printer.JSONPath, printer.JSONPath+"=", 1), "|")
 		case f.Name == "log-level":
 			values = logging.Levels()
 		case f.Name == "log-format":

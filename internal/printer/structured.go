@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -23,6 +24,9 @@ func (f *Format) Object(w io.Writer, v any) error {
 }
 
 func (f *Format) encode(v any) ([]byte, error) {
+	if f.path != nil {
+		return f.path.text(v)
+	}
 	if f.name == YAML {
 		return safetext.YAML(v)
 	}
@@ -38,8 +42,15 @@ type Listing[T any] struct {
 }
 
 // Structured writes a list as JSON or YAML, as the one object that the API
-// answers with, and returns the number of its items.
+// answers with, and returns the number of its items. A path needs all of it at once.
 func Structured[T any](w io.Writer, f *Format, l Listing[T]) (n int, err error) {
+	if f.path != nil {
+		n, object, err := whole(l)
+		if err != nil {
+			return n, err
+		}
+		return n, f.Object(w, object)
+	}
 	s := listStyleOf(f.name)
 	out := bufio.NewWriterSize(w, 32<<10)
 	defer func() { err = cmp.Or(err, out.Flush()) }() // also what came before an error
@@ -113,6 +124,7 @@ func Lines[T any](w io.Writer, items iter.Seq2[T, error], line func(T) string) (
 type Format struct {
 	name    string
 	allowed []string
+	path    *Path // of the format JSONPath
 }
 
 // The names of formats.
@@ -123,6 +135,8 @@ const (
 	JSON  = "json"
 	YAML  = "yaml"
 	Name  = "name"
+	// JSONPath is given with its path: jsonpath={.items[*].name}.
+	JSONPath = "jsonpath"
 )
 
 // NewFormat returns a format that may be any of those allowed and is the first.
@@ -135,7 +149,16 @@ func (f *Format) String() string { return f.name }
 func (f *Format) Type() string { return strings.Join(f.allowed, "|") }
 
 // Set chooses the format of that name.
-func (f *Format) Set(name string) error {
+func (f *Format) Set(name string) (err error) {
+	f.path = nil
+	if path, is := strings.CutPrefix(name, JSONPath+"="); is {
+		name = JSONPath
+		if f.path, err = ParsePath(path); err != nil {
+			return err
+		}
+	} else if name == JSONPath {
+		return errors.New("give its path: jsonpath={.items[*].name}")
+	}
 	if !slices.Contains(f.allowed, name) {
 		return fmt.Errorf("must be one of %s", strings.Join(f.allowed, ", "))
 	}
@@ -143,5 +166,5 @@ func (f *Format) Set(name string) error {
 	return nil
 }
 
-// Structured tells whether the format is for programs: JSON or YAML.
-func (f *Format) Structured() bool { return f.name == JSON || f.name == YAML }
+// Structured tells whether the format is for programs: JSON, YAML, or a part of them.
+func (f *Format) Structured() bool { return f.name == JSON || f.name == YAML || f.name == JSONPath }

@@ -42,7 +42,9 @@ type Table[T any] []Column[T]
 type Style struct {
 	Wide  bool // with the wide columns
 	Color bool // with colours
-	Width int  // the last column is cut to stay within it; 0: it never is
+	// NoHeader leaves out the titles of the columns.
+	NoHeader bool
+	Width    int // the last column is cut to stay within it; 0: it never is
 	// Indent comes before each line.
 	Indent string
 }
@@ -77,6 +79,7 @@ type Live[T any] struct {
 	out     *bufio.Writer // keeps its first error
 	columns []Column[T]
 	style   Style
+	titles  int      // the number of lines with titles
 	waiting [][]cell // the header and the first rows, until there are enough of them
 	widths  []int    // nil: nothing is written yet
 }
@@ -88,7 +91,11 @@ func (t Table[T]) Live(w io.Writer, style Style) *Live[T] {
 	for i, c := range columns {
 		header[i] = newCell(c.Title)
 	}
-	return &Live[T]{out: bufio.NewWriterSize(w, 32<<10), columns: columns, style: style, waiting: [][]cell{header}}
+	l := &Live[T]{out: bufio.NewWriterSize(w, 32<<10), columns: columns, style: style, titles: 1, waiting: [][]cell{header}}
+	if style.NoHeader {
+		l.titles, l.waiting = 0, nil
+	}
+	return l
 }
 
 // Flush writes what was added; the header before the first row.
@@ -116,7 +123,7 @@ func (l *Live[T]) Row(item T) error {
 }
 
 func (l *Live[T]) begin() {
-	if len(l.waiting) < 2 {
+	if len(l.waiting) <= l.titles {
 		return
 	}
 	l.widths = make([]int, len(l.columns))

@@ -68,6 +68,9 @@ func (s *Server) serveBackends(w http.ResponseWriter, r *http.Request) error {
 			return badRequest("%s: the parameters are port, zone and node, each once", name)
 		}
 	}
+	if err := backends.CheckPort(values.Get(ofPort)); err != nil {
+		return badRequest("%s: %v", ofPort, err)
+	}
 	from := s.Asker
 	if values.Has(fromZone) || values.Has(fromNode) {
 		from = backends.Asker{Zone: values.Get(fromZone), Node: values.Get(fromNode)}

@@ -1,9 +1,12 @@
 package backends
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
@@ -28,6 +31,22 @@ func ParsePort(text string) Port {
 		return Port{number: uint16(n), proto: proto}
 	}
 	return Port{named: text != "" || proto != "", name: text, proto: proto}
+}
+
+// CheckPort says what is wrong with a text that no port can have; [ParsePort] reads it as the name of no port.
+func CheckPort(text string) error {
+	name, proto, given := strings.Cut(text, "/")
+	wrong := given && !slices.Contains([]string{"TCP", "UDP", "SCTP"}, strings.ToUpper(proto))
+	if strings.Trim(name, "0123456789") == "" {
+		n, err := strconv.ParseUint(name, 10, 16)
+		wrong = wrong || name != "" && (err != nil || n == 0)
+	} else {
+		wrong = wrong || len(validation.IsDNS1123Label(name)) > 0
+	}
+	if wrong {
+		return fmt.Errorf("%.80q is no port: give its name or a number from 1 to 65535, with /TCP, /UDP or /SCTP behind it for one protocol", text)
+	}
+	return nil
 }
 
 // NamedPort is the port of a name, which may be empty, with a protocol, such as TCP.

@@ -198,17 +198,20 @@ func addresses(m *Merged, derived *corev1.Service, supported []corev1.IPFamily) 
 }
 
 // newDerived is the Service that has the addresses of the import (mcs.md B, derived Service). Its
-// labels and annotations are those of the import.
+// labels and annotations are those of the import, but for one that would keep the backends of the own cluster from others.
 func newDerived(m *Merged, supported []corev1.IPFamily, im *local.ServiceImport) *corev1.Service {
 	traffic := corev1.ServiceInternalTrafficPolicyCluster
 	if m.Spec.InternalTrafficPolicy != nil {
 		traffic = *m.Spec.InternalTrafficPolicy
 	}
+	annotations := with(im.Annotations, wire.AnnotationGlobal, "true")
+	delete(annotations, wire.AnnotationShared)
+	delete(annotations, wire.AnnotationSharedAlias)
 	svc := &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: m.Namespace, Name: derivedServiceName(m),
-			Labels: with(im.Labels, LabelServiceName, m.Name), Annotations: with(im.Annotations, wire.AnnotationGlobal, "true"),
+			Labels: with(im.Labels, LabelServiceName, m.Name), Annotations: annotations,
 		},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, IPFamilyPolicy: new(corev1.IPFamilyPolicyPreferDualStack), Ports: derivedPorts(m.Spec.Ports),

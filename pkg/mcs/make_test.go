@@ -181,7 +181,7 @@ func TestTheDerivedService(t *testing.T) {
 	f.Labels, f.Annotations = Allowed{"team"}, Allowed{"note", "service.cilium.io/*"}
 	w := Make("shop", "cart", []*services.Export{export(
 		"c2", 0, ports(port("", 80), port("b", 81)), sticky(60), internal("Local"), distribution("PreferClose"),
-		labels(map[string]string{"team": "a"}), annotations(map[string]string{"note": "n", wire.AnnotationGlobal: "false"}),
+		labels(map[string]string{"team": "a"}), annotations(map[string]string{"note": "n", wire.AnnotationGlobal: "false", wire.AnnotationShared: "false"}),
 	)}, f)
 	name := wire.DerivedServiceName("shop", "cart")
 	policy, traffic, close := corev1.IPFamilyPolicyPreferDualStack, corev1.ServiceInternalTrafficPolicyLocal, "PreferClose"

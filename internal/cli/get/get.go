@@ -10,6 +10,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
@@ -17,9 +18,10 @@ import (
 // New returns the command.
 func New(c *command.Env) *cobra.Command {
 	var (
-		query  client.Query
-		watch  bool
-		format = printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML, printer.Name)
+		query     client.Query
+		watch     bool
+		asKubectl kubectl
+		format    = printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML, printer.Name, printer.JSONPath)
 	)
 	cmd := &cobra.Command{
 		Use:   "get RESOURCE [NAME]",
@@ -41,6 +43,9 @@ func New(c *command.Env) *cobra.Command {
 			}
 			defer r.Client.Close()
 			r.Watch = watch
+			if err := asKubectl.apply(&r); err != nil {
+				return err
+			}
 			r.Style.Wide = format.String() == printer.Wide
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -54,7 +59,34 @@ func New(c *command.Env) *cobra.Command {
 	cmd.Flags().StringVar(&query.Prefix, "prefix", "", "only objects in this network")
 	cmd.Flags().StringVar(&query.Kind, "kind", "", "only conflicts or events of this kind")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "then show each change, until you interrupt the command")
-	cmd.Flags().VarP(format, "output", "o", "output format")
+	cmd.Flags().VarP(format, "output", "o", "output format, such as jsonpath={.items[*].name}")
+	cmd.Flags().BoolVarP(&asKubectl.all, "all-namespaces", "A", false, "objects of all namespaces, which is the default")
+	cmd.Flags().BoolVar(&asKubectl.noHeaders, "no-headers", false, "leave out the titles of the columns")
+	cmd.Flags().StringVar(&asKubectl.sortBy, "sort-by", "", "order of the list, as the path of a field in -o json, such as .cluster")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", resource.CompleteCluster(c)) // the flag is there
 	return cmd
+}
+
+// kubectl are options that people know from there.
+type kubectl struct {
+	all, noHeaders bool
+	sortBy         string
+}
+
+func (k kubectl) apply(r *resource.Request) (err error) {
+	r.Style.NoHeader = k.noHeaders
+	switch {
+	case k.all && r.Query.Namespace != "":
+		return exit.Usagef("-A is for all namespaces, and -n for one: give one of them")
+	case r.Watch && r.Format.String() == printer.JSONPath:
+		return exit.Usagef("a watch has no -o jsonpath: use -o json")
+	case k.sortBy == "":
+		return nil
+	case r.Watch || r.Name != "":
+		return exit.Usagef("--sort-by is for a list, without a NAME and --watch")
+	}
+	if r.SortBy, err = printer.ParsePath(k.sortBy); err != nil {
+		return exit.Usagef("--sort-by: %w", err)
+	}
+	return nil
 }

@@ -27,6 +27,7 @@ type Request struct {
 	Query    client.Query
 	Name     string // empty: the list
 	Watch    bool
+	SortBy   *printer.Path // nil: as the agent lists them
 	Format   *printer.Format
 	Out, Err io.Writer
 	Style    printer.Style
@@ -118,6 +119,19 @@ func (res Kind[T]) Get(ctx context.Context, r Request) error {
 		return err
 	}
 	items := list.All(ctx)
+	if r.SortBy != nil {
+		sorted, err := printer.Sorted(items, r.SortBy)
+		if err != nil {
+			return err
+		}
+		items = func(yield func(T, error) bool) {
+			for _, item := range sorted {
+				if !yield(item, nil) {
+					return
+				}
+			}
+		}
+	}
 	if r.Format.Structured() {
 		_, err := printer.Structured(r.Out, r.Format, printer.Listing[T]{Revision: list.Revision, Items: items, Next: list.Next})
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
@@ -116,13 +117,14 @@ func (res Kind[T]) writeName(w io.Writer, e client.Event[T]) error {
 }
 
 type change[T any] struct {
+	at     string // empty in the state
 	what   string
 	object T
 }
 
-// rows writes the events as a table: the state first, then each change at once.
+// rows writes the events as a table: the state first, then each change at once, with the time when it came.
 func (res Kind[T]) rows(r Request) func(client.Event[T]) error {
-	table := printer.Table[change[T]]{{Title: "EVENT", Text: func(c change[T]) string { return c.what }, Color: func(c change[T]) printer.Color {
+	table := printer.Table[change[T]]{{Title: "TIME    ", Text: func(c change[T]) string { return c.at }}, {Title: "EVENT", Text: func(c change[T]) string { return c.what }, Color: func(c change[T]) printer.Color {
 		if c.what == api.WatchDelete {
 			return printer.Red
 		}
@@ -149,9 +151,9 @@ func (res Kind[T]) rows(r Request) func(client.Event[T]) error {
 		case e.Object == nil:
 			return nil
 		case !synced:
-			return live.Row(change[T]{"state", *e.Object})
+			return live.Row(change[T]{"", "state", *e.Object})
 		default:
-			return errors.Join(live.Row(change[T]{e.Kind, *e.Object}), live.Flush())
+			return errors.Join(live.Row(change[T]{time.Now().Format(time.TimeOnly), e.Kind, *e.Object}), live.Flush())
 		}
 		return nil
 	}

@@ -98,7 +98,7 @@ func remoteTargets(cfg config.Config, names []string) ([]troubleshoot.Target, er
 		return nil, err
 	}
 	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(files))
+		names = slices.SortedFunc(maps.Keys(files), printer.Natural)
 		names = slices.DeleteFunc(names, func(name string) bool { return name == cfg.ClusterName })
 	}
 	var targets []troubleshoot.Target

@@ -1,0 +1,62 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+)
+
+// TestHabitsOfKubectl: -A, --no-headers, --sort-by and -o jsonpath, and what they exclude.
+func TestHabitsOfKubectl(t *testing.T) {
+	t.Parallel()
+	a := clitest.NewAgent(t, clitest.Well("c10", 10), clitest.Well("c2", 2), clitest.Lost("c3"))
+	for args, want := range map[string]string{
+		"get clusters -A --no-headers -o wide --sort-by .id":            "c2 ",
+		"get clusters -o name --sort-by={.id}":                          "c2\nc3\nc10\n",
+		"get clusters -o name --sort-by={.state}":                       "c3\n",
+		"get clusters -o name --sort-by=.nothing":                       "c10\n",
+		"get clusters -o jsonpath={.items[?(@.id==10)].name}":           "c10\n",
+		"get clusters --sort-by=.id -o jsonpath={.items[*].name}":       "c2 c3 c10\n",
+		"get cluster c2 -o jsonpath=.name":                              "c2\n",
+		"get clusters -o jsonpath={range.items[*]}{.name}{'\\n'}{end}":  "c10\nc2\nc3\n",
+		"get clusters --sort-by=.id -o jsonpath={.items[*].nothing}":    "\n",
+		"get clusters -c c2 --no-headers -o jsonpath={.items[*].state}": "ready\n",
+	} {
+		if got := a.Ask(strings.Split(args, " ")...); got.Code != exit.OK || !strings.HasPrefix(got.Out, want) {
+			t.Errorf("%s: exit %d, %q, not %q\n%s", args, got.Code, got.Out, want, got.Err)
+		}
+	}
+	for args, want := range map[string]string{
+		"get services -A -n shop":                 "give one of them",
+		"get clusters -w -o jsonpath={.name}":     "use -o json",
+		"get clusters -w --sort-by .id":           "--sort-by is for a list",
+		"get cluster c2 --sort-by .id":            "--sort-by is for a list",
+		"get clusters --sort-by {.id":             "no path such as",
+		"get clusters -o jsonpath":                "give its path",
+		"get clusters -o jsonpath={.items[*].id":  "no path such as",
+		"get clusters -o go-template={{.items}}":  "must be one of",
+		"get clusters -o custom-columns=A:.items": "must be one of",
+	} {
+		if got := a.Ask(strings.Split(args, " ")...); got.Code != exit.Usage || !strings.Contains(got.Err, want) {
+			t.Errorf("%s: exit %d, %q, which has no %q", args, got.Code, got.Err, want)
+		}
+	}
+}
+
+// TestHelpIsInGroups: each command is in one.
+func TestHelpIsInGroups(t *testing.T) {
+	t.Parallel()
+	out := clitest.With(nil, "/nonexistent", "127.0.0.1:1").Run("--help").Out
+	for _, title := range []string{"See the mesh:", "Find what is wrong:", "Run:", "Use the data elsewhere:", "Administer:", "Additional Commands:"} {
+		if !strings.Contains(out, title) {
+			t.Errorf("no group %q in\n%s", title, out)
+		}
+	}
+	_, rest, _ := strings.Cut(out, "Additional Commands:")
+	rest, _, _ = strings.Cut(rest, "Flags:")
+	if got := strings.Count(strings.TrimSpace(rest), "\n") + 1; got != 3 { // completion, help and version
+		t.Errorf("%d commands are in no group:\n%s", got, rest)
+	}
+}
