@@ -122,16 +122,23 @@ func (i *intake) came(c *intakeConn, p []byte) (n int) {
 	})
 }
 
-// sent notes which streams the server ends.
+// sent notes which streams the server ends. Who writes follows the frames alone: few of them end a stream.
 func (i *intake) sent(c *intakeConn, p []byte) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	for len(p) > 0 {
 		p = p[c.out.follow(p, func(f frame, _ int) {
-			if s := c.streams[f.stream]; s != nil && f.endsStream() {
-				i.close(s)
+			if f.endsStream() {
+				i.over(c, f.stream)
 			}
 		}):]
+	}
+}
+
+// over is for a stream that the server has ended.
+func (i *intake) over(c *intakeConn, stream uint32) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if s := c.streams[stream]; s != nil {
+		i.close(s)
 	}
 }
 
