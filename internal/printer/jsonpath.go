@@ -108,8 +108,13 @@ func Sorted[T any](items iter.Seq2[T, error], by *Path) ([]T, error) {
 }
 
 func compareKeys(a, b any) int {
-	if a == nil || b == nil {
-		return cmp.Compare(btoi(a != nil), btoi(b != nil))
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
 	}
 	x, isNumber := number(a)
 	y, isToo := number(b)
@@ -127,13 +132,6 @@ func number(v any) (float64, bool) {
 		return v, true
 	}
 	return 0, false
-}
-
-func btoi(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
 }
 
 // whole is a list as the one object that the API answers with.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"go/version"
 	"io"
 	"net/rpc"
 	"net/rpc/jsonrpc"
@@ -21,6 +22,9 @@ import (
 
 // Newest is the release that everything is tested with.
 const Newest = "1.20.2"
+
+// Older compares releases, which are numbered like those of Go.
+func Older(release, than string) bool { return version.Compare("go"+release, "go"+than) < 0 }
 
 // PeersEnv names the folder of the peers, one program peer-RELEASE each.
 const PeersEnv = "CILIUM_PEERS"

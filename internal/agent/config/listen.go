@@ -52,8 +52,8 @@ func (c ListenConfig) HostNames() (names []string, err error) {
 }
 
 func (c ListenConfig) validate(note func(flag string, err error), listen string) {
-	_, err := c.HostNames()
-	note("listen-names", err)
+	_, wrong := c.HostNames()
+	note("listen-names", wrong)
 	switch {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		note("tls-cert-file/tls-key-file", errors.New("a certificate and its key are given together"))
@@ -61,8 +61,7 @@ func (c ListenConfig) validate(note func(flag string, err error), listen string)
 		note("tls-client-ca-file", errors.New("clients have certificates with TLS only: give --tls-cert-file and --tls-key-file, too"))
 	}
 	c.Limits.validate(note)
-	var host, port string
-	host, port, err = net.SplitHostPort(listen)
+	host, port, err := net.SplitHostPort(listen)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}

@@ -37,15 +37,17 @@ func New(c *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := resource.NewRequest(c, cmd, strings.Join(args[1:], ""), query, format)
+			name := strings.Join(args[1:], "")
+			sortBy, err := asKubectl.check(query.Namespace, name, format, watch)
+			if err != nil {
+				return err
+			}
+			r, err := resource.NewRequest(c, cmd, name, query, format)
 			if err != nil {
 				return err
 			}
 			defer r.Client.Close()
-			r.Watch = watch
-			if err := asKubectl.apply(&r); err != nil {
-				return err
-			}
+			r.Watch, r.SortBy, r.Style.NoHeader = watch, sortBy, asKubectl.noHeaders
 			r.Style.Wide = format.String() == printer.Wide
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -73,20 +75,20 @@ type kubectl struct {
 	sortBy         string
 }
 
-func (k kubectl) apply(r *resource.Request) (err error) {
-	r.Style.NoHeader = k.noHeaders
+// check refuses what does not go together, and reads the order, nil for that of the agent.
+func (k kubectl) check(namespace, name string, format *printer.Format, watch bool) (sortBy *printer.Path, err error) {
 	switch {
-	case k.all && r.Query.Namespace != "":
-		return exit.Usagef("-A is for all namespaces, and -n for one: give one of them")
-	case r.Watch && r.Format.String() == printer.JSONPath:
-		return exit.Usagef("a watch has no -o jsonpath: use -o json")
+	case k.all && namespace != "":
+		return nil, exit.Usagef("-A is for all namespaces, and -n for one: give one of them")
+	case watch && format.String() == printer.JSONPath:
+		return nil, exit.Usagef("a watch has no -o jsonpath: use -o json")
 	case k.sortBy == "":
-		return nil
-	case r.Watch || r.Name != "":
-		return exit.Usagef("--sort-by is for a list, without a NAME and --watch")
+		return nil, nil
+	case watch || name != "":
+		return nil, exit.Usagef("--sort-by is for a list, without a NAME and --watch")
 	}
-	if r.SortBy, err = printer.ParsePath(k.sortBy); err != nil {
-		return exit.Usagef("--sort-by: %w", err)
+	if sortBy, err = printer.ParsePath(k.sortBy); err != nil {
+		return nil, exit.Usagef("--sort-by: %w", err)
 	}
-	return nil
+	return sortBy, nil
 }

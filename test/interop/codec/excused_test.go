@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/mesh-agent/mesh-agent/test/interop"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
@@ -60,7 +61,7 @@ func excuses() []excuse {
 // excused tells whether we may refuse the entry alone, with this error.
 func (s subject) excused(kind model.Kind, ours string) bool {
 	for _, e := range excuses() {
-		if (e.kind == "" || e.kind == kind) && (e.before == "" || older(s.p.Release, e.before)) && strings.Contains(ours, e.ours) {
+		if (e.kind == "" || e.kind == kind) && (e.before == "" || interop.Older(s.p.Release, e.before)) && strings.Contains(ours, e.ours) {
 			return true
 		}
 	}
@@ -117,7 +118,7 @@ func (s subject) leaveOut(all ...*model.Objects) {
 		})(o)
 		// 1.18 reads either spelling of labels and annotations into the same map. No
 		// writer writes different ones.
-		if older(s.p.Release, "1.19") {
+		if interop.Older(s.p.Release, "1.19") {
 			each(exports, func(e *model.ServiceExport) { e.Labels, e.Annotations = nil, nil })(o)
 		}
 	}

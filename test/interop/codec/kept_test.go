@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"go/version"
 	"slices"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
@@ -65,14 +64,11 @@ func notKept() []difference {
 // arriving changes objects of the kind to what the reader keeps of them.
 func arriving(o *model.Objects, release string, kind model.Kind, d interop.Direction) {
 	for _, n := range notKept() {
-		if n.kind == kind && (n.before == "" || older(release, n.before)) && (n.direction == "" || n.direction == d) {
+		if n.kind == kind && (n.before == "" || interop.Older(release, n.before)) && (n.direction == "" || n.direction == d) {
 			n.expect(o)
 		}
 	}
 }
-
-// older compares releases, which are numbered like those of Go.
-func older(release, than string) bool { return version.Compare("go"+release, "go"+than) < 0 }
 
 func nodes(o *model.Objects) *[]model.Node                   { return &o.Nodes }
 func configs(o *model.Objects) *[]model.ClusterConfig        { return &o.ClusterConfigs }

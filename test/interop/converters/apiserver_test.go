@@ -46,9 +46,6 @@ func definitions(t *testing.T, release string) (all []string) {
 	return all
 }
 
-// logged is what a program wrote, once it has ended.
-type logged struct{ bytes.Buffer }
-
 // startCilium runs the clustermesh-apiserver of a release until the end of the test.
 func startCilium(t *testing.T, release string, kube *kubetest.Server, etcd *etcdtest.Process, flags ...string) {
 	t.Helper()
@@ -68,7 +65,7 @@ func startCilium(t *testing.T, release string, kube *kubetest.Server, etcd *etcd
 		"--k8s-kubeconfig-path", kube.Kubeconfig(t, kube.Addr(), kubetest.Admin), "--cluster-users-enabled=false",
 	}, flags...)...)
 	cmd.SysProcAttr = children.Attributes()
-	var log logged
+	var log bytes.Buffer // until it has ended
 	cmd.Stdout, cmd.Stderr = &log, &log
 	interop.Must(t, cmd.Start())
 	ended := make(chan error, 1)

@@ -77,8 +77,8 @@ func TestWhatOperatePublishes(t *testing.T) {
 	}
 }
 
-// has tells whether a release is this one, or later: the minor version counts.
-func has(release, since string) bool { return release >= since }
+// has tells whether a release is this one, or later; every one has what came with none.
+func has(release, since string) bool { return since == "" || !interop.Older(release, since) }
 
 // world is an API server, and what both write.
 type world struct {
