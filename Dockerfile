@@ -19,7 +19,7 @@ ARG VERSION=unknown
 # As `make build`. The mounts only keep what was downloaded and compiled for the next build.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.release=$VERSION" -o bin/ ./cmd/mesh-agent && \
+    go build -trimpath -tags grpcnotrace -gcflags 'k8s.io/...=-l' -ldflags "-s -w -X main.release=$VERSION" -o bin/ ./cmd/mesh-agent && \
     go run ./internal/sbom -version "$VERSION" bin/mesh-agent > bin/mesh-agent.cdx.json
 
 FROM scratch

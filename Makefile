@@ -27,7 +27,8 @@ REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir} --dns 127.0.0.1:5300 --xds unix:{tmp}/xds.sock
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
 # Without gRPC's own traces, which nobody reads here: with their templates the linker keeps what is never called, a quarter of the program.
-build: ; CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
+# Without inlining in the Kubernetes client, which waits for the network: the program is 0.7 MiB smaller.
+build: ; CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -gcflags 'k8s.io/...=-l' -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
 # What README.md says of the targets.
 help: ; @sed -n '/^## Build and test/,/^## Documentation/s/^    make/make/p' README.md
 # What takes long is not among the tests of every day: whole meshes and their proofs, which are in test/, and

@@ -21,7 +21,7 @@ func Agent(tb testing.TB) string {
 // Released runs a verb of the go command (build, test) with the flags of a release.
 func Released(tb testing.TB, verb string, args ...string) {
 	tb.Helper()
-	args = append([]string{verb, "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w"}, args...)
+	args = append([]string{verb, "-trimpath", "-tags", "grpcnotrace", "-gcflags", "k8s.io/...=-l", "-ldflags", "-s -w"}, args...)
 	cmd := exec.CommandContext(tb.Context(), "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
