@@ -125,6 +125,8 @@ func TestHostileNamesInTemplates(t *testing.T) {
 	uses := "    server { listen 127.0.0.1:1; location / { proxy_pass http://shop-cart; } location /empty { proxy_pass http://shop-empty; } location /my { proxy_pass http://shop--my-cart; } }\n"
 	accepts(t, exec.Command(nginx, "-t", "-c", nginxConfig(t, dir, "    include "+filepath.Join(dir, "nginx")+";\n"+uses)))
 	accepts(t, exec.Command(haproxy, "-c", "-f", programtest.Write(t, dir, "main.cfg", haproxyDefaults+"frontend shop\n    bind 127.0.0.1:1\n    default_backend shop--my-cart\n"), "-f", filepath.Join(dir, "haproxy")))
+	// As docs/render.md checks it: a file without any listener would fail.
+	accepts(t, exec.Command(haproxy, "-c", "-f", filepath.Join(dir, "haproxy")))
 }
 
 const haproxyDefaults = "defaults\n    mode http\n    timeout connect 1s\n    timeout client 1m\n    timeout server 1m\n"
