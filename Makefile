@@ -67,7 +67,7 @@ $(KUBE_APISERVER): ; cd test/kubernetes/apiserver && CGO_ENABLED=0 $(GO) build -
 # agent: installed, as root, where they are missing. And the alerts and dashboards with that Prometheus, of which most
 # tests wait most of the time.
 consumers: export PROGRAMS_REQUIRED = 1
-consumers: $(COREDNS) $(KUBE_APISERVER) ; test/install dig=bind9-dnsutils haproxy nginx prometheus npm=nodejs,npm && $(MAKE) $(OPENAPI_CONSUMERS) && COREDNS=$(COREDNS) $(RACE) -timeout 12m ./test/consumers && \
+consumers: $(COREDNS) $(KUBE_APISERVER) ; test/install dig=bind9-dnsutils unbound named=bind9 dnsmasq=dnsmasq-base haproxy nginx prometheus npm=nodejs,npm && $(MAKE) $(OPENAPI_CONSUMERS) && COREDNS=$(COREDNS) $(RACE) -timeout 12m ./test/consumers && \
 	KUBE_APISERVER=$(KUBE_APISERVER) $(RACE) -parallel 5 -timeout 15m ./test/monitoring
 $(COREDNS): ; cd test/consumers/coredns && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@.$$$$ . && mv $@.$$$$ $@
 $(OPENAPI_CONSUMERS): test/consumers/openapi/package.json test/consumers/openapi/package-lock.json ; cd test/consumers/openapi && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules/.package-lock.json
