@@ -12,7 +12,7 @@ KUBE_LDFLAGS = -s -w $(foreach v,gitVersion=v$(KUBE_VERSION) gitMajor=$(word 1,$
 
 # So is CoreDNS, with few plugins, for the tests of the agent's clients and of the MCS API: once for each
 # version and each set of plugins, which the number in its name is of, since the times of a fresh clone are new.
-OPENAPI_CONSUMERS := test/consumers/openapi/node_modules/.package-lock.json
+NODE_CONSUMERS := $(addprefix test/consumers/,$(addsuffix /node_modules/.package-lock.json,openapi grpcjs))
 COREDNS_VERSION := $(shell sed -n 's,.*coredns/coredns v,,p' test/consumers/coredns/go.mod)
 COREDNS_CONTENT := $(firstword $(shell cat test/consumers/coredns/main.go test/consumers/coredns/go.mod | cksum))
 COREDNS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/coredns-v$(COREDNS_VERSION)-$(COREDNS_CONTENT)
@@ -67,10 +67,10 @@ $(KUBE_APISERVER): ; cd test/kubernetes/apiserver && CGO_ENABLED=0 $(GO) build -
 # agent: installed, as root, where they are missing. And the alerts and dashboards with that Prometheus, of which most
 # tests wait most of the time.
 consumers: export PROGRAMS_REQUIRED = 1
-consumers: $(COREDNS) $(KUBE_APISERVER) ; test/install dig=bind9-dnsutils unbound named=bind9 dnsmasq=dnsmasq-base haproxy nginx prometheus npm=nodejs,npm && $(MAKE) $(OPENAPI_CONSUMERS) && COREDNS=$(COREDNS) $(RACE) -timeout 12m ./test/consumers && \
+consumers: $(COREDNS) $(KUBE_APISERVER) ; test/install dig=bind9-dnsutils unbound named=bind9 dnsmasq=dnsmasq-base haproxy nginx prometheus npm=nodejs,npm && $(MAKE) $(NODE_CONSUMERS) && COREDNS=$(COREDNS) $(RACE) -timeout 12m ./test/consumers && \
 	KUBE_APISERVER=$(KUBE_APISERVER) $(RACE) -parallel 5 -timeout 15m ./test/monitoring
 $(COREDNS): ; cd test/consumers/coredns && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@.$$$$ . && mv $@.$$$$ $@
-$(OPENAPI_CONSUMERS): test/consumers/openapi/package.json test/consumers/openapi/package-lock.json ; cd test/consumers/openapi && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules/.package-lock.json
+$(NODE_CONSUMERS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json ; cd $* && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules/.package-lock.json
 # The site of the documentation, in bin/site, and a test of it and of the commands that the pages show.
 site: ; test/install mkdocs dig=bind9-dnsutils curl && mkdocs build --config-file website/mkdocs.yml
 docs: site build ; DOCS_PROGRAMS=$(CURDIR)/bin PROGRAMS_REQUIRED=1 $(GO) test -timeout 20m ./test/docs

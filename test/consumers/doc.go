@@ -1,5 +1,5 @@
 // Package consumers proves with the clients that people have that the view carries traffic: dig and Go's
-// resolver, CoreDNS, Unbound, BIND, dnsmasq, HAProxy, nginx and Prometheus, each as it is released and configured with the very
+// resolver, CoreDNS, Unbound, BIND, dnsmasq, HAProxy, nginx, Prometheus and gRPC for Node.js, each as it is released and configured with the very
 // text of the documents, beside an agent in a process of its own and three simulated clusters. The
 // backends are real servers on loopback addresses.
 //
