@@ -85,12 +85,28 @@ func yamlDocuments(content []byte) func() ([]byte, error) {
 		case err != nil:
 			return nil, fmt.Errorf("%w: %w", errSplit, err)
 		}
+		if version := yamlVersion(text); version != nil {
+			text = bytes.Replace(text, version, nil, 1)
+		}
 		value, err := yaml.YAMLToJSONStrict(text)
 		if err != nil {
 			return nil, fmt.Errorf("it is not valid YAML; correct it: %w", err)
 		}
 		return value, nil
 	}
+}
+
+// yamlVersion is the directive at the start of a document that names its version, which the library refuses if it is 1.2.
+func yamlVersion(text []byte) []byte {
+	for line := range bytes.Lines(text) {
+		switch line = bytes.TrimRight(line, "\r\n"); {
+		case bytes.HasPrefix(line, []byte("%YAML 1.")):
+			return line
+		case len(line) > 0 && line[0] != '#':
+			return nil
+		}
+	}
+	return nil
 }
 
 func jsonDocuments(content []byte) func() ([]byte, error) {
@@ -180,6 +196,9 @@ func (r *reader) object(number int, h head, value []byte) {
 	o, err := k.decode(value)
 	if err == nil {
 		err = place(o, k.namespaced)
+	}
+	if err == nil {
+		err = checkPorts(o)
 	}
 	if err != nil {
 		r.fail(number, fmt.Errorf("this %s cannot be read; correct it: %w", k.name, err))

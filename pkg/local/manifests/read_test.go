@@ -40,6 +40,18 @@ func TestWhatAFileSays(t *testing.T) {
 			text: strings.ReplaceAll(service+"---\n"+service, "\n", "\r\n"),
 			want: []string{"1 Service default/web", "2 Service default/web"},
 		},
+		"a directive with the version": {
+			text: "# of an editor\n%YAML 1.2\n---\n" + service + "---\n" + service, want: []string{"2 Service default/web", "3 Service default/web"},
+		},
+		"text that looks like a directive": {
+			text: service + "  annotations: {a: \"\n%YAML 1.2\n\"}\n", bad: []string{"1 not valid YAML"},
+		},
+		"a protocol in small letters": {
+			text: service + "spec: {ports: [{port: 80}, {port: 81, protocol: udp}]}\n", bad: []string{`1 spec.ports[1].protocol "udp": it is TCP, UDP or SCTP`},
+		},
+		"a number that no port has": {
+			text: "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: a}\nports: [{}, {port: 65536}]\n", bad: []string{"1 ports[1].port 65536: it is a number from 1 to 65535"},
+		},
 		"JSON in a YAML file": {
 			text: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"prod"}}`,
 			want: []string{"1 Pod prod/p"},
