@@ -39,7 +39,7 @@ func (w *world) serveGRPC(ip string) {
 	})
 }
 
-// nodeClient is a program of Node.js that calls what it is told.
+// nodeClient is a program of Node.js that calls the targets of its input.
 type nodeClient struct {
 	t     *testing.T
 	calls io.Writer
@@ -83,7 +83,7 @@ func (c *nodeClient) call(target string) (r called) {
 	return r
 }
 
-// TestNode: a program of Node.js calls the backends of all clusters by name, follows changes, and is told at once of what
+// TestNode: a program of Node.js calls the backends of all clusters by name, follows changes, and fails at once for what
 // does not exist.
 func TestNode(t *testing.T) {
 	t.Parallel()
