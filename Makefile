@@ -54,7 +54,7 @@ golden: ; $(GO) test -run Golden $(PKGS)
 manifests: ; cd test/chart && $(GO) run ./manifests ../../deploy
 chart: $(KUBE_APISERVER) ; cd test/chart && KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -timeout 10m ./...
 # The licenses of what is linked, and the bill of materials of the program as it was built.
-notices: ; $(GO) run ./internal/notices/collect > internal/notices/notices.txt~ && mv internal/notices/notices.txt~ internal/notices/notices.txt
+notices: ; $(GO) run ./internal/notices/collect > internal/notices/notices.txt~ && mv internal/notices/notices.txt~ internal/notices/notices.txt && gzip -9nkf internal/notices/notices.txt
 sbom: build ; $(GO) run ./internal/sbom -version $(VERSION) -npm ui/package-lock.json bin/mesh-agent > bin/mesh-agent.cdx.json
 # The packages of Debian and RPM, in bin/packages.
 packages: build ; GO='$(GO)' deploy/packages/build $(VERSION)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -25,8 +24,7 @@ func newVersionCommand(v version.Info) *cobra.Command {
 				return exit.Usagef("--notices is a text: -o does not go with it")
 			}
 			if licenses {
-				_, err := io.WriteString(cmd.OutOrStdout(), notices.Text())
-				return err
+				return notices.Write(cmd.OutOrStdout())
 			}
 			if format.Structured() {
 				return format.Object(cmd.OutOrStdout(), v)

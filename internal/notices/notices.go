@@ -3,10 +3,27 @@
 // change of the dependencies; a test of the package collect tells when it is due.
 package notices
 
-import _ "embed" // for the text
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed" // for the text
+	"fmt"
+	"io"
+)
 
-//go:embed notices.txt
-var text string
+// The text itself is beside it, for those who read changes. In the program it would take four times the room.
+//
+//go:embed notices.txt.gz
+var packed []byte
 
-// Text is a list of the modules, each with the numbers of its texts, and the texts.
-func Text() string { return text }
+// Write writes a list of the modules, each with the numbers of its texts, and the texts.
+func Write(to io.Writer) error {
+	text, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return fmt.Errorf("the licenses in this program: %w", err)
+	}
+	if _, err := io.Copy(to, text); err != nil { //nolint:gosec // what the program was built with
+		return fmt.Errorf("the licenses in this program: %w", err)
+	}
+	return nil
+}
