@@ -24,11 +24,11 @@ REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
 
 .PHONY: help run run-mesh build test test-all race fuzz bench lint golden manifests chart kubernetes consumers site docs interop ui ui-check browser notices sbom image image-base packages
 
-run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir} --dns 127.0.0.1:5300 --xds unix:{tmp}/xds.sock
+run: build ; @bin/mesh-sim --churn 2 --command-log {tmp}/agent.log -- bin/mesh-agent run --clustermesh-config {dir} --dns 127.0.0.1:5300 --xds unix:{tmp}/xds.sock
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
 # Without gRPC's own traces, which nobody reads here: with their templates the linker keeps what is never called, a quarter of the program.
 # Without inlining in the Kubernetes client, which waits for the network: the program is 0.7 MiB smaller.
-build: ; CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -gcflags 'k8s.io/...=-l' -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
+build: ; @CGO_ENABLED=0 deploy/progress $(GO) build -v -trimpath -tags grpcnotrace -gcflags 'k8s.io/...=-l' -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
 # What README.md says of the targets.
 help: ; @sed -n '/^## Build and test/,/^## Documentation/s/^    make/make/p' README.md
 # What takes long is not among the tests of every day: whole meshes and their proofs, which are in test/, and

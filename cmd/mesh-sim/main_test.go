@@ -150,6 +150,23 @@ func TestExitCodeOfTheCommand(t *testing.T) {
 	}
 }
 
+// TestTheLogOfTheCommand: what a command says goes to the file, and its end is shown when the command fails.
+func TestTheLogOfTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"0", "7"} {
+		file := filepath.Join(t.TempDir(), "log")
+		cmd := simulator(t, "--clusters", "1", "--quiet", "--command-log", file, "--", "sh", "-c", "echo out; echo error >&2; exit "+code)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		_ = cmd.Run()
+		text, err := os.ReadFile(file)
+		must(t, err)
+		if string(text) != "out\nerror\n" || stdout.Len() > 0 || strings.HasPrefix(stderr.String(), "out\nerror\n") != (code != "0") {
+			t.Errorf("exit %s: the log is %q, stdout %q, stderr %q", code, text, stdout.String(), stderr.String())
+		}
+	}
+}
+
 // ctl runs a ctl command of a simulator that uses this temporary directory.
 func ctl(t *testing.T, temp string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()

@@ -89,7 +89,10 @@ func (r *Running) renewLease(ctx context.Context, slot int) (more bool, err erro
 	if e.server == nil || slot >= len(r.leases) {
 		return false, nil
 	}
-	_, err = e.client.KeepAliveOnce(ctx, r.leases[slot])
+	err = persist(ctx, func(ctx context.Context) error {
+		_, err := e.client.KeepAliveOnce(ctx, r.leases[slot])
+		return err
+	})
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		err = r.replaceLease(ctx, slot)
 	}
@@ -102,11 +105,16 @@ func (r *Running) renewLease(ctx context.Context, slot int) (more bool, err erro
 // replaceLease grants a lost lease again and writes its keys again, as Cilium
 // does. The caller holds mu.
 func (r *Running) replaceLease(ctx context.Context, slot int) error {
-	resp, err := r.etcd.client.Grant(ctx, r.etcd.leaseSeconds())
+	err := persist(ctx, func(ctx context.Context) error {
+		resp, err := r.etcd.client.Grant(ctx, r.etcd.leaseSeconds())
+		if err == nil {
+			r.leases[slot] = resp.ID
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("grant a lease: %w", err)
 	}
-	r.leases[slot] = resp.ID
 	var lost []contents.Op
 	for o := range r.all() {
 		if int(o.Slot) == slot {
@@ -127,7 +135,7 @@ func (e *etcd) heartbeat(ctx context.Context) error {
 	if e.server == nil || !e.heartbeats || e.lost() {
 		return nil
 	}
-	if err := e.writeHeartbeat(ctx, e.client); err != nil {
+	if err := persist(ctx, func(ctx context.Context) error { return e.writeHeartbeat(ctx, e.client) }); err != nil {
 		return fmt.Errorf("heartbeat of cluster %s: %w", e.name, err)
 	}
 	return nil

@@ -125,10 +125,7 @@ func (r *Running) writeState(ctx context.Context, kv *clientv3.Client) (keys int
 // commitOps writes any number of operations in transactions of a good size, one after the other.
 func (r *Running) commitOps(ctx context.Context, kv *clientv3.Client, ops []contents.Op) error {
 	for batch := range r.batches(slices.Values(ops), churnOps) {
-		limited, cancel := context.WithTimeout(ctx, commitTimeout)
-		err := commit(limited, kv, batch)
-		cancel()
-		if err != nil {
+		if err := persist(ctx, func(ctx context.Context) error { return commit(ctx, kv, batch) }); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ const (
 	leaseTTL          = 15 * time.Minute
 )
 
-// commitTimeout bounds one transaction, also while the simulator ends.
+// commitTimeout bounds one attempt of a transaction, also while the simulator ends.
 const commitTimeout = 10 * time.Second
 
 // Running is a simulated cluster whose server runs, unless it was killed.

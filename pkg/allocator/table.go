@@ -133,6 +133,11 @@ type Identity struct {
 	Labels    Labels
 }
 
+// String is a line for a person: "66536 of east: k8s:app=web;".
+func (i *Identity) String() string {
+	return strconv.FormatUint(uint64(i.ID), 10) + " of " + i.Cluster + ": " + i.Labels.String()
+}
+
 // FromWire converts a decoded identity of the cluster. It keeps the cluster's name, which is best
 // one string for all its identities, and nothing else of its arguments.
 func FromWire(id wire.Identity, cluster string, clusterID uint32) *Identity {

@@ -22,6 +22,7 @@ package backends
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"net/netip"
 	"slices"
@@ -87,6 +88,19 @@ type Backend struct {
 	Hostname string          // empty when it has none
 	Zone     string          // empty when it has none
 	Node     string          // empty when nobody says
+}
+
+// String is a line for a person: "10.1.0.7 of east (http 8080/TCP)".
+func (b Backend) String() string {
+	text := b.IP.String() + " of " + b.Cluster
+	if len(b.Ports) == 0 {
+		return text
+	}
+	ports := make([]string, len(b.Ports))
+	for i, p := range b.Ports {
+		ports[i] = strings.TrimSpace(fmt.Sprintf("%s %d/%s", p.Name, p.Port, p.Protocol))
+	}
+	return text + " (" + strings.Join(ports, ", ") + ")"
 }
 
 // Now are the backends that new connections go to: those of the first group that has any. Empty when

@@ -2,6 +2,7 @@ package ipcache
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -99,6 +100,18 @@ func NewEntry(s Spec) *Entry {
 		e.ports = &ports
 	}
 	return e
+}
+
+// String is a line for a person: "10.1.0.7/32 of east: pod default/web-0, identity 66536".
+func (e *Entry) String() string {
+	what := e.kind.String()
+	switch {
+	case e.namespace != (unique.Handle[string]{}):
+		what = "pod " + e.Namespace() + "/" + e.Pod()
+	case e.NodeName() != "":
+		what += " of " + e.NodeName()
+	}
+	return fmt.Sprintf("%s of %s: %s, identity %d", e.Prefix(), e.cluster.Name, what, e.identity)
 }
 
 // Prefix is what is claimed, without host bits.

@@ -48,6 +48,15 @@ type Node struct {
 	Source wire.Source // where we have it from, not what the writer said
 }
 
+// String is a line for a person: "worker-1 of east: 172.16.8.1".
+func (n *Node) String() string {
+	text := n.Name + " of " + n.Cluster
+	for i, a := range n.Addresses {
+		text += [...]string{": ", ", "}[min(i, 1)] + a.IP.String()
+	}
+	return text
+}
+
 // FromWire converts a decoded node. What is no address (an empty IP, a CIDR
 // with an empty or non-contiguous mask) is left out. The maps are shared with n.
 func FromWire(n *wire.Node, source wire.Source) *Node {

@@ -31,6 +31,14 @@ type Freshness struct {
 	AsOf  time.Time
 }
 
+// String is the state, and as of when: "synced as of 2026-11-27T20:05:01Z".
+func (f Freshness) String() string {
+	if f.AsOf.IsZero() {
+		return string(f.State)
+	}
+	return string(f.State) + " as of " + f.AsOf.UTC().Format(time.RFC3339)
+}
+
 // FreshnessOf is how fresh some resources are together: in the least good state, and
 // as of the earliest time. Those that the cluster does not export do not count, unless
 // none is exported, which exported reports: then it is the freshness of the first one.

@@ -106,3 +106,12 @@ type Status struct {
 	// Whoever runs several clusters fills it in.
 	Outlook *disconnect.Outlook
 }
+
+// String is a line for a person: "east: ready", with why it is not.
+func (s Status) String() string {
+	text := s.Name + ": " + string(s.State)
+	if s.Message != "" {
+		text += ", " + s.Message
+	}
+	return text
+}

@@ -99,6 +99,11 @@ func ExportFromWire(w *wire.ServiceExport) *Export {
 	return e
 }
 
+// String is a line for a person: "default/web of east, ClusterSetIP".
+func (e *Export) String() string {
+	return fullName(e.Namespace, e.Name) + " of " + e.Cluster + ", " + e.Type
+}
+
 // Key is "cluster/namespace/name".
 func (e *Export) Key() string { return key(e.Cluster, e.Namespace, e.Name) }
 

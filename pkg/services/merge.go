@@ -1,6 +1,7 @@
 package services
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -33,6 +34,15 @@ func Merge(parts []*Service) *Global {
 
 // FullName is "namespace/name".
 func (g *Global) FullName() string { return fullName(g.Namespace, g.Name) }
+
+// String is a line for a person: "default/web: 3 backends, east 2, west 1".
+func (g *Global) String() string {
+	text := fmt.Sprintf("%s: %d backends", g.FullName(), g.NumBackends())
+	for part := range g.inUse() {
+		text += fmt.Sprintf(", %s %d", part.Cluster, len(part.Backends))
+	}
+	return text
+}
 
 // Shared tells whether at least one cluster shares the service.
 func (g *Global) Shared() bool {

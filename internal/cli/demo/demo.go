@@ -23,7 +23,7 @@ const simulator = "mesh-sim"
 // commandLine runs the simulator with an agent, as `make run` does; flags are more of them of the simulator. Where
 // the agent listens is its own default unless it is given.
 func commandLine(sim, agent, dns, listen, socket string, flags []string) []string {
-	line := slices.Concat([]string{sim, "--churn", "2"}, flags,
+	line := slices.Concat([]string{sim, "--churn", "2", "--command-log", "{tmp}/agent.log"}, flags,
 		[]string{"--", agent, "run", "--clustermesh-config", "{dir}", "--dns", dns, "--xds", "unix:{tmp}/xds.sock"})
 	if listen != "" {
 		line = append(line, "--listen", listen)

@@ -24,7 +24,7 @@ func TestTheCommandLine(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	line = commandLine("sim", "agent", "", "127.0.0.1:1", "/s", []string{"--clusters", "1"})
-	if got, want := strings.Join(line, " "), "sim --churn 2 --clusters 1 -- agent run --clustermesh-config {dir} --dns  --xds unix:{tmp}/xds.sock --listen 127.0.0.1:1 --socket /s"; got != want {
+	if got, want := strings.Join(line, " "), "sim --churn 2 --command-log {tmp}/agent.log --clusters 1 -- agent run --clustermesh-config {dir} --dns  --xds unix:{tmp}/xds.sock --listen 127.0.0.1:1 --socket /s"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

@@ -104,6 +104,7 @@ func addFlags(cmd *cobra.Command, s *program.Settings, podRange *string) {
 	f.Uint64Var(&s.Each.Seed, "seed", s.Each.Seed, "seed of the contents; the same seed gives the same contents")
 	f.StringVar(&s.Mesh.Dir, "dir", "", "directory for the client files (default: a temporary one)")
 	f.StringVar(&s.Mesh.DataDir, "data-dir", "", "directory for the databases (default: a temporary one)")
+	f.StringVar(&s.Log, "command-log", "", "file for what COMMAND prints, such as {tmp}/agent.log; its end is shown when COMMAND fails (default: print it)")
 	f.StringVar(&s.ControlSocket, "ctl-socket", "", "socket for mesh-sim ctl (default: in the temporary directory, where ctl finds it)")
 	f.BoolVar(&s.Mesh.Plain, "no-tls", false, "serve without TLS and authentication")
 	f.BoolVar(&s.Mesh.NoAuth, "no-auth", false, "let every client certificate read and write everything")

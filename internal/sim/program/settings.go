@@ -35,6 +35,9 @@ type Settings struct {
 	Mesh sim.Options
 	// Command is a program to run on the mesh, with its arguments; see runCommand. Empty: none.
 	Command []string
+	// Log is the file for what the command says, in which {tmp} and so on may stand; its end is shown when the command
+	// fails. Empty: the standard output and error.
+	Log string
 	// ControlSocket is where to listen for Requests. Empty: in the temporary directory.
 	ControlSocket string
 	// Quiet prints nothing but errors.

@@ -1,7 +1,8 @@
 package program
 
 import (
-	"bytes"
+	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,12 +22,24 @@ func TestSimulateRunsACommand(t *testing.T) {
 	s := DefaultSettings()
 	s.Clusters = 1
 	s.Mesh.Dir = filepath.Join(t.TempDir(), "mesh")
-	s.Command = []string{"/bin/sh", "-c", `test -f "$1/cluster1" && test -d "$2" && test -z "$3"`, "sh", "{dir}", "{tmp}"}
-	var out bytes.Buffer
-	if err := Simulate(waittest.Context(t), s, &out); err != nil {
-		t.Errorf("%v\n%s", err, out.String())
+	s.Command = []string{"/bin/sh", "-c", `test -f "$1/cluster1" && test -d "$2" && test -z "$5" && exec sleep 1000`, "sh", "{dir}", "{tmp}"}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, want := range []string{"cluster1: id 1, https://127.0.0.1:", "ready: 1 clusters, ", s.Mesh.Dir, "/bin/sh lookup 192.0.2.1"} {
+	defer l.Close()
+	s.Command = append(s.Command, "--listen", l.Addr().String())
+	out := new(waittest.Output)
+	ctx, cancel := context.WithCancel(waittest.Context(t))
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- Simulate(ctx, s, out) }()
+	waittest.Until(t, "the screen", func() bool { return strings.HasSuffix(out.String(), "\nhttp://"+l.Addr().String()+"/ui/\n") }, out.String)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"cluster1: id 1, https://127.0.0.1:", "ready: 1 clusters, ", s.Mesh.Dir, "/bin/sh lookup 10."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, out.String())
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -60,10 +61,25 @@ func (m mesh) run(ctx context.Context, s Settings, out io.Writer) error {
 	g.Go(func() error { return m.Run(ctx) })
 	g.Go(func() error { return m.serveControl(ctx, control) })
 	if len(s.Command) > 0 {
-		command := m.expand(s.Command, socket)
-		fmt.Fprint(out, m.hints(command))
+		words := m.expand(append([]string{s.Log}, s.Command...), socket)
+		command, path := words[1:], words[0]
+		log, err := openLog(path)
+		if err != nil {
+			return errors.Join(err, g.Wait())
+		}
+		defer func() { _ = log.Close() }() // also of none
+		if path != "" {
+			fmt.Fprintf(out, "log of %s: %s\n", filepath.Base(command[0]), path)
+		}
 		g.Go(func() error {
-			if err := runCommand(ctx, command, []string{SocketVariable + "=" + socket}); err != nil {
+			waitListening(ctx, agentAddress(command))
+			if ctx.Err() == nil {
+				fmt.Fprint(out, m.screen(command))
+			}
+			return nil
+		})
+		g.Go(func() error {
+			if err := runCommand(ctx, command, []string{SocketVariable + "=" + socket}, log); err != nil {
 				return err
 			}
 			return errCommandEnded
@@ -87,7 +103,7 @@ func (m mesh) loadAndReport(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "ready: %d clusters, %s keys in %s, client files in %s\n",
+	fmt.Fprintf(out, "ready: %d clusters, %s keys in %s\nmesh directory: %s\n",
 		len(m.Clusters()), thousands(keys), short(time.Since(start)), m.Dir())
 	if r, ok := m.Local(); ok {
 		fmt.Fprintf(out, "local cluster: %s, id %d, client file %s\n", r.Cluster().Name, r.Cluster().ID, m.ClientFile(r))

@@ -1,0 +1,36 @@
+package sim
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+// attempts is how often a request is made of a server that does not answer in time.
+const attempts = 6
+
+// persist makes a request again when it was late, as on a machine that is busy with something else, so that the end
+// of one does not end the program. Made twice, a request must do what it does when it is made once.
+func persist(ctx context.Context, request func(context.Context) error) error {
+	for n := 1; ; n++ {
+		limited, cancel := context.WithTimeout(ctx, commitTimeout)
+		err := request(limited)
+		cancel()
+		if n == attempts || ctx.Err() != nil || !isLate(err) {
+			return err
+		}
+	}
+}
+
+// isLate tells whether a request failed because the server had no time for it.
+func isLate(err error) bool {
+	for _, late := range []error{
+		context.DeadlineExceeded, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrNoLeader,
+	} {
+		if errors.Is(err, late) {
+			return true
+		}
+	}
+	return false
+}
