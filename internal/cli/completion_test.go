@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -105,6 +106,45 @@ func TestCompletionScripts(t *testing.T) {
 			if !strings.Contains(out, part) {
 				t.Errorf("%s: %q is not in the script", shell, part)
 			}
+		}
+	}
+}
+
+// TestCompletionInABareBash: without the package bash-completion, of words, flags and their values.
+func TestCompletionInABareBash(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "mesh-agent")
+	like := agenttest.Program(t)
+	wrapper := "#!/bin/sh\nexec " + like.Path + ` "$@"` + "\n"
+	agenttest.Must(t, os.WriteFile(program, []byte(wrapper), 0o755))
+	script := `
+		source <("$1" completion bash)
+		compopt() { :; } # bash allows it inside a completion alone
+		COMP_LINE=$2 COMP_POINT=${#2}
+		__start_mesh-agent 2>&1
+		printf '%s\n' "${COMPREPLY[@]}"`
+	for line, want := range map[string]string{
+		"get clus":             "clusters\n",
+		"get nodes -o js":      "json\njsonpath=\n",
+		"get nodes --output=y": "yaml\n",
+		"status --f":           "--fail-on\n--for\n",
+		"lookup   10 --outp":   "--output\n",
+		"completion ":          "bash\nfish\npowershell\nzsh\n",
+	} {
+		cmd := exec.CommandContext(t.Context(), bash, "--norc", "--noprofile", "-c", script, "bash", program, program+" "+line)
+		cmd.Env = like.Env
+		out, err := cmd.CombinedOutput()
+		var words []string // without their descriptions
+		for word := range strings.Lines(string(out)) {
+			words = append(words, strings.Fields(word)[0]+"\n")
+		}
+		if slices.Sort(words); err != nil || strings.Join(words, "") != want {
+			t.Errorf("%q: %v %q, want %q", line, err, out, want)
 		}
 	}
 }

@@ -22,6 +22,7 @@ func Execute(root *cobra.Command, args []string) int {
 	root.InitDefaultCompletionCmd() // which takes the output that root has now
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
 		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, HelpOrUnknown // an unknown shell is wrong usage
+		completeWithoutPackage(cmd)
 	}
 	cmd, err := root.ExecuteC()
 	if err == nil {
