@@ -112,7 +112,7 @@ func discoveryRoute[D, J any](s *Server, res *resource[D, J], name, summary stri
 			s.discovered.WithLabelValues(name, targetsGiven).Inc()
 			stale := v.Unconfirmed(view.Families(res.name)...)
 			known := discovery.Known{
-				Stale: func(cluster string) bool { return slices.Contains(stale, cluster) }, Zone: s.Zone, Asker: s.Asker,
+				Stale: func(cluster string) bool { return slices.Contains(stale, cluster) }, Zone: s.Zone, Asker: s.Asker, Pod: s.View.Pod,
 				Name: func(g *services.Global) string { return s.View.Services.ClientName(v.Txn, g) },
 			}
 			w.Header().Set("Content-Type", "application/json")

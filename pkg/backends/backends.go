@@ -84,6 +84,7 @@ type Backend struct {
 	Cluster  string
 	Local    bool // of the own cluster
 	IP       netip.Addr
+	Other    netip.Addr      // the second address of its pod, only by [Choice.ByPod]; invalid when there is none, or it is not certain
 	Ports    []services.Port // those that match, by number; must not be changed
 	Hostname string          // empty when it has none
 	Zone     string          // empty when it has none

@@ -32,6 +32,8 @@ type Known struct {
 	Stale func(cluster string) bool // whether what a cluster brings may not be what it has now
 	Zone  string                    // of DNS, in which services have names
 	Asker backends.Asker            // where who asks is
+	// Pod says whose an address is, so that a pod with two is one target; nil: each address is one.
+	Pod backends.Pods
 	// Name is the name by which clients know a service, empty when they mean another one by it; nil: all have their own.
 	Name func(*services.Global) string
 }
@@ -67,7 +69,7 @@ func Endpoints(all iter.Seq[*services.Global], known Known) iter.Seq[Group] {
 	return func(yield func(Group) bool) {
 		for g := range all {
 			name := cmp.Or(known.name(g), g.Name)
-			for i, of := range backends.Choose(g, backends.Port{}, known.Asker).Groups {
+			for i, of := range backends.Choose(g, backends.Port{}, known.Asker).ByPod(g.Namespace, known.Pod).Groups {
 				if !known.endpoints(g, name, i, of.Backends, false, yield) || !known.endpoints(g, name, i, of.Draining, true, yield) {
 					return
 				}
@@ -88,6 +90,9 @@ func (k Known) endpoints(g *services.Global, name string, of int, all []backends
 			l.set("draining", strconv.FormatBool(draining))
 			l.set("local", strconv.FormatBool(b.Local))
 			l.set("address_family", family(b.IP))
+			if b.Other.IsValid() {
+				l.set("additional_address", netip.AddrPortFrom(b.Other, p.Port).String())
+			}
 			l.set("endpoint_hostname", b.Hostname)
 			l.set("endpoint_zone", b.Zone)
 			l.set("endpoint_node_name", b.Node)

@@ -76,6 +76,21 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// TestDualStackPods: a pod with two addresses is one target, with the other address as a label.
+func TestDualStackPods(t *testing.T) {
+	t.Parallel()
+	w := viewtest.New(t)
+	w.Play(t, "address east 10.1.0.1 shop/cart-0\naddress east fd00::1 shop/cart-0\nservice east shop/cart 10.1.0.1 fd00::1 fd00::2")
+	known := discovery.Known{Stale: func(string) bool { return false }, Pod: w.View.Pod}
+	var got []string
+	for g := range discovery.Endpoints(statedb.ToSeq(w.View.Services.Global().All(w.View.DB.ReadTxn())), known) {
+		got = append(got, g.Targets[0]+" "+g.Labels["__meta_mesh_address_family"]+" "+g.Labels["__meta_mesh_additional_address"])
+	}
+	if want := []string{"10.1.0.1:8080 IPv4 [fd00::1]:8080", "[fd00::2]:8080 IPv6 "}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestHostileLabels: names of labels are such as every Prometheus takes, values are UTF-8.
 func TestHostileLabels(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -94,4 +95,13 @@ func (v *View) nodeOf(txn statedb.ReadTxn, e *ipcache.Entry) *nodes.Node {
 // in their order; false when there are more than limit.
 func (v *View) WithIdentities(s *Snapshot, identities []uint32, limit int) ([]*ipcache.Entry, bool) {
 	return v.byIdentity.Find(s.IPs, identities, limit)
+}
+
+// Pod is the pod that has an address by the claim of its cluster, when that claim counts: a [backends.Pods].
+func (v *View) Pod(cluster string, addr netip.Addr) backends.Pod {
+	e := v.IPs.LookupWinner(addr)
+	if e == nil || !e.Prefix().IsSingleIP() || e.Cluster().Name != cluster || e.Pod() == "" {
+		return backends.Pod{}
+	}
+	return backends.Pod{Namespace: e.Namespace(), Name: e.Pod(), Identity: e.Identity(), Host: e.HostIP()}
 }

@@ -18,6 +18,7 @@ const nameField = 1
 type body struct {
 	bytes   []byte
 	usable  int           // backends in it that take connections
+	dual    bool          // it has, or had before pods were put together, backends of both families of one cluster
 	leftOut int           // backends for which there is no room in it
 	version func() string // of the content: the same in each process
 }

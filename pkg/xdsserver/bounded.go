@@ -35,7 +35,7 @@ type room struct {
 
 // take tells whether there is room for one more backend, and takes it.
 func (r *room) take(group int, b *backends.Backend) bool {
-	cost := endpointOverhead + addressSize(b.IP)
+	cost := endpointSize(b)
 	at := place{group, b.Cluster, b.Zone}
 	_, known := r.places[at]
 	if !known {
@@ -90,11 +90,20 @@ func upperSize(c backends.Choice, most int) (size int) {
 		for _, all := range [][]backends.Backend{g.Backends, g.Draining} {
 			for i := range all {
 				b := &all[i]
-				if size += endpointOverhead + addressSize(b.IP) + localityOverhead + min(len(b.Cluster), maxText) + min(len(b.Zone), maxText); size > most {
+				if size += endpointSize(b) + localityOverhead + min(len(b.Cluster), maxText) + min(len(b.Zone), maxText); size > most {
 					return size
 				}
 			}
 		}
+	}
+	return size
+}
+
+// endpointSize is how long a backend is at the most, with both addresses of its pod.
+func endpointSize(b *backends.Backend) int {
+	size := endpointOverhead + addressSize(b.IP)
+	if b.Other.IsValid() {
+		size += endpointOverhead + addressSize(b.Other)
 	}
 	return size
 }

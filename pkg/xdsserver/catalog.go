@@ -210,11 +210,12 @@ func (c *catalog) assign(txn statedb.ReadTxn, owner netip.Addr, take taking, nam
 func (c *catalog) choose(txn statedb.ReadTxn, t target, most int) *body {
 	return c.encode(clusterName(t.service, t.port), func() (*body, error) {
 		g := c.view.Services.Find(txn, t.service.namespace, t.service.name, nil) // nil when nobody has it
-		choice, out := bounded(backends.Choose(g, backends.ParsePort(t.port), c.asker), most)
+		all := backends.Choose(g, backends.ParsePort(t.port), c.asker)
+		choice, out := bounded(all.ByPod(t.service.namespace, c.view.Pod), most)
 		a := assignment(choice, t.port == "")
 		b, err := newBody(a)
 		if err == nil {
-			b.usable, b.leftOut = usable(a), out
+			b.usable, b.leftOut, b.dual = usable(a), out, all.DualStack()
 		}
 		return b, err
 	})

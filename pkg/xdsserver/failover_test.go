@@ -2,6 +2,7 @@ package xdsserver_test
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,41 @@ func TestBackendsThatFail(t *testing.T) {
 	waittest.Until(t, "the other one to answer", func() bool {
 		ip, err := c.call()
 		return err == nil && ip == "127.0.0.3"
+	})
+}
+
+// TestAPodWithTwoAddressesHasOneShare: grpc-go takes both addresses for one endpoint, and uses the second where the first
+// one fails.
+func TestAPodWithTwoAddressesHasOneShare(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	six, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skip(err) // a machine without IPv6
+	}
+	port, _, stop := serve(t, six)
+	_, _, _ = backend(t, "127.0.0.4:"+port)
+	_, _, stopFour := backend(t, "127.0.0.5:"+port)
+	w.Play(t, fmt.Sprintf("address own 127.0.0.5 shop/cart-0\naddress own ::1 shop/cart-0\nservice own shop/cart 127.0.0.5,ports=http:%[1]s ::1,ports=http:%[1]s 127.0.0.4,ports=http:%[1]s", port))
+	c := w.dial("xds:///shop/cart:http")
+	c.until("both pods to answer", "127.0.0.4", "127.0.0.5")
+	shares := make(map[string]int)
+	for range 100 {
+		shares[c.must()]++
+	}
+	if shares["127.0.0.4"] != 50 {
+		t.Errorf("of 100 calls, %d went to the pod with one address: %v", shares["127.0.0.4"], shares)
+	}
+	stopFour()
+	waittest.Until(t, "the second address to answer", func() bool { ip, err := c.call(); return err == nil && ip == "::1" })
+	stop()
+	waittest.Until(t, "the other pod to answer alone", func() bool {
+		for range 4 {
+			if ip, err := c.call(); err != nil || ip != "127.0.0.4" {
+				return false
+			}
+		}
+		return true
 	})
 }
 

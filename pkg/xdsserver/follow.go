@@ -29,6 +29,8 @@ const (
 type changes struct {
 	*catalog
 	changed map[serviceName]struct{}
+	pods    podChanges
+	again   *time.Ticker // of retries, however often it is idle
 }
 
 // run follows the view until ctx ends, whose error it returns. What is followed by clients before it
@@ -37,11 +39,12 @@ func (c *catalog) run(ctx context.Context, token string) error {
 	again := false
 	for {
 		err := c.boundary.Run(func() error {
+			f := &changes{catalog: c, changed: make(map[serviceName]struct{}), pods: newPodChanges(c.view), again: time.NewTicker(retryInterval)}
+			defer f.again.Stop()
 			if again { // everything is looked at again
 				token = c.view.Token(c.view.Position())
 				c.update(nil)
 			}
-			f := &changes{catalog: c, changed: make(map[serviceName]struct{})}
 			return c.view.Stream(token, view.Subscription{Kind: view.Services}, view.Subscription{Kind: view.ServiceExports}).Run(ctx, f, nil)
 		})
 		switch again = true; {
@@ -81,16 +84,15 @@ func (f *changes) Event(e view.Event) error {
 // Idle implements [view.Receiver].
 func (f *changes) Idle(ctx context.Context, _ view.Event, more <-chan struct{}) error {
 	f.flush()
-	again := time.NewTicker(retryInterval)
-	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-f.again.C:
+			f.retry()
+			f.lookAtPods()
 		case <-more:
 			return nil
-		case <-again.C:
-			f.retry()
 		}
 	}
 }

@@ -93,6 +93,9 @@ func text(m proto.Message) string {
 					b.WriteString("-")
 				}
 				fmt.Fprintf(&b, "%s:%d", a.GetAddress(), a.GetPortValue())
+				for _, more := range e.GetEndpoint().GetAdditionalAddresses() {
+					fmt.Fprintf(&b, "+%s:%d", more.GetAddress().GetSocketAddress().GetAddress(), more.GetAddress().GetSocketAddress().GetPortValue())
+				}
 			}
 		}
 		return b.String()
@@ -163,6 +166,31 @@ func TestImportedServices(t *testing.T) {
 			}
 			s.ask(resource.EndpointType, last, "", cart)
 		}
+	}
+}
+
+// TestDualStackPods: a pod with two addresses is one endpoint as long as that is certain, also when its addresses become
+// known, or are another pod's, after the service.
+func TestDualStackPods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Play(t, "address east 10.1.0.1 shop/cart-0\naddress east fd00::1 shop/cart-0\nservice east shop/cart 10.1.0.1 fd00::1 10.1.0.2 fd00::2\nservice own shop/cart 10.0.0.1")
+	s := w.sotw()
+	const cart, own = "shop/cart:http", " p0 own/*1 10.0.0.1:8080"
+	s.ask(resource.EndpointType, nil, "", cart)
+	last := s.next()
+	want(t, texts(t, last), cart+" p0 east/*3 10.1.0.1:8080+fd00::1:8080 10.1.0.2:8080 fd00::2:8080"+own)
+	for _, step := range [][2]string{
+		{"address east 10.1.0.2 shop/cart-1\naddress east fd00::2 shop/cart-1", "2 10.1.0.1:8080+fd00::1:8080 10.1.0.2:8080+fd00::2:8080"},
+		{"no-address east fd00::1", "3 10.1.0.1:8080 10.1.0.2:8080+fd00::2:8080 fd00::1:8080"},
+		{"address east fd00::1 shop/cart-0", "2 10.1.0.1:8080+fd00::1:8080 10.1.0.2:8080+fd00::2:8080"},
+		{"service east shop/cart 10.1.0.1 fd00::1", "1 10.1.0.1:8080+fd00::1:8080"},
+		{"service east shop/cart 10.1.0.1", "1 10.1.0.1:8080"},
+	} {
+		s.ask(resource.EndpointType, last, "", cart)
+		w.Play(t, step[0])
+		last = s.next()
+		want(t, texts(t, last), cart+" p0 east/*"+step[1]+own)
 	}
 }
 

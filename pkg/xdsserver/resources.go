@@ -3,6 +3,7 @@ package xdsserver
 import (
 	"cmp"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -94,7 +95,7 @@ func cluster() *clusterv3.Cluster {
 }
 
 // assignment carries a choice out: its groups are the priorities, numbered without gaps, clusters are
-// regions, and each locality weighs as much as it has backends. The choice has each address once.
+// regions, and each locality weighs as much as it has backends, which are pods. The choice has each address once.
 func assignment(c backends.Choice, onlyPort bool) *endpointv3.ClusterLoadAssignment {
 	a := &endpointv3.ClusterLoadAssignment{
 		Policy: &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(wholeWhileAny)},
@@ -146,14 +147,17 @@ func localities(g *backends.Group, onlyPort bool, priority uint32) []*endpointv3
 }
 
 func endpoint(b *backends.Backend, port uint16, health corev3.HealthStatus) *endpointv3.LbEndpoint {
-	return &endpointv3.LbEndpoint{
-		HealthStatus: health,
-		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
-			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-				Address: text(b.IP.String()), PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)},
-			}}},
-		}},
+	e := &endpointv3.Endpoint{Address: address(b.IP, port)}
+	if b.Other.IsValid() {
+		e.AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{{Address: address(b.Other, port)}}
 	}
+	return &endpointv3.LbEndpoint{HealthStatus: health, HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: e}}
+}
+
+func address(ip netip.Addr, port uint16) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address: text(ip.String()), PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)},
+	}}}
 }
 
 // portOf is the first port of a backend that speaks TCP, of those that were asked for. Who names none

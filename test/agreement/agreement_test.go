@@ -32,22 +32,24 @@ func TestAllSendClientsToTheSameBackends(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	w := viewtest.New(t)
 	w.Play(t, "cluster east\ncluster north\ncluster west")
+	w.Play(t, "address east 10.0.0.1 shop/a\naddress east fd00::5 shop/a\naddress north 10.0.0.2 shop/b\naddress north fd00::6 shop/b\naddress north 10.0.0.3 shop/b")
 	ask, kubernetes := start(t, w), make(written)
 	for n := range worlds {
 		s := randomPart(rng)
 		w.Apply(s)
 		g, _, _ := w.View.Services.Global().Get(w.View.DB.ReadTxn(), services.GlobalByName(s.Namespace, s.Name))
 		one, all := backends.Choose(g, backends.ParsePort("http"), asker), backends.Choose(g, backends.Port{}, asker)
+		pods := func(c backends.Choice) backends.Choice { return c.ByPod(namespace, w.View.Pod) }
 		shared := g != nil && g.Shared()
 		for what, c := range map[string]struct{ got, want []string }{
 			"/v1/backends":                  {ask.api(s.Name, "http"), lines(one)},
 			"/v1/backends, all ports":       {ask.api(s.Name, ""), lines(all)},
 			"a template":                    {ask.template(s.Name), lines(one)},
-			"Prometheus":                    {ask.prometheus(s.Name), lines(all)},
+			"Prometheus":                    {ask.prometheus(s.Name), lines(pods(all))},
 			"DNS, addresses":                {ask.addresses(s.Name), now(all, shared, func(b backends.Backend) []string { return []string{b.IP.String()} })},
 			"DNS, targets":                  {ask.targets(s.Name, "_http._tcp."), now(one, shared, sockets)},
 			"DNS, targets of a port of few": {ask.targets(s.Name, "_metrics._tcp."), now(backends.Choose(g, backends.ParsePort("metrics"), asker), shared, sockets)},
-			"xDS":                           {ask.xds(s.Name, lines(one)), lines(one)},
+			"xDS":                           {ask.xds(s.Name, lines(pods(one))), lines(pods(one))},
 			"EndpointSlices":                {kubernetes.follow(service(s.Name), g), remote(backends.Choose(g, backends.Port{}, backends.Asker{}))}, // no zone: for all nodes
 		} {
 			if !slices.Equal(c.got, c.want) {
@@ -63,17 +65,26 @@ func lines(c backends.Choice) (all []string) {
 	for i, g := range c.Groups {
 		for _, b := range g.Backends {
 			for _, p := range b.Ports {
-				all = append(all, line(i, b.Cluster, b.Zone, netip.AddrPortFrom(b.IP, p.Port).String(), false))
+				all = append(all, line(i, b.Cluster, b.Zone, endpointOf(b, p.Port), false))
 			}
 		}
 		for _, b := range g.Draining {
 			for _, p := range b.Ports {
-				all = append(all, line(i, b.Cluster, b.Zone, netip.AddrPortFrom(b.IP, p.Port).String(), true))
+				all = append(all, line(i, b.Cluster, b.Zone, endpointOf(b, p.Port), true))
 			}
 		}
 	}
 	slices.Sort(all)
 	return all
+}
+
+// endpointOf are the addresses of a backend with a port: two of a pod, where that is one endpoint.
+func endpointOf(b backends.Backend, port uint16) string {
+	text := netip.AddrPortFrom(b.IP, port).String()
+	if b.Other.IsValid() {
+		text += " " + netip.AddrPortFrom(b.Other, port).String()
+	}
+	return text
 }
 
 func line(group int, cluster, zone, socket string, draining bool) string {

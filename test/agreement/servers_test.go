@@ -136,6 +136,9 @@ func (a *servers) prometheus(name string) (all []string) {
 		group, err := strconv.Atoi(l("group"))
 		must(a.t, err)
 		for _, target := range g.Targets {
+			if other := l("additional_address"); other != "" {
+				target += " " + other
+			}
 			all = append(all, line(group, l("cluster"), l("endpoint_zone"), target, l("draining") == "true"))
 		}
 	}
@@ -267,11 +270,18 @@ func (a *servers) xds(name string, wanted []string) []string {
 func linesOf(m *endpointv3.ClusterLoadAssignment) (all []string) {
 	for _, l := range m.GetEndpoints() {
 		for _, e := range l.GetLbEndpoints() {
-			at := e.GetEndpoint().GetAddress().GetSocketAddress()
-			socket := netip.AddrPortFrom(netip.MustParseAddr(at.GetAddress()), uint16(at.GetPortValue())) //nolint:gosec // a port
-			all = append(all, line(int(l.GetPriority()), l.GetLocality().GetRegion(), l.GetLocality().GetZone(), socket.String(), e.GetHealthStatus() == corev3.HealthStatus_DRAINING))
+			sockets := socketOf(e.GetEndpoint().GetAddress())
+			for _, more := range e.GetEndpoint().GetAdditionalAddresses() {
+				sockets += " " + socketOf(more.GetAddress())
+			}
+			all = append(all, line(int(l.GetPriority()), l.GetLocality().GetRegion(), l.GetLocality().GetZone(), sockets, e.GetHealthStatus() == corev3.HealthStatus_DRAINING))
 		}
 	}
 	slices.Sort(all)
 	return all
+}
+
+func socketOf(a *corev3.Address) string {
+	at := a.GetSocketAddress()
+	return netip.AddrPortFrom(netip.MustParseAddr(at.GetAddress()), uint16(at.GetPortValue())).String() //nolint:gosec // a port
 }

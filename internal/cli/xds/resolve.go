@@ -48,7 +48,9 @@ type endpoint struct {
 	Cluster  string `json:"cluster"`
 	Zone     string `json:"zone"`
 	Address  string `json:"address"`
-	State    string `json:"state"` // "healthy" or "draining"
+	// Additional is the other address of a pod that has two.
+	Additional []string `json:"additionalAddresses,omitempty"`
+	State      string   `json:"state"` // "healthy" or "draining"
 }
 
 func resolveCommand(c *command.Env) *cobra.Command {
@@ -197,14 +199,22 @@ func endpoints(a *endpointv3.ClusterLoadAssignment) []endpoint {
 	all := []endpoint{}
 	for _, l := range a.GetEndpoints() {
 		for _, e := range l.GetLbEndpoints() {
-			at := e.GetEndpoint().GetAddress().GetSocketAddress()
-			all = append(all, endpoint{
+			one := endpoint{
 				Priority: l.GetPriority(), Cluster: l.GetLocality().GetRegion(), Zone: l.GetLocality().GetZone(),
-				Address: net.JoinHostPort(at.GetAddress(), strconv.FormatUint(uint64(at.GetPortValue()), 10)), State: strings.ToLower(e.GetHealthStatus().String()),
-			})
+				Address: hostPort(e.GetEndpoint().GetAddress()), State: strings.ToLower(e.GetHealthStatus().String()),
+			}
+			for _, more := range e.GetEndpoint().GetAdditionalAddresses() {
+				one.Additional = append(one.Additional, hostPort(more.GetAddress()))
+			}
+			all = append(all, one)
 		}
 	}
 	return all
+}
+
+func hostPort(a *corev3.Address) string {
+	at := a.GetSocketAddress()
+	return net.JoinHostPort(at.GetAddress(), strconv.FormatUint(uint64(at.GetPortValue()), 10))
 }
 
 func writeResolved(p *printer.Page, r resolved) {
@@ -216,7 +226,7 @@ func writeResolved(p *printer.Page, r resolved) {
 		{Title: "PRIORITY", Text: func(e endpoint) string { return fmt.Sprint(e.Priority) }},
 		{Title: "CLUSTER", Text: func(e endpoint) string { return e.Cluster }},
 		{Title: "ZONE", Text: func(e endpoint) string { return e.Zone }},
-		{Title: "ADDRESS", Text: func(e endpoint) string { return e.Address }},
+		{Title: "ADDRESS", Text: func(e endpoint) string { return strings.Join(append([]string{e.Address}, e.Additional...), ",") }},
 		{Title: "STATE", Text: func(e endpoint) string { return e.State }},
 	}, r.Endpoints)
 }

@@ -72,7 +72,8 @@ var ErrUnknown = errors.New("no such line")
 //	export CLUSTER NAMESPACE/NAME        through the MCS API
 //	no-export CLUSTER NAMESPACE/NAME
 //	node CLUSTER NAME ADDRESS...         its addresses become the cluster's
-//	address CLUSTER ADDRESS              of a pod
+//	address CLUSTER ADDRESS [NAMESPACE/POD [IDENTITY]]
+//	no-address CLUSTER ADDRESS
 //
 // PORTS are NAME:NUMBER[/PROTOCOL], with commas. A BACKEND is ADDRESS[,KEY=VALUE...], with host, zone,
 // node, ports (with "+" instead of commas; http:8080 without any, "none" for none) and
@@ -108,12 +109,28 @@ func (w *World) Do(line string) error {
 		w.tables.Services.ApplyExports([]store.Change[services.Export]{change})
 	case "node":
 		return w.node(args[0], args[1], words[3:])
-	case "address":
+	case "address", "no-address":
 		ip, err := netip.ParseAddr(args[1])
 		if err != nil {
 			return err
 		}
-		w.claim(ipcache.Spec{Prefix: netip.PrefixFrom(ip, ip.BitLen()), Kind: ipcache.KindHost, Source: wire.SourceClusterMesh, Namespace: "default", Name: "pod"}, args[0])
+		spec := ipcache.Spec{Prefix: netip.PrefixFrom(ip, ip.BitLen()), Kind: ipcache.KindHost, Source: wire.SourceClusterMesh, Namespace: "default", Name: "pod"}
+		if len(words) > 3 {
+			spec.Namespace, spec.Name, _ = strings.Cut(words[3], "/")
+		}
+		if len(words) > 4 {
+			identity, err := strconv.ParseUint(words[4], 10, 32)
+			if err != nil {
+				return err
+			}
+			spec.Identity = uint32(identity)
+		}
+		spec.Cluster = w.number(args[0])
+		op := ipcache.Op{New: ipcache.NewEntry(spec)}
+		if words[0] == "no-address" {
+			op = ipcache.Op{Old: op.New}
+		}
+		w.tables.IPs.Apply([]ipcache.Op{op})
 	default:
 		return ErrUnknown
 	}
