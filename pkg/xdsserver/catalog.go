@@ -185,6 +185,10 @@ func (c *catalog) assign(txn statedb.ReadTxn, owner netip.Addr, take taking, nam
 		a = &assigned{target: t, names: make(map[string]struct{})}
 		if now := c.choose(txn, t, maxAssignment); now != nil && !c.hold(now) {
 			a.now = now
+			if now.usable == 0 && c.saying.Allow() {
+				why := whyNone(c.view.Services.Find(txn, t.service.namespace, t.service.name, nil), t.port)
+				c.log.Warn("An xDS client follows a name without backends, so its calls fail", "name", clusterName(t.service, t.port), "reason", why)
+			}
 		}
 	}
 	if err := a.join(take, owner, resourceOverhead+int64(a.now.length())); err != nil {

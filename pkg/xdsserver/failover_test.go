@@ -123,6 +123,9 @@ func TestServiceThatIsNotThere(t *testing.T) {
 	port, _, _ := backend(t, "127.0.0.2:0")
 	c := w.dial("xds:///shop/cart:http")
 	c.fails("no targets to pick from")
+	if !strings.Contains(w.log.String(), `name=shop/cart:http reason="no cluster has the service"`) {
+		t.Errorf("the log says %s", w.log)
+	}
 	present := fmt.Sprintf("service east shop/cart 127.0.0.2,ports=http:%s", port)
 	for range 2 {
 		w.Play(t, present)
@@ -134,8 +137,8 @@ func TestServiceThatIsNotThere(t *testing.T) {
 	if w.log.Count("no longer has backends") != 2 || w.log.Count("follow has backends") != 2 {
 		t.Errorf("the log says %s", w.log)
 	}
-	w.dial("xds:///not-a-name").fails("could not find VirtualHost")
-	w.dial("xds:///shop/Cart:http").fails("could not find VirtualHost")
+	w.dial("xds:///not-a-name").fails("no matched route was found")
+	w.dial("xds:///shop/Cart:http").fails("no matched route was found")
 }
 
 // TestRestart: a server that starts again causes no failed call; before it knows everything it takes no

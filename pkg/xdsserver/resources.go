@@ -33,8 +33,9 @@ const wholeWhileAny = 100_000
 
 // The resources here have no names: [body.named] adds them.
 
-// listener is that of a gRPC client for one target, with its route in it. A name that means nothing
-// has no route: calls fail at once, where without a listener they would wait (xds.md A4).
+// listener is that of a gRPC client for one target, with its route in it. A name that means nothing has no
+// route: calls fail at once, where without a listener they would wait (xds.md A4). It has a virtual host all the
+// same: without one, calls of grpc-js would wait as long as they may.
 func (n naming) listener(name string) (*listenerv3.Listener, error) {
 	r := n.routes(name)
 	r.Name = name // in a listener it is a part of the resource
@@ -55,20 +56,17 @@ func (n naming) listener(name string) (*listenerv3.Listener, error) {
 
 // routes send everything to the cluster of the target.
 func (n naming) routes(name string) *routev3.RouteConfiguration {
-	r := new(routev3.RouteConfiguration)
+	host := &routev3.VirtualHost{Name: name, Domains: []string{"*"}}
 	if t, ok := n.parse(name); ok {
-		r.VirtualHosts = []*routev3.VirtualHost{{
-			Name: name, Domains: []string{"*"},
-			Routes: []*routev3.Route{{
-				Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{}},
-				Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-					ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: clusterName(t.service, t.port)},
-					Timeout:          durationpb.New(0), // that of the client counts
-				}},
+		host.Routes = []*routev3.Route{{
+			Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{}},
+			Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+				ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: clusterName(t.service, t.port)},
+				Timeout:          durationpb.New(0), // that of the client counts
 			}},
 		}}
 	}
-	return r
+	return &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{host}}
 }
 
 // cluster is the same for every name, and as long as the program runs: Envoy waits for endpoints after each change of one.

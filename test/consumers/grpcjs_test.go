@@ -121,7 +121,12 @@ func TestNode(t *testing.T) {
 		}
 		return true
 	})
-	if r := c.call("xds:///shop/nothing:80"); r.Code != 14 {
-		t.Errorf("a service that does not exist: %+v", r)
+	for target, message := range map[string]string{
+		"xds:///shop/nothing:80": "empty priority list",  // a service that does not exist
+		"xds:///Shop_/cart:80":   "Failed to route call", // what no service can have as its name
+	} {
+		if r := c.call(target); r.Code != 14 || !strings.Contains(r.Message, message) {
+			t.Errorf("%s: %+v", target, r)
+		}
 	}
 }

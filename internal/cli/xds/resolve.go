@@ -219,7 +219,8 @@ func hostPort(a *corev3.Address) string {
 
 func writeResolved(p *printer.Page, r resolved) {
 	if len(r.Endpoints) == 0 {
-		p.Line("%s has no backends: calls fail at once.", r.Target)
+		service, _, _ := strings.Cut(r.Cluster, ":")
+		p.Line("%s has no backends: calls fail at once. Its backends and their ports: mesh-agent describe service %s", r.Target, service)
 		return
 	}
 	printer.Rows(p, printer.Table[endpoint]{
