@@ -29,7 +29,7 @@ func serveXDS(c config.Config, v *view.View, all *servers, lc cell.Lifecycle, jo
 		return nil
 	}
 	p := xdsserver.Params{
-		View: v, Asker: c.Asker(), Zones: c.Serving.DNS.ZoneNames(), Names: int(x.Names), Memory: x.MemoryLimit(), Metrics: xdsserver.NewMetrics(), Boundary: bounds.Part("xds"), Log: log,
+		View: v, Asker: c.Asker(), Zones: c.Serving.DNS.ZoneNames(), Names: int(x.Names), Memory: x.MemoryLimit(), Outliers: x.Outliers, Metrics: xdsserver.NewMetrics(), Boundary: bounds.Part("xds"), Log: log,
 		Streams: transport.Limit{All: int(x.Streams), Peer: int(x.StreamsPerPeer)},
 	}
 	if files, secure := c.Listening.TLS(); secure {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cilium/statedb"
 	"golang.org/x/time/rate"
@@ -23,6 +24,7 @@ import (
 type catalog struct {
 	view     *view.View
 	asker    backends.Asker
+	outliers time.Duration // interval of clients; 0: they look for none
 	naming   naming
 	boundary *boundary.Boundary
 	metrics  *Metrics
@@ -57,7 +59,7 @@ type assigned struct {
 // version of another one knows nothing (xds.md A6).
 func newCatalog(p Params, prefix string) *catalog {
 	c := &catalog{
-		view: p.View, asker: p.Asker, naming: newNaming(p.Zones), boundary: p.Boundary, metrics: p.Metrics, log: p.Log, saying: rate.NewLimiter(1, 10),
+		view: p.View, asker: p.Asker, outliers: p.Outliers, naming: newNaming(p.Zones), boundary: p.Boundary, metrics: p.Metrics, log: p.Log, saying: rate.NewLimiter(1, 10),
 		kept: newAmount(cmp.Or(p.Memory, DefaultMemory)), sent: newAmount(cmp.Or(p.Memory, DefaultMemory) / 2),
 		targets: make(map[serviceName]map[target]*assigned), clusters: newClusterList(), held: make(map[serviceName]struct{}),
 	}

@@ -34,7 +34,7 @@ func newClusterList() *clusterList {
 // body is that of each cluster.
 func (l *clusterList) body(c *catalog) *body {
 	if l.same == nil {
-		l.same = c.encode("clusters", func() (*body, error) { return newBody(cluster()) })
+		l.same = c.encode("clusters", func() (*body, error) { return newBody(cluster(c.outliers)) })
 	}
 	return l.same
 }

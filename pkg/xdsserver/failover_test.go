@@ -1,17 +1,19 @@
 package xdsserver_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
-
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
@@ -77,6 +79,62 @@ func TestBackendsThatFail(t *testing.T) {
 		ip, err := c.call()
 		return err == nil && ip == "127.0.0.3"
 	})
+}
+
+// frozen is a gRPC server that accepts calls and never answers.
+func frozen(t *testing.T, address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	waittest.Must(t, err)
+	server, ended := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		<-s.Context().Done()
+		return s.Context().Err()
+	})), make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	t.Cleanup(func() {
+		server.Stop()
+		<-ended
+	})
+}
+
+// TestAFrozenBackend: clients leave a backend that takes calls and does not answer, when the server tells them to look
+// for such ones; without that, every call that goes there fails.
+func TestAFrozenBackend(t *testing.T) {
+	t.Parallel()
+	for name, interval := range map[string]time.Duration{"with outlier detection": 500 * time.Millisecond, "without": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(p *xdsserver.Params) { p.Outliers = interval })
+			port, _, _ := backend(t, "127.0.0.6:0")
+			frozen(t, "127.0.0.7:"+port)
+			w.Play(t, fmt.Sprintf("service own shop/cart 127.0.0.6,ports=http:%[1]s 127.0.0.7,ports=http:%[1]s", port))
+			c := w.dial("xds:///shop/cart:http")
+			failed := func(calls int) (n int) { // how many of some calls do
+				var all sync.WaitGroup
+				var failures atomic.Int64
+				for range calls {
+					all.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // an interval has ends of calls to both
+						defer cancel()
+						if _, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{}); err != nil {
+							failures.Add(1)
+						}
+					})
+				}
+				all.Wait()
+				return int(failures.Load())
+			}
+			waittest.Until(t, "calls to go to both", func() bool { return failed(20) == 10 })
+			if interval > 0 {
+				waittest.Until(t, "the frozen one to be left", func() bool { return failed(20) == 0 })
+			} else if n := failed(20); n < 10 {
+				t.Errorf("%d of 20 calls failed", n)
+			}
+			if n := w.rejected(); n != 0 {
+				t.Errorf("%d answers were rejected: %s", n, w.log)
+			}
+		})
+	}
 }
 
 // TestAPodWithTwoAddressesHasOneShare: grpc-go takes both addresses for one endpoint, and uses the second where the first

@@ -69,10 +69,12 @@ func (n naming) routes(name string) *routev3.RouteConfiguration {
 	return &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{host}}
 }
 
-// cluster is the same for every name, and as long as the program runs: Envoy waits for endpoints after each change of one.
-func cluster() *clusterv3.Cluster {
+// cluster is the same for every name, and as long as the program runs: Envoy waits for endpoints after each change of
+// one. Outliers are looked for at an interval, or not at all with 0.
+func cluster(outliers time.Duration) *clusterv3.Cluster {
 	unbounded := wrapperspb.UInt32(math.MaxUint32) // the default of 1,024 would fail calls
 	return &clusterv3.Cluster{
+		OutlierDetection:     outlierDetection(outliers),
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
 		EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{EdsConfig: &corev3.ConfigSource{
 			ResourceApiVersion:    corev3.ApiVersion_V3,
@@ -89,6 +91,29 @@ func cluster() *clusterv3.Cluster {
 				LocalityWeightedLbConfig: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig{},
 			},
 		},
+	}
+}
+
+// What makes a backend an outlier, with some calls in one interval: nearly all of them failed. At least half of
+// a group stay in use, however many fail.
+const (
+	outlierFailures = 85 // percent
+	outlierCalls    = 5
+	outlierBackends = 2 // a group with fewer has none
+	outliersAtMost  = 50
+)
+
+// outlierDetection has one rule that gRPC and Envoy share; the others are off.
+func outlierDetection(interval time.Duration) *clusterv3.OutlierDetection {
+	if interval == 0 {
+		return nil
+	}
+	off, always := wrapperspb.UInt32(0), wrapperspb.UInt32(100)
+	return &clusterv3.OutlierDetection{
+		Interval: durationpb.New(interval), BaseEjectionTime: durationpb.New(3 * interval), MaxEjectionPercent: wrapperspb.UInt32(outliersAtMost),
+		EnforcingFailurePercentage: always, FailurePercentageThreshold: wrapperspb.UInt32(outlierFailures),
+		FailurePercentageMinimumHosts: wrapperspb.UInt32(outlierBackends), FailurePercentageRequestVolume: wrapperspb.UInt32(outlierCalls),
+		EnforcingSuccessRate: off, EnforcingConsecutive_5Xx: off, EnforcingConsecutiveGatewayFailure: off,
 	}
 }
 

@@ -102,6 +102,7 @@ type Params struct {
 	Streams  transport.Limit     // at once, over TCP and the unix socket; zero: 2,000, and 100 of one address
 	Names    int                 // that a stream may follow of one type; 0: DefaultNames
 	Memory   int64               // bytes of what clients make the server keep, an estimate; half as much again for answers; 0: DefaultMemory
+	Outliers time.Duration       // interval at which clients look for backends that fail; 0: they do not
 	Wait     time.Duration       // how long a stream waits until the view may deny, and an answer until there is room for it, before it is refused; 0: DefaultWait
 	Metrics  *Metrics            // nil: nobody looks at them
 	Boundary *boundary.Boundary  // of each stream and resource; nil: failures are logged, and not counted

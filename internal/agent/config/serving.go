@@ -35,12 +35,19 @@ type DNSConfig struct {
 
 // XDSConfig is the xDS server (docs/xds.md). Over TCP it has the certificate of the API.
 type XDSConfig struct {
-	Address        string `mapstructure:"xds" modes:"run" help:"address of the xDS server for gRPC clients and Envoy, such as 127.0.0.1:9980 or unix:/run/mesh-agent/xds.sock (docs/xds.md); default: no server"`
-	Streams        uint32 `mapstructure:"xds-max-streams" modes:"run" help:"maximum number of xDS streams at the same time; each client has one"`
-	StreamsPerPeer uint32 `mapstructure:"xds-max-streams-per-peer" modes:"run" help:"maximum number of xDS streams from one address (an IPv6 /64); all loopback addresses together: 75 % of --xds-max-streams"`
-	Names          uint32 `mapstructure:"xds-max-names" modes:"run" help:"maximum number of names of one type that one xDS stream may subscribe to"`
-	Memory         string `mapstructure:"xds-max-memory" modes:"run" help:"memory limit for what xDS clients make the agent keep, such as 64Mi (an estimate); one address has 25 % of it (docs/xds.md)"`
+	Address        string        `mapstructure:"xds" modes:"run" help:"address of the xDS server for gRPC clients and Envoy, such as 127.0.0.1:9980 or unix:/run/mesh-agent/xds.sock (docs/xds.md); default: no server"`
+	Streams        uint32        `mapstructure:"xds-max-streams" modes:"run" help:"maximum number of xDS streams at the same time; each client has one"`
+	StreamsPerPeer uint32        `mapstructure:"xds-max-streams-per-peer" modes:"run" help:"maximum number of xDS streams from one address (an IPv6 /64); all loopback addresses together: 75 % of --xds-max-streams"`
+	Names          uint32        `mapstructure:"xds-max-names" modes:"run" help:"maximum number of names of one type that one xDS stream may subscribe to"`
+	Outliers       time.Duration `mapstructure:"xds-outlier-detection" modes:"run" help:"interval at which xDS clients look for backends whose calls fail, and leave them for a while, such as 10s; 0: never (docs/xds.md)"`
+	Memory         string        `mapstructure:"xds-max-memory" modes:"run" help:"memory limit for what xDS clients make the agent keep, such as 64Mi (an estimate); one address has 25 % of it (docs/xds.md)"`
 }
+
+// Bounds of the interval of outlier detection: clients carry it out.
+const (
+	minOutliers = 100 * time.Millisecond
+	maxOutliers = time.Hour
+)
 
 // MemoryLimit is the limit of memory in bytes, [budget.XDSClients] at the most.
 func (c XDSConfig) MemoryLimit() int64 {
@@ -123,6 +130,9 @@ func (c XDSConfig) validate(note func(flag string, err error), listening ListenC
 	case !isLoopback(host) && listening.TLSCert == "" && !listening.Insecure:
 		note("xds", fmt.Errorf("%q may be reached by other machines, and the agent would not authenticate them: listen on a loopback address such as 127.0.0.1:9980 or on a unix socket, "+
 			"or give --tls-cert-file, --tls-key-file and --tls-client-ca-file, or --listen-insecure if everyone there may read everything", tcp))
+	}
+	if c.Outliers != 0 && (c.Outliers < minOutliers || c.Outliers > maxOutliers) {
+		note("xds-outlier-detection", fmt.Errorf("%s is not 0, nor within %s and %s", c.Outliers, minOutliers, maxOutliers))
 	}
 	if n, err := budget.ParseSize(c.Memory); err != nil {
 		note("xds-max-memory", err)
