@@ -268,7 +268,7 @@ type heartbeat struct {
 }
 
 func readHeartbeat(ctx context.Context, client kvstore.Client, at kvstore.Position) (h heartbeat, err error) {
-	past, err := client.Recall(ctx, wire.HeartbeatKey, "", at, 1)
+	past, err := client.Recall(ctx, wire.HeartbeatKey, "", at, 1, kvstore.OneKey())
 	if err != nil {
 		return h, fmt.Errorf("reading earlier heartbeats: %w", err)
 	}

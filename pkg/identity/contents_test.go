@@ -100,9 +100,9 @@ func (r *recorder) List(ctx context.Context, prefix string, page func(kvstore.Pa
 	return r.Client.List(ctx, prefix, page, opts...)
 }
 
-func (r *recorder) Recall(ctx context.Context, prefix, from string, at kvstore.Position, limit int) (kvstore.Past, error) {
+func (r *recorder) Recall(ctx context.Context, prefix, from string, at kvstore.Position, limit int, opts ...kvstore.SelectOption) (kvstore.Past, error) {
 	r.asked = append(r.asked, prefix)
-	return r.Client.Recall(ctx, prefix, from, at, limit)
+	return r.Client.Recall(ctx, prefix, from, at, limit, opts...)
 }
 
 func TestNoMoreIsReadThanIsAskedFor(t *testing.T) {

@@ -2,6 +2,8 @@ package kvstore
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -102,9 +104,9 @@ type Client interface {
 	Get(ctx context.Context, key string, opts ...ReadOption) (*KeyValue, Position, error)
 
 	// List reads every key that the prefix selects, in pages, all at one revision: that of the
-	// first page, which is a linearizable read. A prefix that ends in "/" selects every key
-	// that begins with it; anything else is a whole key and selects that one. The function gets
-	// pages one after another, in the order of the keys, and the next one is not requested
+	// first page, which is a linearizable read. The prefix ends in "/" and selects every key that
+	// begins with it: anything else is an error, as it is for [Writer.DeletePrefix], unless it is
+	// [OneKey], which selects that key alone. The function gets pages one after another, in the order of the keys, and the next one is not requested
 	// before it has returned: memory is bounded by a page. No page is empty; a prefix without
 	// keys gives none, only the position. An error of the function ends the list and is
 	// returned as it is. [ErrCompacted] says that the revision was compacted meanwhile: the
@@ -119,7 +121,7 @@ type Client interface {
 	// [ErrServerChanged] when at.ClusterID is not the one of this session, or when the server's
 	// history does not reach at.Revision, and [ErrCompacted] when it no longer goes back that
 	// far. None of these ends the session.
-	Recall(ctx context.Context, prefix, from string, at Position, limit int) (Past, error)
+	Recall(ctx context.Context, prefix, from string, at Position, limit int, opts ...SelectOption) (Past, error)
 
 	// Watch opens a stream of the events of the keys that the prefix selects, as for List, with
 	// revisions above after.Revision: neither a gap nor a duplicate follows a list at that
@@ -128,7 +130,7 @@ type Client interface {
 	// and started under its old token keeps its cluster ID). It is [ErrCompacted], here or from
 	// the first Recv, when the events after the position are no longer available. The stream
 	// ends with ctx.
-	Watch(ctx context.Context, prefix string, after Position) (Stream, error)
+	Watch(ctx context.Context, prefix string, after Position, opts ...SelectOption) (Stream, error)
 
 	// Head returns the present position, by a linearizable read: every write that was
 	// acknowledged before the call is at or before it.
@@ -162,10 +164,26 @@ type Stream interface {
 	Close()
 }
 
-// What [Client.List] and [Client.Watch] are given selects keys: one that ends in "/" selects every
-// key below it, anything else is a whole key and selects that key alone. So no prefix can match a
-// sibling by accident ("c1" and "c10"), and a single key can be listed and watched by a user who
-// may read no more than that (spec wire.md §0: the cluster configuration).
+// What [Client.List], [Client.Recall] and [Client.Watch] are given selects keys: a prefix ends in "/"
+// and selects every key below it, and with [OneKey] it is a whole key and selects that key alone. So
+// no prefix can match a sibling by accident ("c1" and "c10") or silently nothing, and a single key can
+// be listed and watched by a user who may read no more than that (spec wire.md §0: the cluster configuration).
+
+// CheckSelection returns an error unless the prefix is one, or with [OneKey] one whole key: an engine
+// calls it before it asks for anything.
+func CheckSelection[O ReadOption](op, prefix string, opts []O) error {
+	isOne := slices.ContainsFunc(opts, func(o O) bool { _, is := any(o).(SelectOption); return is })
+	switch isPrefix := strings.HasSuffix(prefix, "/"); {
+	case prefix == "":
+		return misused(op, prefix, unfitError("the prefix is empty"))
+	case isOne && isPrefix:
+		return misused(op, prefix, unfitError("OneKey is for a whole key, which does not end in /"))
+	case !isOne && !isPrefix:
+		return misused(op, prefix, unfitError(fmt.Sprintf(
+			"a prefix ends in /: give %q for all keys below it, or OneKey for the one key", prefix+"/")))
+	}
+	return nil
+}
 
 // Selects tells whether the selection covers the key.
 func Selects(selection, key string) bool {

@@ -163,6 +163,9 @@ func compile(op, key string, do TxnOp, r request) (Transaction, error) {
 	if key == "" {
 		return Transaction{}, misused(op, key, errEmptyKey)
 	}
+	if r.oneKey {
+		return Transaction{}, misused(op, key, unfitError("OneKey is for List, Recall and Watch"))
+	}
 	t := UnderLocks(r.holding)
 	t.Op, t.Key, t.Limited = op, key, true
 	t.If, t.Then = append(t.If, r.conditions(key)...), []TxnOp{do}

@@ -249,13 +249,13 @@ func (d *Durable) List(ctx context.Context, prefix string, page func(Page) error
 }
 
 // Recall implements [Client].
-func (d *Durable) Recall(ctx context.Context, prefix, from string, at Position, limit int) (Past, error) {
-	return use(ctx, d, "recall", prefix, func(s Session) (Past, error) { return s.Recall(ctx, prefix, from, at, limit) })
+func (d *Durable) Recall(ctx context.Context, prefix, from string, at Position, limit int, opts ...SelectOption) (Past, error) {
+	return use(ctx, d, "recall", prefix, func(s Session) (Past, error) { return s.Recall(ctx, prefix, from, at, limit, opts...) })
 }
 
 // Watch implements [Client].
-func (d *Durable) Watch(ctx context.Context, prefix string, after Position) (Stream, error) {
-	return use(ctx, d, "watch", prefix, func(s Session) (Stream, error) { return s.Watch(ctx, prefix, after) })
+func (d *Durable) Watch(ctx context.Context, prefix string, after Position, opts ...SelectOption) (Stream, error) {
+	return use(ctx, d, "watch", prefix, func(s Session) (Stream, error) { return s.Watch(ctx, prefix, after, opts...) })
 }
 
 // Head implements [Client].

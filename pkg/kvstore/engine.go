@@ -17,7 +17,7 @@ type Engine interface {
 	// Transact makes a transaction. It fails with [Transaction.Lost], as a
 	// [KeyError], when that is an error.
 	Transact(ctx context.Context, t Transaction) (TxnResult, Position, error)
-	// WatchNow is [Client.Watch] without limits of rate, for locks.
+	// WatchNow is [Client.Watch] of [OneKey] without limits of rate, for locks.
 	WatchNow(ctx context.Context, key string, after Position) (Stream, error)
 	Lessor
 }

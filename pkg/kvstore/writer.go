@@ -102,6 +102,21 @@ type ReadOption interface {
 	lock() *Lock
 }
 
+// SelectOption is a [ReadOption] that says which keys are selected.
+type SelectOption interface {
+	ReadOption
+	selects()
+}
+
+// OneKey takes the prefix of a List, Recall or Watch for one whole key, and selects that key alone.
+func OneKey() SelectOption { return oneKey{} }
+
+type oneKey struct{}
+
+func (oneKey) apply(r *request) { r.oneKey = true }
+func (oneKey) lock() *Lock      { return nil }
+func (oneKey) selects()         {}
+
 // writeOption is an Option of writes alone.
 type writeOption func(*request)
 
@@ -116,6 +131,7 @@ type request struct {
 	ifValue    []byte      // of the key itself; nil: any
 	ifOther    []Condition // of other keys
 	holding    []*Lock
+	oneKey     bool // which no write takes
 }
 
 func requested(opts []Option) request {

@@ -54,7 +54,7 @@ func (h *hostile) List(_ context.Context, _ string, page func(kvstore.Page) erro
 	return at, page(kvstore.Page{Items: items, At: at})
 }
 
-func (h *hostile) Watch(ctx context.Context, _ string, _ kvstore.Position) (kvstore.Stream, error) {
+func (h *hostile) Watch(ctx context.Context, _ string, _ kvstore.Position, _ ...kvstore.SelectOption) (kvstore.Stream, error) {
 	return &hostileStream{ctx: ctx, events: h.events}, nil
 }
 

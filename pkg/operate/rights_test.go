@@ -170,7 +170,11 @@ func (c caller) watches(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	stream, err := c.Watch(ctx, name, at)
+	var which []kvstore.SelectOption
+	if !strings.HasSuffix(name, "/") {
+		which = append(which, kvstore.OneKey())
+	}
+	stream, err := c.Watch(ctx, name, at, which...)
 	if err == nil {
 		stream.Close()
 	}

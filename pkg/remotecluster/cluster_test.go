@@ -47,10 +47,10 @@ type slowToWatch struct {
 	allowed <-chan struct{}
 }
 
-func (s slowToWatch) Watch(ctx context.Context, prefix string, from kvstore.Position) (kvstore.Stream, error) {
+func (s slowToWatch) Watch(ctx context.Context, prefix string, from kvstore.Position, opts ...kvstore.SelectOption) (kvstore.Stream, error) {
 	select {
 	case <-s.allowed:
-		return s.Client.Watch(ctx, prefix, from)
+		return s.Client.Watch(ctx, prefix, from, opts...)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -52,7 +52,7 @@ func (c *Cluster) runSession(ctx context.Context, file string, pause backoff.Bac
 		return g.Wait()
 	}
 	g.Go(guard.Func(func() error {
-		return config.watch.Run(ctx, store.Session{Client: client, Prefix: config.key, Limits: fewKeys()})
+		return config.watch.Run(ctx, store.Session{Client: client, Prefix: config.key, OneKey: true, Limits: fewKeys()})
 	}))
 	g.Go(guard.Func(func() error { return c.discover(ctx, client, config, pause) }))
 	g.Go(guard.Func(func() error { return c.lookAround(ctx, client, config) }))

@@ -33,7 +33,7 @@ func (s slow) List(ctx context.Context, prefix string, page func(kvstore.Page) e
 	return kvstore.Position{ClusterID: 1, Revision: 1}, nil
 }
 
-func (s slow) Watch(context.Context, string, kvstore.Position) (kvstore.Stream, error) {
+func (s slow) Watch(context.Context, string, kvstore.Position, ...kvstore.SelectOption) (kvstore.Stream, error) {
 	return nil, kvstore.ErrClosed // the list was complete
 }
 

@@ -24,8 +24,9 @@ func NewTurns(n int) *Turns { return follow.NewTurns(n) }
 // Session is what a Watch needs of one connection to one cluster.
 type Session struct {
 	Client kvstore.Client
-	// Prefix is where the keys are; it ends in "/", or is one whole key.
+	// Prefix is where the keys are; it ends in "/". With OneKey it is one whole key.
 	Prefix string
+	OneKey bool
 	// Expect is what the entries must agree with.
 	Expect wire.Expect
 	// Limits is what the keys may cost.
@@ -47,7 +48,7 @@ func (s Session) List(ctx context.Context, page func(kvstore.Page) error) error 
 // bounded is the session as a follower takes it.
 func (s Session) bounded() follow.Session {
 	return follow.Session{
-		Client: s.Client, Prefix: s.Prefix, ListTime: s.Limits.List, Events: s.Limits.Events, Room: s.Room,
+		Client: s.Client, Prefix: s.Prefix, OneKey: s.OneKey, ListTime: s.Limits.List, Events: s.Limits.Events, Room: s.Room,
 		Lists: s.Lists, Batches: s.Batches, Cluster: s.Expect.Cluster,
 	}
 }

@@ -81,6 +81,9 @@ func (w *Watch[T]) Follow(ctx context.Context, s Session) error {
 func (w *Watch[T]) with(s Session, follow func() error) error {
 	w.run.Lock()
 	defer w.run.Unlock()
+	if err := kvstore.CheckSelection("watch", s.Prefix, s.bounded().Selects()); err != nil {
+		return err
+	}
 	w.decode = w.kind.Decode(s.Expect)
 	w.locked(func() {
 		w.prefix = s.Prefix

@@ -44,6 +44,9 @@ func (p *Part) Get(ctx context.Context, key string, opts ...kvstore.ReadOption) 
 
 // List implements [kvstore.Client].
 func (p *Part) List(ctx context.Context, prefix string, page func(kvstore.Page) error, opts ...kvstore.ReadOption) (kvstore.Position, error) {
+	if err := kvstore.CheckSelection("list", prefix, opts); err != nil {
+		return kvstore.Position{}, err
+	}
 	at, err := p.Engine.List(ctx, p.prefix+prefix, func(of kvstore.Page) error {
 		of.Items = p.inner(of.Items)
 		return page(of)
@@ -52,11 +55,16 @@ func (p *Part) List(ctx context.Context, prefix string, page func(kvstore.Page) 
 }
 
 // Recall implements [kvstore.Client].
-func (p *Part) Recall(ctx context.Context, prefix, from string, at kvstore.Position, limit int) (kvstore.Past, error) {
+func (p *Part) Recall(
+	ctx context.Context, prefix, from string, at kvstore.Position, limit int, opts ...kvstore.SelectOption,
+) (kvstore.Past, error) {
+	if err := kvstore.CheckSelection("recall", prefix, opts); err != nil {
+		return kvstore.Past{}, err
+	}
 	if from != "" {
 		from = p.prefix + from
 	}
-	past, err := p.Engine.Recall(ctx, p.prefix+prefix, from, at, limit)
+	past, err := p.Engine.Recall(ctx, p.prefix+prefix, from, at, limit, opts...)
 	past.Items = p.inner(past.Items)
 	return past, p.failed(ctx, err)
 }
@@ -88,8 +96,11 @@ func (p *Part) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 }
 
 // Watch implements [kvstore.Client].
-func (p *Part) Watch(ctx context.Context, prefix string, after kvstore.Position) (kvstore.Stream, error) {
-	return p.stream(p.Engine.Watch(ctx, p.prefix+prefix, after))
+func (p *Part) Watch(ctx context.Context, prefix string, after kvstore.Position, opts ...kvstore.SelectOption) (kvstore.Stream, error) {
+	if err := kvstore.CheckSelection("watch", prefix, opts); err != nil {
+		return nil, err
+	}
+	return p.stream(p.Engine.Watch(ctx, p.prefix+prefix, after, opts...))
 }
 
 // WatchNow implements [kvstore.Engine].
@@ -153,6 +164,11 @@ func (p *Part) inner(items []kvstore.KeyValue) []kvstore.KeyValue {
 
 // locks are those of a read, by the keys of the whole.
 func (p *Part) locks(opts []kvstore.ReadOption) (whole []kvstore.ReadOption) {
+	for _, o := range opts {
+		if one, is := o.(kvstore.SelectOption); is {
+			whole = append(whole, one)
+		}
+	}
 	for _, l := range kvstore.HeldLocks(opts) {
 		whole = append(whole, kvstore.Holding(&kvstore.Lock{Path: l.Path, Key: p.prefix + l.Key, Revision: l.Revision}))
 	}

@@ -113,6 +113,10 @@ type kvList struct {
 }
 
 func (l *kvList) run(ctx context.Context, client kvstore.Client, selected string) error {
+	var which []kvstore.ReadOption
+	if isOneKey(selected) {
+		which = append(which, kvstore.OneKey())
+	}
 	out := bufio.NewWriter(l.out)
 	_, err := client.List(ctx, selected, func(p kvstore.Page) error {
 		for _, kv := range p.Items {
@@ -129,7 +133,7 @@ func (l *kvList) run(ctx context.Context, client kvstore.Client, selected string
 			l.n++
 		}
 		return out.Flush()
-	})
+	}, which...)
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
@@ -156,7 +160,7 @@ func (l *kvList) rest(selected string, err error) string {
 		return "The list is not complete."
 	case l.more:
 		return fmt.Sprintf("There are more: the list ended after %s (--limit).", printer.Count(l.n, "key"))
-	case err == nil && l.n == 0 && strings.HasSuffix(selected, "/"):
+	case err == nil && l.n == 0 && !isOneKey(selected):
 		return fmt.Sprintf("No keys below %q.", selected)
 	case err == nil && l.n == 0:
 		return fmt.Sprintf("There is neither a key %q nor one below it.", selected)
@@ -202,6 +206,9 @@ func below(ctx context.Context, client kvstore.Client, prefix string) (bool, err
 	}
 	return false, err
 }
+
+// isOneKey tells what selection has returned: one whole key, or a prefix.
+func isOneKey(selected string) bool { return !strings.HasSuffix(selected, "/") }
 
 // selection turns what a user gives into what the kvstore is asked for: what ends in a slash
 // is a prefix, anything else one whole key, unless there is no such key but others below it.

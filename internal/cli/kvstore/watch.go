@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -103,7 +102,7 @@ func (w *kvWatch) run(ctx context.Context, t *target.Target, given string) error
 func (w *kvWatch) session(ctx context.Context, client *etcd.Session) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return client.Run(ctx, nil) })
-	g.Go(func() error { return w.watch.Run(ctx, store.Session{Client: client, Prefix: w.selected}) })
+	g.Go(func() error { return w.watch.Run(ctx, store.Session{Client: client, Prefix: w.selected, OneKey: isOneKey(w.selected)}) })
 	return g.Wait()
 }
 
@@ -135,7 +134,7 @@ func (w *kvWatch) apply(changes []store.Change[store.Raw]) {
 	var err error
 	for _, ch := range changes {
 		key := w.selected
-		if strings.HasSuffix(key, "/") {
+		if !isOneKey(key) {
 			key += ch.Name
 		}
 		shown := show(kvstore.KeyValue{Key: []byte(key)})

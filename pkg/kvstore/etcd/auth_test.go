@@ -56,10 +56,11 @@ func mayRead(t *testing.T, e *Session) {
 		t.Errorf("get the cluster configuration: %v, %v", kv, err)
 	}
 	for _, p := range []string{"cilium/state/nodes/v1/c2/", "cilium/synced/c2/", config, wire.HeartbeatKey} {
-		if _, err := e.List(ctx, p, func(kvstore.Page) error { return nil }); err != nil {
+		list, watch := which(p)
+		if _, err := e.List(ctx, p, func(kvstore.Page) error { return nil }, list...); err != nil {
 			t.Errorf("list: %v", err)
 		}
-		st, err := e.Watch(ctx, p, head)
+		st, err := e.Watch(ctx, p, head, watch...)
 		if err != nil {
 			t.Errorf("watch: %v", err)
 			continue
@@ -67,9 +68,10 @@ func mayRead(t *testing.T, e *Session) {
 		st.Close()
 	}
 	for _, p := range []string{"cilium/state", "cilium/cluster-config/", "cilium/synced/c3/", "cilium/cache/nodes/v1/c2/"} {
-		_, err := e.List(ctx, p, func(kvstore.Page) error { return nil })
+		list, watch := which(p)
+		_, err := e.List(ctx, p, func(kvstore.Page) error { return nil }, list...)
 		denied(t, err, p)
-		_, err = e.Watch(ctx, p, head)
+		_, err = e.Watch(ctx, p, head, watch...)
 		denied(t, err, p)
 		_, _, err = e.Get(ctx, p)
 		denied(t, err, p)
@@ -159,4 +161,12 @@ func TestPasswordWithRefusedPort(t *testing.T) {
 			return
 		}
 	}
+}
+
+// which are the options that select a prefix, or one whole key.
+func which(selection string) ([]kvstore.ReadOption, []kvstore.SelectOption) {
+	if strings.HasSuffix(selection, "/") {
+		return nil, nil
+	}
+	return []kvstore.ReadOption{kvstore.OneKey()}, []kvstore.SelectOption{kvstore.OneKey()}
 }

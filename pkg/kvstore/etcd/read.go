@@ -99,6 +99,9 @@ func (e *Session) readRange(ctx context.Context, req *pb.RangeRequest, holding [
 
 // List implements [kvstore.Client].
 func (e *Session) List(ctx context.Context, prefix string, page func(kvstore.Page) error, opts ...kvstore.ReadOption) (kvstore.Position, error) {
+	if err := kvstore.CheckSelection("list", prefix, opts); err != nil {
+		return kvstore.Position{}, err
+	}
 	if err := e.admit(ctx, "list", prefix); err != nil {
 		return kvstore.Position{}, err
 	}
@@ -112,7 +115,12 @@ func (e *Session) List(ctx context.Context, prefix string, page func(kvstore.Pag
 }
 
 // Recall implements [kvstore.Client].
-func (e *Session) Recall(ctx context.Context, prefix, from string, at kvstore.Position, limit int) (kvstore.Past, error) {
+func (e *Session) Recall(
+	ctx context.Context, prefix, from string, at kvstore.Position, limit int, opts ...kvstore.SelectOption,
+) (kvstore.Past, error) {
+	if err := kvstore.CheckSelection("recall", prefix, opts); err != nil {
+		return kvstore.Past{}, err
+	}
 	if at.ClusterID != e.pinned.Load() {
 		return kvstore.Past{}, hint.Failed("recall", prefix, e.foreign(at))
 	}

@@ -18,14 +18,17 @@ import (
 )
 
 // Watch implements [kvstore.Client].
-func (e *Session) Watch(ctx context.Context, prefix string, after kvstore.Position) (kvstore.Stream, error) {
+func (e *Session) Watch(ctx context.Context, prefix string, after kvstore.Position, opts ...kvstore.SelectOption) (kvstore.Stream, error) {
+	if err := kvstore.CheckSelection("watch", prefix, opts); err != nil {
+		return nil, err
+	}
 	if after.ClusterID != e.pinned.Load() {
 		return nil, hint.Failed("watch", prefix, e.foreign(after))
 	}
 	var st kvstore.Stream
 	// It is no operation under way any more once the watch is open.
 	err := e.operate(ctx, "watch", prefix, 0, func(context.Context) (err error) {
-		st, err = e.WatchNow(ctx, prefix, after)
+		st, err = e.stream(ctx, prefix, after)
 		return err
 	})
 	return st, err
@@ -33,7 +36,11 @@ func (e *Session) Watch(ctx context.Context, prefix string, after kvstore.Positi
 
 // WatchNow implements [kvstore.Engine].
 func (e *Session) WatchNow(ctx context.Context, key string, after kvstore.Position) (kvstore.Stream, error) {
-	st, err := e.openStream(ctx, key, after)
+	return e.stream(ctx, key, after)
+}
+
+func (e *Session) stream(ctx context.Context, selection string, after kvstore.Position) (kvstore.Stream, error) {
+	st, err := e.openStream(ctx, selection, after)
 	if err != nil {
 		return nil, err // and no stream that is a nil pointer
 	}

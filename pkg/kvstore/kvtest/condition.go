@@ -229,6 +229,6 @@ func (e *env) guarded(w kvstore.Writer, locks ...*kvstore.Lock) map[string]error
 	_, errs["leased update"] = w.Update(e.ctx, []kvstore.Write{{Key: "absent", Delete: true}, {Key: "k", Delete: true}, {Key: "k2"}},
 		append(opts, kvstore.Leased())...)
 	_, _, errs["get"] = w.Get(e.ctx, "k", reads...)
-	_, errs["list"] = w.List(e.ctx, "k", anything, reads...)
+	_, errs["list"] = w.List(e.ctx, "k/", anything, reads...)
 	return errs
 }

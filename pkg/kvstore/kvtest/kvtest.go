@@ -174,9 +174,9 @@ func (e *env) pages(c kvstore.Client, prefix string, opts ...kvstore.ReadOption)
 	return all, at
 }
 
-func (e *env) watch(c kvstore.Client, prefix string, after kvstore.Position) kvstore.Stream {
+func (e *env) watch(c kvstore.Client, prefix string, after kvstore.Position, which ...kvstore.SelectOption) kvstore.Stream {
 	e.Helper()
-	s, err := c.Watch(e.ctx, prefix, after)
+	s, err := c.Watch(e.ctx, prefix, after, which...)
 	e.fatalIf(err != nil, "watch %q after %v: %v", prefix, after, err)
 	e.Cleanup(s.Close)
 	return s
@@ -272,9 +272,9 @@ func (e *env) recvFails(s kvstore.Stream, want error) {
 }
 
 // follow is the text of the n events that follow a position.
-func (e *env) follow(c kvstore.Client, prefix string, after kvstore.Position, n int) []string {
+func (e *env) follow(c kvstore.Client, prefix string, after kvstore.Position, n int, which ...kvstore.SelectOption) []string {
 	e.Helper()
-	return text(after, e.events(e.watch(c, prefix, after), n))
+	return text(after, e.events(e.watch(c, prefix, after, which...), n))
 }
 
 // text renders events in short: put k=v@1, delete k@2, with the revisions counted from a position.

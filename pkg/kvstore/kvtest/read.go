@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
@@ -52,20 +53,55 @@ func readCases(is cases) {
 		}
 		e.errorIf(len(got) != n || !slices.IsSorted(got), "%d keys, want %d in order: %v", len(got), n, got)
 	})
-	is("list takes what ends in a slash as a prefix and all else as a key", func(e *env) {
+	is("list takes what ends in a slash as a prefix, and one key when it is told to", func(e *env) {
 		e.put("a", "", "a/", "", "a/b", "", "a0", "", "ab", "", "b", "")
 		c := e.open()
-		for prefix, want := range map[string][]string{
-			"a":    {"a"},
-			"a/":   {"a/", "a/b"},
-			"a/b":  {"a/b"},
-			"a/b/": nil,
-			"ab/":  nil,
-			"c":    nil,
-		} {
+		for prefix, want := range map[string][]string{"a/": {"a/", "a/b"}, "a/b/": nil, "ab/": nil} {
 			items, _ := e.list(c, prefix)
 			e.same("below "+prefix, want, keys(items))
 		}
+		for key, want := range map[string][]string{"a": {"a"}, "a/b": {"a/b"}, "c": nil} {
+			items, _ := e.list(c, key, kvstore.OneKey())
+			e.same("the key "+key, want, keys(items))
+		}
+	})
+	is.onWriter("a prefix without a slash, and a key with one, are errors that say what to give", func(e *env, w kvstore.Writer) {
+		e.put("a/b", "", "a", "")
+		at := e.head(w)
+		for _, c := range []struct {
+			prefix, want string
+			opts         []kvstore.SelectOption
+		}{
+			{"a", `"a/"`, nil},
+			{"a/b", `"a/b/"`, nil},
+			{"absent", "OneKey", nil},
+			{"", "empty", nil},
+			{"", "empty", []kvstore.SelectOption{kvstore.OneKey()}},
+			{"a/", "whole key", []kvstore.SelectOption{kvstore.OneKey()}},
+		} {
+			var reads []kvstore.ReadOption
+			for _, o := range c.opts {
+				reads = append(reads, o)
+			}
+			for op, err := range map[string]error{
+				"list":   second(w.List(e.ctx, c.prefix, anything, reads...)),
+				"recall": second(w.Recall(e.ctx, c.prefix, "", at, 1, c.opts...)),
+				"watch":  second(w.Watch(e.ctx, c.prefix, at, c.opts...)),
+			} {
+				ke, is := errors.AsType[*kvstore.KeyError](err)
+				if !is || ke.Key != c.prefix || ke.Op != op || !kvstore.IsRefused(err) || !strings.Contains(err.Error(), c.want) {
+					e.Errorf("%s of %q with %d options: %v", op, c.prefix, len(c.opts), err)
+				}
+			}
+		}
+		for op, err := range map[string]error{
+			"put": second(w.Put(e.ctx, "k", nil, kvstore.OneKey())), "delete": second(w.Delete(e.ctx, "k", kvstore.OneKey())),
+			"delete prefix": second(w.DeletePrefix(e.ctx, "a/", kvstore.OneKey())),
+			"update":        second(w.Update(e.ctx, []kvstore.Write{{Key: "k"}}, kvstore.OneKey())),
+		} {
+			e.unfit(op+" of OneKey", err)
+		}
+		e.has(w, "a/b", "")
 	})
 	// It changes, deletes and adds keys of pages that were not yet read.
 	is("list is at one revision while keys are written and deleted", func(e *env) {
@@ -148,17 +184,18 @@ func readCases(is cases) {
 			limit        int
 			want         []string
 			count        int64
+			which        []kvstore.SelectOption
 		}{
-			{"p/", "", 10, []string{"p/a=1@2", "p/b=2@4", "p/c=1@3"}, 3},
-			{"p/", "", 1, []string{"p/a=1@2"}, 3},
-			{"p/", "p/b", 1, []string{"p/b=2@4"}, 2},
-			{"p/", "p/bb", 10, []string{"p/c=1@3"}, 1},
-			{"p/", "p/x", 10, nil, 0},
-			{"p/b", "", 10, []string{"p/b=2@4"}, 1},
-			{"p/d", "", 10, nil, 0},
-			{"q/", "", 10, nil, 0},
+			{"p/", "", 10, []string{"p/a=1@2", "p/b=2@4", "p/c=1@3"}, 3, nil},
+			{"p/", "", 1, []string{"p/a=1@2"}, 3, nil},
+			{"p/", "p/b", 1, []string{"p/b=2@4"}, 2, nil},
+			{"p/", "p/bb", 10, []string{"p/c=1@3"}, 1, nil},
+			{"p/", "p/x", 10, nil, 0, nil},
+			{"p/b", "", 10, []string{"p/b=2@4"}, 1, []kvstore.SelectOption{kvstore.OneKey()}},
+			{"p/d", "", 10, nil, 0, []kvstore.SelectOption{kvstore.OneKey()}},
+			{"q/", "", 10, nil, 0, nil},
 		} {
-			past, err := c.Recall(e.ctx, q.prefix, q.from, at, q.limit)
+			past, err := c.Recall(e.ctx, q.prefix, q.from, at, q.limit, q.which...)
 			e.fatalIf(err != nil, "recall %q from %q: %v", q.prefix, q.from, err)
 			var got []string
 			for _, kv := range past.Items {

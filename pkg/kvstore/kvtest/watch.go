@@ -46,12 +46,12 @@ func watchCases(is cases) {
 		want, _ := revisions()
 		e.same("revisions", want, model)
 	})
-	is.onClient("watch takes what ends in a slash as a prefix and all else as a key", func(e *env, c kvstore.Client) {
+	is.onClient("watch takes what ends in a slash as a prefix, and one key when it is told to", func(e *env, c kvstore.Client) {
 		at := e.head(c)
 		e.put("a", "1", "a/", "2", "a/b", "3", "a0", "4")
 		e.put("ba", "", "b/", "", "b", "5", "a/c", "6")
 		e.same("events", []string{"put a/=2@1", "put a/b=3@1", "put a/c=6@2"}, e.follow(c, "a/", at, 3))
-		e.same("events", []string{"put b=5@2"}, e.follow(c, "b", at, 1))
+		e.same("events", []string{"put b=5@2"}, e.follow(c, "b", at, 1, kvstore.OneKey()))
 	})
 	is.onClient("a revision is not split over batches", func(e *env, c kvstore.Client) {
 		at := e.head(c)

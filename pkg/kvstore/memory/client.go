@@ -40,6 +40,9 @@ func (m *Store) Head(ctx context.Context) (kvstore.Position, error) {
 
 // List implements [kvstore.Client].
 func (m *Store) List(ctx context.Context, prefix string, page func(kvstore.Page) error, opts ...kvstore.ReadOption) (kvstore.Position, error) {
+	if err := kvstore.CheckSelection("list", prefix, opts); err != nil {
+		return kvstore.Position{}, err
+	}
 	var items []kvstore.KeyValue
 	var size int
 	at, err := m.operate(ctx, "list", prefix, func(s *contents) error {
@@ -77,7 +80,12 @@ func (m *Store) List(ctx context.Context, prefix string, page func(kvstore.Page)
 }
 
 // Recall implements [kvstore.Client].
-func (m *Store) Recall(ctx context.Context, prefix, from string, at kvstore.Position, limit int) (kvstore.Past, error) {
+func (m *Store) Recall(
+	ctx context.Context, prefix, from string, at kvstore.Position, limit int, opts ...kvstore.SelectOption,
+) (kvstore.Past, error) {
+	if err := kvstore.CheckSelection("recall", prefix, opts); err != nil {
+		return kvstore.Past{}, err
+	}
 	if at.ClusterID != m.pinned {
 		return kvstore.Past{}, hint.Failed("recall", prefix, kvstore.ErrServerChanged)
 	}
@@ -98,7 +106,10 @@ func (m *Store) Recall(ctx context.Context, prefix, from string, at kvstore.Posi
 }
 
 // Watch implements [kvstore.Client].
-func (m *Store) Watch(ctx context.Context, prefix string, after kvstore.Position) (kvstore.Stream, error) {
+func (m *Store) Watch(ctx context.Context, prefix string, after kvstore.Position, opts ...kvstore.SelectOption) (kvstore.Stream, error) {
+	if err := kvstore.CheckSelection("watch", prefix, opts); err != nil {
+		return nil, err
+	}
 	if after.ClusterID != m.pinned {
 		return nil, hint.Failed("watch", prefix, kvstore.ErrServerChanged)
 	}

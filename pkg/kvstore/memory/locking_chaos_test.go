@@ -96,7 +96,7 @@ func TestLocksInChaos(t *testing.T) {
 // counted checks that each change of the counter was by one, and returns the last.
 func counted(t *testing.T, m *Store, after kvstore.Position) (last int64) {
 	t.Helper()
-	st, err := m.Watch(waittest.Context(t), "counter", after)
+	st, err := m.Watch(waittest.Context(t), "counter", after, kvstore.OneKey())
 	waittest.Must(t, err)
 	defer st.Close()
 	waittest.Must(t, st.RequestProgress())

@@ -141,7 +141,7 @@ const LeaseTTL = time.Second
 
 // WatchNow implements [kvstore.Engine].
 func (m *Store) WatchNow(ctx context.Context, key string, after kvstore.Position) (kvstore.Stream, error) {
-	return m.Watch(ctx, key, after)
+	return m.Watch(ctx, key, after, kvstore.OneKey())
 }
 
 // Grant implements [kvstore.Lessor].

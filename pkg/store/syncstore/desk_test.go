@@ -103,15 +103,19 @@ func (d *desk) clean(s *Sync) {
 	}
 }
 
-// has returns what is below a prefix.
+// has returns what is below a prefix, or one key.
 func (d *desk) has(prefix string) map[string]string {
 	all := map[string]string{}
+	var which []kvstore.ReadOption
+	if !strings.HasSuffix(prefix, "/") {
+		which = append(which, kvstore.OneKey())
+	}
 	_, err := d.mem.Connect().List(context.Background(), prefix, func(p kvstore.Page) error {
 		for _, kv := range p.Items {
 			all[strings.TrimPrefix(string(kv.Key), prefix)] = string(kv.Value)
 		}
 		return nil
-	})
+	}, which...)
 	if err != nil {
 		d.t.Fatalf("list: %v", err)
 	}

@@ -62,7 +62,7 @@ func (l *ledger) proof(prefix string) (p follow.Proof, ok bool) {
 		p.From = prefix + p.Name
 	}
 	if l.shared {
-		p.Prefix = p.From
+		p.Prefix, p.OneKey = p.From, true
 	}
 	return p, true
 }

@@ -39,7 +39,10 @@ type Keeper interface {
 
 // Proof is a question about the past: how the first keys were that Prefix
 // selects, from the key From on. Name is that key's.
-type Proof struct{ Prefix, From, Name string }
+type Proof struct {
+	Prefix, From, Name string
+	OneKey             bool // Prefix is one whole key, although that of the session is none
+}
 
 // Follower follows one prefix. It is ready to use with its exported fields set.
 type Follower struct {
@@ -122,7 +125,7 @@ func (f *Follower) attempt(ctx context.Context, k Keeper, s Session, pause pause
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	stream, err := s.Client.Watch(ctx, s.Prefix, f.pos)
+	stream, err := s.Client.Watch(ctx, s.Prefix, f.pos, s.Selects()...)
 	if err != nil {
 		return err
 	}

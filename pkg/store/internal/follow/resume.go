@@ -32,7 +32,8 @@ func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, er
 	if !provable {
 		return false, nil
 	}
-	past, err := s.Client.Recall(ctx, proof.Prefix, proof.From, f.pos, ProofKeys)
+	which := Session{OneKey: s.OneKey || proof.OneKey}.Selects()
+	past, err := s.Client.Recall(ctx, proof.Prefix, proof.From, f.pos, ProofKeys, which...)
 	switch {
 	case errors.Is(err, kvstore.ErrCompacted):
 		return false, nil

@@ -18,8 +18,9 @@ var ErrListTooLong = errors.New("the list exceeds its time limit")
 // value of each bound is none.
 type Session struct {
 	Client kvstore.Client
-	// Prefix is where the keys are; it ends in "/", or is one whole key.
+	// Prefix is where the keys are; it ends in "/". With OneKey it is one whole key.
 	Prefix string
+	OneKey bool
 	// ListTime bounds how long a list may take, without the time in which it waits for
 	// its turn and for room. Events bounds the rate of events.
 	ListTime time.Duration
@@ -41,6 +42,10 @@ func (s Session) List(ctx context.Context, page func(kvstore.Page) error) error 
 func (s Session) list(ctx context.Context, turn *turn, page func(kvstore.Page) error) (kvstore.Position, error) {
 	spent, read := stopwatch{since: time.Now()}, 0
 	turn.Wait()
+	var which []kvstore.ReadOption
+	for _, o := range s.Selects() {
+		which = append(which, o)
+	}
 	return s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
 		spent.stop()
 		if err := s.waitRoom(ctx); err != nil {
@@ -64,7 +69,15 @@ func (s Session) list(ctx context.Context, turn *turn, page func(kvstore.Page) e
 		spent.start()
 		turn.Wait()
 		return ctx.Err()
-	})
+	}, which...)
+}
+
+// Selects are the options by which the client selects the keys.
+func (s Session) Selects() []kvstore.SelectOption {
+	if s.OneKey {
+		return []kvstore.SelectOption{kvstore.OneKey()}
+	}
+	return nil
 }
 
 func (s Session) waitRoom(ctx context.Context) error {
