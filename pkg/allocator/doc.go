@@ -69,7 +69,7 @@
 //	DeleteAllKeys, ListIDs,
 //	DeleteID
 //	WatchRemoteKVStore             the same
-//	RemoteCache                    the same; OnSync is an option of it
+//	RemoteCache                    the same; OnSync and RemoteEvents are options of it
 //	WithCacheValidator             WithValidator, and accept of WatchRemoteKVStore
 //	Delete                         the end of Run's context, and waiting for Run
 //	ErrIdentityNonExistent         the same

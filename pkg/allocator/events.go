@@ -28,24 +28,34 @@ type AllocatorEvent struct {
 	Type EventType
 	ID   uint64
 	Key  Key
+	// Cluster is the name of the remote cache ([RemoteEvents]); empty for the own cluster.
+	Cluster string
 }
 
+// eventOf is what the events of one mapping have in common.
+type eventOf struct {
+	cluster string
+	id      uint64
+}
+
+func (ev AllocatorEvent) of() eventOf { return eventOf{ev.Cluster, ev.ID} }
+
 // events hands events to somebody who may be slow, or not there at all. What waits is at most one
-// event of each ID: a later one takes the place of an earlier one, at the end of the queue, so that
+// event of each ID of a cluster: a later one takes the place of an earlier one, at the end of the queue, so that
 // the order is that of the store, and of an ID that came and went nothing is left. So the watch
 // never blocks, and memory is bounded by the number of IDs.
 type events struct {
 	out chan AllocatorEvent // closed by run
 
 	mu      sync.Mutex
-	queue   list.List                // of AllocatorEvent
-	waiting map[uint64]*list.Element // by ID
-	more    waiting.Signal           // something is in the queue
+	queue   list.List // of AllocatorEvent
+	waiting map[eventOf]*list.Element
+	more    waiting.Signal // something is in the queue
 }
 
 func newEvents() *events {
 	return &events{
-		out: make(chan AllocatorEvent), waiting: make(map[uint64]*list.Element), more: waiting.NewSignal(),
+		out: make(chan AllocatorEvent), waiting: make(map[eventOf]*list.Element), more: waiting.NewSignal(),
 	}
 }
 
@@ -56,9 +66,9 @@ func (e *events) push(ev AllocatorEvent) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if before := e.waiting[ev.ID]; before != nil && ev.Type != EventListDone {
+	if before := e.waiting[ev.of()]; before != nil && ev.Type != EventListDone {
 		e.queue.Remove(before)
-		delete(e.waiting, ev.ID)
+		delete(e.waiting, ev.of())
 		var left bool
 		if ev.Type, left = merge(before.Value.(AllocatorEvent).Type, ev.Type); !left {
 			return
@@ -66,7 +76,7 @@ func (e *events) push(ev AllocatorEvent) {
 	}
 	added := e.queue.PushBack(ev)
 	if ev.Type != EventListDone {
-		e.waiting[ev.ID] = added
+		e.waiting[ev.of()] = added
 	}
 	e.more.Give()
 }
@@ -118,7 +128,7 @@ func (e *events) pop() (AllocatorEvent, bool) {
 	}
 	ev := e.queue.Remove(first).(AllocatorEvent)
 	if ev.Type != EventListDone {
-		delete(e.waiting, ev.ID)
+		delete(e.waiting, ev.of())
 	}
 	return ev, true
 }

@@ -114,7 +114,7 @@ func TestEventsAgainstModel(t *testing.T) {
 			}
 			at := slices.Index(order, ev.ID)
 			for _, before := range order[:at] {
-				if e.waiting[before] != nil {
+				if e.waiting[eventOf{id: before}] != nil {
 					t.Fatalf("%d came before %d, which is older", ev.ID, before)
 				}
 			}

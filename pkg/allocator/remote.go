@@ -25,6 +25,7 @@ type RemoteCache struct {
 	source RemoteMappings
 	accept func(id uint64, key Key) error
 	onSync func()
+	events *events // nil: nobody wants them
 	owner  *Allocator
 
 	synced  chan struct{} // closed when the first list is complete
@@ -38,6 +39,12 @@ type RemoteOption func(*RemoteCache)
 // lookups have it, unless the cache was replaced or closed before. It is called by the
 // goroutine of Watch, which goes on when f returns; f may use the allocator.
 func OnSync(f func()) RemoteOption { return func(rc *RemoteCache) { rc.onSync = f } }
+
+// RemoteEvents has the allocator tell of the cache's mappings too on [Allocator.GetEvents], if
+// it was made with [WithEvents]: of each change of what lookups find under the cache's name, and of its
+// first complete list, as events of that Cluster. A cache that replaces another one tells of what is
+// different, and [RemoteCache.Close] of a deletion of each.
+func RemoteEvents() RemoteOption { return func(rc *RemoteCache) { rc.events = rc.owner.events } }
 
 // remotes are the mappings of other clusters, by name. What is known belongs to
 // the name; a cache that replaces another one goes on with it.
@@ -154,7 +161,8 @@ func (rc *RemoteCache) Close() {
 	r := &rc.owner.remotes
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if rc.current() != nil {
+	if known := rc.current(); known != nil {
+		rc.deleted(known.all())
 		delete(r.byName, rc.name)
 		r.order = slices.Sorted(maps.Keys(r.byName))
 	}
@@ -169,6 +177,17 @@ func (rc *RemoteCache) current() *remote {
 	return nil
 }
 
+// deleted tells that mappings are gone; the caller holds the lock.
+func (rc *RemoteCache) deleted(mappings iter.Seq2[uint64, Key]) {
+	for id, key := range mappings {
+		rc.push(EventDelete, id, key)
+	}
+}
+
+func (rc *RemoteCache) push(what EventType, id uint64, key Key) {
+	rc.events.push(AllocatorEvent{Type: what, ID: id, Key: key, Cluster: rc.name})
+}
+
 type remoteWatcher struct{ rc *RemoteCache }
 
 func (w remoteWatcher) OnUpsert(id uint64, key Key) {
@@ -180,9 +199,18 @@ func (w remoteWatcher) OnUpsert(id uint64, key Key) {
 	}
 	a.remotes.mu.Lock()
 	defer a.remotes.mu.Unlock()
-	if known := rc.current(); known != nil {
-		known.before.delete(id)
-		known.mappings.set(id, key)
+	known := rc.current()
+	if known == nil {
+		return
+	}
+	old := known.key(id)
+	known.before.delete(id)
+	known.mappings.set(id, key)
+	switch {
+	case old == nil:
+		rc.push(EventCreate, id, key)
+	case old.GetKey() != key.GetKey():
+		rc.push(EventModify, id, key)
 	}
 }
 
@@ -190,10 +218,15 @@ func (w remoteWatcher) OnDelete(id uint64, _ Key) {
 	r := &w.rc.owner.remotes
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known := w.rc.current(); known != nil {
-		known.before.delete(id)
-		known.mappings.delete(id)
+	known := w.rc.current()
+	if known == nil {
+		return
 	}
+	if old := known.key(id); old != nil {
+		w.rc.push(EventDelete, id, old)
+	}
+	known.before.delete(id)
+	known.mappings.delete(id)
 }
 
 func (w remoteWatcher) OnListDone() {
@@ -211,7 +244,9 @@ func (w remoteWatcher) listed() bool {
 	defer close(rc.synced)
 	known := rc.current()
 	if known != nil {
+		rc.deleted(byID(known.before.keys))
 		known.before = newMappings()
+		rc.push(EventListDone, NoID, nil)
 	}
 	return known != nil
 }

@@ -223,3 +223,68 @@ func TestForEachStops(t *testing.T) {
 		}
 	})
 }
+
+// TestRemoteEvents: what the lookups find under a cache's name is what its events amount to,
+// through the replacement of the cache and its end.
+func TestRemoteEvents(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, far := newMemoryStore(), newMemoryStore()
+		far.behind(func() {
+			far.set(2, "b")
+			far.set(1, "a")
+			far.set(66, "refused")
+		})
+		accept := func(id uint64, _ Key) error {
+			if id > 50 {
+				return errors.New("not in the range")
+			}
+			return nil
+		}
+		a, _ := started(t, s.backend("n"), WithEvents())
+		wants := func(want ...string) {
+			t.Helper()
+			for _, w := range want {
+				ev := <-a.GetEvents()
+				if got := ev.Cluster + ": " + text(ev); got != w {
+					t.Errorf("got %q, want %q", got, w)
+				}
+			}
+			synctest.Wait()
+			select {
+			case ev := <-a.GetEvents():
+				t.Errorf("got %q of %q, want nothing", text(ev), ev.Cluster)
+			default:
+			}
+		}
+		wants(": list done")
+		old := a.WatchRemoteKVStore("far", far.backend("x"), accept, RemoteEvents())
+		stop := watched(t, old)
+		wants("far: create 1 a", "far: create 2 b", "far: list done")
+		s.behind(func() { s.set(1, "own") })
+		wants(": create 1 own") // an ID of the own cluster is no other cluster's
+		far.behind(func() { far.set(1, "a2") })
+		wants("far: modify 1 a2")
+		remoteWatcher{old}.OnUpsert(1, textKey("a2"))
+		remoteWatcher{old}.OnDelete(40, textKey("never there"))
+		wants()
+		stop()
+
+		far.behind(func() {
+			far.set(1, "")
+			far.set(4, "d")
+		})
+		again := a.WatchRemoteKVStore("far", far.backend("x"), accept, RemoteEvents())
+		remoteWatcher{old}.OnDelete(2, textKey("b")) // by the one that was replaced
+		watched(t, again)
+		wants("far: create 4 d", "far: delete 1 a2", "far: list done")
+		old.Close()
+		wants()
+		again.Close()
+		wants("far: delete 2 b", "far: delete 4 d")
+
+		quiet := a.WatchRemoteKVStore("quiet", far.backend("x"), accept)
+		watched(t, quiet)
+		quiet.Close()
+		wants()
+	})
+}

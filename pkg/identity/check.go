@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -74,17 +76,18 @@ func Check(c Cluster, contents *Contents) Report {
 	r := &Report{Cluster: c.Name, References: len(contents.References), Findings: []Finding{}, severities: codes.Severities()}
 	r.First, r.Last = c.Range()
 	byID := make(map[uint64]Mapping, len(contents.Mappings))
-	for _, m := range contents.Mappings {
+	for _, m := range slices.Concat(contents.Mappings, contents.Unreadable) {
 		byID[m.ID] = m
 	}
-	used := r.references(contents.References, byID)
+	used := contents.usage()
+	r.references(contents.References, byID, used)
 	published := contents.Published()
 	if len(contents.References) == 0 && len(published) > 0 {
 		r.add(NoReference, codes.IdentitiesWithoutNodes, c.Name, "addresses are published with identities, and no node holds a reference of any: "+
 			"one process writes all of this from objects of Kubernetes (CRD mode)",
 			"nothing, but never collect garbage here: identities that are in use would be deleted")
 	}
-	r.mappings(byID, used, published)
+	r.mappings(byID, used, published, contents.Collectable(c) == nil)
 	r.equalLabels(contents, r.duplicates(FindDuplicates(contents)))
 	r.uses(contents.Uses)
 	for _, m := range contents.Malformed {
@@ -116,22 +119,19 @@ func (r *Report) add(kind string, code codes.Code, subject, message, remedy stri
 
 func (r *Report) within(id uint64) bool { return uint64(r.First) <= id && id <= uint64(r.Last) }
 
-func (r *Report) references(references []Reference, mappings map[uint64]Mapping) (used map[uint64]bool) {
-	used = make(map[uint64]bool)
+func (r *Report) references(references []Reference, mappings map[uint64]Mapping, used *allocator.Usage) {
 	for _, ref := range references {
-		m, mapped := mappings[ref.ID]
+		uses, mapped := used.Reference(ref.Key, ref.ID)
 		subject := fmt.Sprintf("%d on %s", ref.ID, ref.Node)
 		switch {
 		case !mapped:
 			r.add(NoMapping, codes.ReferenceWithoutMapping, subject,
 				fmt.Sprintf("%s uses %d for %s, without a mapping: other nodes may allocate the number for other labels", ref.Node, ref.ID, ref.Key),
 				"the node puts it back when it refreshes its keys; if it does not, restart its agent")
-		case wire.Join(m.Key) != ref.Key:
+		case !uses:
 			r.add(OtherMapping, codes.ReferenceToOtherMapping, subject,
-				fmt.Sprintf("%s uses %d for %s, but it stands for %s", ref.Node, ref.ID, ref.Key, m.Key),
+				fmt.Sprintf("%s uses %d for %s, but it stands for %s", ref.Node, ref.ID, ref.Key, mappings[ref.ID].Key),
 				"restart the agent of that node, so that its pods get another identity")
-		default:
-			used[ref.ID] = true
 		}
 		if !r.within(ref.ID) {
 			r.add(OutOfRange, codes.IdentityOutOfRange, subject,
@@ -139,10 +139,13 @@ func (r *Report) references(references []Reference, mappings map[uint64]Mapping)
 				"check --cluster-id and --max-connected-clusters on that node")
 		}
 	}
-	return used
 }
 
-func (r *Report) mappings(mappings map[uint64]Mapping, used map[uint64]bool, published map[uint64]int) {
+func (r *Report) mappings(mappings map[uint64]Mapping, used *allocator.Usage, published map[uint64]int, collected bool) {
+	unused := "nothing: garbage collection deletes it when it is still unused in its second round"
+	if !collected {
+		unused = "nothing now: garbage collection deletes no identity as long as one that addresses are published with has no reference"
+	}
 	for _, id := range slices.Sorted(maps.Keys(mappings)) {
 		m := mappings[id]
 		if r.within(id) {
@@ -153,16 +156,15 @@ func (r *Report) mappings(mappings map[uint64]Mapping, used map[uint64]bool, pub
 				"it remains from another cluster ID; delete its key once nothing uses it")
 		}
 		switch {
-		case used[id] && r.within(id):
+		case used.InUse(id) && r.within(id):
 			r.InUse++
-		case used[id] || published[id] > 0 && r.References == 0:
+		case used.InUse(id) || published[id] > 0 && r.References == 0:
 		case published[id] > 0:
 			r.add(NoReference, codes.PublishedWithoutNode, fmt.Sprint(id),
 				fmt.Sprintf("no node holds a reference of %s, though addresses (%d) are published with it", m.Key, published[id]),
 				"the node that publishes them writes its reference when it refreshes its keys; if it does not, restart its agent")
-		default:
-			r.add(NoReference, codes.MappingUnused, fmt.Sprint(id), fmt.Sprintf("no node uses %s", m.Key),
-				"nothing: garbage collection deletes it when it is still unused in its second round")
+		case r.within(id):
+			r.add(NoReference, codes.MappingUnused, fmt.Sprint(id), fmt.Sprintf("no node uses %s", cmp.Or(m.Key, "it, and it has no labels")), unused)
 		}
 	}
 	r.Free = int(r.Last) - int(r.First) + 1 - r.Mappings

@@ -3,8 +3,10 @@ package identity
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -42,6 +44,7 @@ type Pace struct {
 // identities, as far as they were read.
 type Contents struct {
 	Mappings   []Mapping
+	Unreadable []Mapping // whose text is no set of labels; Malformed has them too
 	References []Reference
 	Uses       []Use
 	Malformed  []Malformed
@@ -57,18 +60,45 @@ func (c *Contents) Published() map[uint64]int {
 	return n
 }
 
+// usage applies the rule of garbage collection to what was read.
+func (c *Contents) usage() *allocator.Usage {
+	u := allocator.NewUsage()
+	for _, m := range slices.Concat(c.Mappings, c.Unreadable) {
+		u.Mapping(m.ID, m.Key, m.Revision)
+	}
+	for _, r := range c.References {
+		u.Reference(r.Key, r.ID)
+	}
+	return u
+}
+
+// Users are the nodes that use each mapping, by its number.
+func (c *Contents) Users() map[uint64][]string {
+	u, users := c.usage(), make(map[uint64][]string)
+	for _, r := range c.References {
+		if uses, _ := u.Reference(r.Key, r.ID); uses {
+			users[r.ID] = append(users[r.ID], r.Node)
+		}
+	}
+	return users
+}
+
+// Unused are the mappings of the cluster's range that no node uses, as a round of garbage collection
+// finds them ([allocator.Usage]), with their revisions.
+func (c *Contents) Unused(of Cluster) allocator.StaleIDs {
+	first, last := of.Range()
+	return c.usage().Unused(uint64(first), uint64(last))
+}
+
 // Collectable tells whether garbage collection may judge by references. Where
 // addresses are published with identities that nobody refers to, everything in use
 // would go. The contents must have been read as deep as [Addresses].
 func (c *Contents) Collectable(of Cluster) error {
-	held := make(map[uint64]bool, len(c.References))
-	for _, r := range c.References {
-		held[r.ID] = true
-	}
-	first, last := of.Range()
+	unused := c.Unused(of)
 	published := c.Published()
 	for _, m := range c.Mappings {
-		if n := published[m.ID]; n > 0 && !held[m.ID] && uint64(first) <= m.ID && m.ID <= uint64(last) {
+		if _, is := unused[m.ID]; is && published[m.ID] > 0 {
+			n := published[m.ID]
 			return fmt.Errorf("identity %d has no reference, though addresses (%d) are published with it. "+
 				"A cluster whose identities are objects of Kubernetes has no references at all: collect garbage there, not here. "+
 				"Else restart the agents of those nodes first; 'mesh-agent identity check' says more", m.ID, n)
@@ -174,23 +204,21 @@ func (r *reader) list(ctx context.Context, prefix string, each func(name string,
 }
 
 func (r *reader) mapping(name string, kv *kvstore.KeyValue) error {
-	id, err := wire.DecodeAllocatedID(name)
+	id, err := allocator.MappingID(name)
 	if err != nil {
 		return err
 	}
-	if _, err := (Key{}).PutKey(string(kv.Value)); err != nil {
+	m := Mapping{id, string(kv.Value), kv.ModRevision}
+	if _, err := (Key{}).PutKey(m.Key); err != nil {
+		r.c.Unreadable = append(r.c.Unreadable, m)
 		return err
 	}
-	r.c.Mappings = append(r.c.Mappings, Mapping{id, string(kv.Value), kv.ModRevision})
+	r.c.Mappings = append(r.c.Mappings, m)
 	return nil
 }
 
 func (r *reader) reference(name string, kv *kvstore.KeyValue) error {
-	key, node, ok := wire.ParseReferenceName(name)
-	if !ok {
-		return fmt.Errorf("%q does not name labels and a node", name)
-	}
-	id, err := wire.DecodeAllocatedID(string(kv.Value))
+	key, node, id, err := allocator.ReadReference(name, kv.Value)
 	if err != nil {
 		return err
 	}
@@ -211,7 +239,7 @@ func (r *reader) use(name string, kv *kvstore.KeyValue) error {
 // were made meanwhile.
 func (r *reader) addMissing(ctx context.Context) error {
 	known := make(map[uint64]bool, len(r.c.Mappings))
-	for _, m := range r.c.Mappings {
+	for _, m := range slices.Concat(r.c.Mappings, r.c.Unreadable) {
 		known[m.ID] = true
 	}
 	for _, ref := range r.c.References {
@@ -223,8 +251,11 @@ func (r *reader) addMissing(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading the identities: %w", err)
 		}
-		if kv != nil {
-			r.c.Mappings = append(r.c.Mappings, Mapping{ref.ID, string(kv.Value), kv.ModRevision})
+		if kv == nil {
+			continue
+		}
+		if err := r.mapping(string(wire.EncodeAllocatedID(ref.ID)), kv); err != nil {
+			r.c.Malformed = append(r.c.Malformed, Malformed{string(kv.Key), err.Error()})
 		}
 	}
 	return nil

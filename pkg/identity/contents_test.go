@@ -67,6 +67,7 @@ func TestEverythingThatHasToDoWithIdentitiesIsRead(t *testing.T) {
 		)
 		want := &identity.Contents{
 			Mappings:   []identity.Mapping{{ID: 131072, Key: "k8s:a=1;"}},
+			Unreadable: []identity.Mapping{{ID: 131073, Key: ";;"}},
 			References: []identity.Reference{{Key: "k8s:a=1;", Node: "10.0.0.1", ID: 131072}},
 			Uses:       []identity.Use{{Address: "10.1.0.1", ID: 131072}},
 			Malformed: []identity.Malformed{

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 type collection struct {
@@ -112,20 +114,21 @@ func (i *identities) collect(ctx context.Context, s gcSettings, log io.Writer) (
 		return nil, err
 	}
 	done := &collection{DryRun: s.dryRun, Identities: []unusedItem{}}
-	first, last := i.cluster.Range()
 	if err := contents.Collectable(i.cluster); err != nil {
 		return nil, fmt.Errorf("nothing was deleted: %w", err)
 	}
-	for _, item := range listed(i.cluster, contents) {
-		if uint64(first) > item.ID || item.ID > uint64(last) {
-			continue
+	first, last := i.cluster.Range()
+	unused, texts := contents.Unused(i.cluster), make(map[uint64]string)
+	for _, m := range slices.Concat(contents.Mappings, contents.Unreadable) {
+		if texts[m.ID] = m.Key; uint64(first) <= m.ID && m.ID <= uint64(last) {
+			done.Alive++
 		}
-		if done.Alive++; len(item.Nodes) == 0 {
-			done.Identities = append(done.Identities, unusedItem{
-				item.ID, item.Labels, item.Revision,
-				fmt.Sprintf("no node holds a reference, and it was not written since revision %d", item.Revision),
-			})
-		}
+	}
+	for _, id := range unused.IDs() {
+		done.Identities = append(done.Identities, unusedItem{
+			id, wire.ParseLabels(texts[id]).Map(), unused[id],
+			fmt.Sprintf("no node holds a reference, and it was not written since revision %d", unused[id]),
+		})
 	}
 	if s.dryRun {
 		return done, nil

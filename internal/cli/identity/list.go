@@ -48,10 +48,7 @@ func identityListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 }
 
 func listed(c identity.Cluster, contents *identity.Contents) []listedIdentity {
-	nodes := make(map[uint64][]string)
-	for _, ref := range contents.References {
-		nodes[ref.ID] = append(nodes[ref.ID], ref.Node)
-	}
+	nodes := contents.Users()
 	items := make([]listedIdentity, 0, len(contents.Mappings))
 	for _, m := range contents.Mappings {
 		users := slices.Compact(slices.Sorted(slices.Values(nodes[m.ID])))

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
-	"maps"
 	"slices"
 
 	"golang.org/x/time/rate"
@@ -16,31 +14,23 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-type found struct {
-	revision int64
-	path     uint64 // hash of the path of its references
-	used     bool
-}
-
 // RunGC implements [allocator.Backend]. It reads all mappings, and then all references, so that a
 // mapping with a reference can never look unused because the two were written meanwhile. Only for
 // what is unused for the second time it takes locks and looks again.
 func (b *Backend) RunGC(
 	ctx context.Context, limiter *rate.Limiter, stale allocator.StaleIDs, lo, hi uint64,
 ) (allocator.StaleIDs, allocator.GCStats, error) {
-	mappings, err := b.survey(ctx, lo, hi)
+	usage, err := b.survey(ctx)
 	if err != nil {
 		return stale, allocator.GCStats{}, fmt.Errorf("collecting unused mappings at %s: %w", b.Paths, err)
 	}
 	next, stats := make(allocator.StaleIDs), allocator.GCStats{}
 	var errs []error
 	limiter = cmp.Or(limiter, rate.NewLimiter(rate.Inf, 0))
-	for _, id := range slices.Sorted(maps.Keys(mappings)) {
-		revision := mappings[id].revision
-		switch {
-		case mappings[id].used:
-			continue
-		case stale[id] != revision:
+	unused := usage.Unused(lo, hi)
+	for _, id := range unused.IDs() {
+		revision := unused[id]
+		if stale[id] != revision {
 			next[id] = revision
 			continue
 		}
@@ -59,47 +49,42 @@ func (b *Backend) RunGC(
 			stats.Deleted++
 		}
 	}
-	stats.Alive = len(mappings) - stats.Deleted
+	stats.Alive = usage.Len(lo, hi) - stats.Deleted
 	return next, stats, errors.Join(errs...)
 }
 
-// survey reads the mappings of the range and notes which are in use.
-func (b *Backend) survey(ctx context.Context, lo, hi uint64) (map[uint64]found, error) {
-	mappings, seed := make(map[uint64]found), maphash.MakeSeed()
+// survey reads the mappings and notes which are in use.
+func (b *Backend) survey(ctx context.Context) (*allocator.Usage, error) {
+	usage := allocator.NewUsage()
 	err := b.list(ctx, b.Paths.Mappings(), func(name string, kv *kvstore.KeyValue) {
-		id, err := mappingID(name)
-		unnamed := err != nil
-		if !unnamed {
+		id, err := allocator.MappingID(name)
+		if err == nil {
+			usage.Mapping(id, string(kv.Value), kv.ModRevision)
 			_, err = readMapping(b.Keys, kv.Value)
 		}
 		if err != nil {
 			b.bad.found(badMapping, string(kv.Key), kv.Value, err)
 		}
-		if unnamed || id < lo || id > hi {
-			return // not ours to delete
-		}
-		path := maphash.String(seed, b.Paths.ReferencesOf(string(kv.Value)))
-		mappings[id] = found{revision: kv.ModRevision, path: path}
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = b.list(ctx, b.Paths.References(), func(_ string, kv *kvstore.KeyValue) {
-		id, ok := b.reference(kv)
-		m, known := mappings[id]
-		if ok && known && m.path == maphash.Bytes(seed, kv.Key[:bytes.LastIndexByte(kv.Key, '/')+1]) {
-			m.used = true
-			mappings[id] = m
+	err = b.list(ctx, b.Paths.References(), func(name string, kv *kvstore.KeyValue) {
+		key, _, id, err := allocator.ReadReference(name, kv.Value)
+		if err != nil {
+			b.bad.found(badReference, string(kv.Key), kv.Value, err)
+			return
 		}
+		usage.Reference(key, id)
 	})
-	return mappings, err
+	return usage, err
 }
 
 // ListIDs implements [allocator.Backend].
 func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) {
 	var ids []uint64
 	err := b.list(ctx, b.Paths.Mappings(), func(name string, kv *kvstore.KeyValue) {
-		if id, err := mappingID(name); err != nil {
+		if id, err := allocator.MappingID(name); err != nil {
 			b.bad.found(badMapping, string(kv.Key), kv.Value, err)
 		} else {
 			ids = append(ids, id)

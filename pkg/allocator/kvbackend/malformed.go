@@ -2,10 +2,8 @@ package kvbackend
 
 import (
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"log/slog"
-	"strings"
 	"sync"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
@@ -68,17 +66,6 @@ func (m *malformed) add(kind, key string, value []byte) (isNew, more bool) {
 	return true, false
 }
 
-func mappingID(name string) (uint64, error) {
-	id, err := wire.DecodeAllocatedID(name)
-	if err == nil && name != string(wire.EncodeAllocatedID(id)) {
-		err = &wire.RejectError{
-			Reason: wire.ReasonKey,
-			Err:    fmt.Errorf("%q is not the decimal form of %d: it would be a second mapping of this number", name, id),
-		}
-	}
-	return id, err
-}
-
 func readMapping(keys allocator.Key, value []byte) (allocator.Key, error) {
 	if len(value) == 0 {
 		return nil, &wire.RejectError{Reason: wire.ReasonMissing, Err: errors.New("the mapping has no key")}
@@ -88,15 +75,4 @@ func readMapping(keys allocator.Key, value []byte) (allocator.Key, error) {
 		return nil, &wire.RejectError{Reason: wire.ReasonMalformed, Err: err}
 	}
 	return key, nil
-}
-
-var errNoReference = errors.New("this is no node reference: KEY/NODE is expected below the prefix")
-
-// readReference reads the number in a node reference, whose name is its key without the prefix of
-// all of them.
-func readReference(name string, value []byte) (uint64, error) {
-	if _, _, ok := wire.ParseReferenceName(name); !ok || strings.HasPrefix(name, "/") {
-		return 0, errNoReference
-	}
-	return wire.DecodeAllocatedID(string(value))
 }

@@ -84,7 +84,7 @@ func (b *Backend) list(ctx context.Context, prefix string, each func(name string
 }
 
 func (b *Backend) reference(kv *kvstore.KeyValue) (id uint64, ok bool) {
-	id, err := readReference(string(kv.Key[len(b.Paths.References()):]), kv.Value)
+	_, _, id, err := allocator.ReadReference(string(kv.Key[len(b.Paths.References()):]), kv.Value)
 	if err != nil {
 		b.bad.found(badReference, string(kv.Key), kv.Value, err)
 	}

@@ -66,7 +66,7 @@ func (w *Watcher) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 func (w *Watcher) decode(name string, value []byte) (*mapping, error) {
 	m := new(mapping)
 	var err error
-	if m.id, err = mappingID(name); err == nil {
+	if m.id, err = allocator.MappingID(name); err == nil {
 		m.key, err = readMapping(w.Keys, value)
 	}
 	if err != nil {
