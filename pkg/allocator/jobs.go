@@ -33,6 +33,9 @@ func (a *Allocator) Release(ctx context.Context, key Key) (lastUse bool, err err
 		}
 	}
 	a.mu.Unlock()
+	if lastUse {
+		a.options.log.Debug("Released the last use of a key on this node", "key", key)
+	}
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("releasing %s: %w", key, err)

@@ -88,6 +88,9 @@
 //	Hint                          hint.Text; KeyError.Hint
 //	EtcdDbg                       package troubleshoot, with clientfile.Parse and etcd.Reach
 //	Trace, EnableTracing          etcd.Options.Log at debug level, with etcd.Options.Traces
-//	GetScopeFromKey               wire.ScopeFromKey
-//	StateToCachePrefix            wire.Resource.Prefix of a copy
+//	BaseKeyPrefix and the other   the same; package wire builds the keys
+//	prefixes, HeartbeatPath,
+//	InitLockPath
+//	GetScopeFromKey,              the same
+//	StateToCachePrefix
 package kvstore

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/time/rate"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
@@ -25,6 +26,8 @@ import (
 type Durable struct {
 	open func(ctx context.Context, attempt int) (Session, error)
 	o    DurableOptions
+
+	connections rate.Sometimes // that are logged
 
 	mu      sync.Mutex
 	onProbe func(Probe)   // guarded by mu; nil for none
@@ -47,7 +50,8 @@ type DurableOptions struct {
 	Stretch  func(time.Duration) time.Duration
 	// Hint says what to do about an error; nil for no hints.
 	Hint func(error) string
-	// Log receives a warning for each session that ends or cannot be opened; nil for none.
+	// Log receives a line for each session that begins, and a warning for each that ends or cannot be
+	// opened; nil for none.
 	Log *slog.Logger
 }
 
@@ -64,7 +68,10 @@ func NewDurable(open func(ctx context.Context, attempt int) (Session, error), o 
 	if o.Stretch == nil {
 		o.Stretch = func(d time.Duration) time.Duration { return d }
 	}
-	return &Durable{open: open, o: o, err: errConnecting, changed: make(chan struct{})}
+	return &Durable{
+		open: open, o: o, err: errConnecting, changed: make(chan struct{}),
+		connections: rate.Sometimes{First: 10, Interval: time.Minute},
+	}
 }
 
 // Run keeps a session, until the context or [Durable.Close] ends it. It is called once.
@@ -92,6 +99,7 @@ func (d *Durable) Run(ctx context.Context) error {
 
 // live is one session, from the attempt to connect to its end.
 func (d *Durable) live(ctx context.Context, attempt int) (connected bool, err error) {
+	began := time.Now()
 	session, err := d.open(ctx, attempt)
 	if err != nil {
 		d.set(nil, err)
@@ -101,6 +109,9 @@ func (d *Durable) live(ctx context.Context, attempt int) (connected bool, err er
 	if !d.set(session, nil) {
 		return true, ErrClosed
 	}
+	d.connections.Do(func() {
+		d.o.Log.Info("Connected to the kvstore", "endpoint", session.Status().Endpoint, "took", time.Since(began).Round(time.Millisecond))
+	})
 	err = session.Run(ctx, d.probed)
 	d.set(nil, err)
 	if ctx.Err() == nil && !d.isClosed() {

@@ -111,6 +111,8 @@ type Cluster struct {
 	// A configuration may change as often as the cluster likes; not each is a line.
 	changes int            // of the configuration, in all sessions
 	telling rate.Sometimes // of these
+
+	connections rate.Sometimes // that are logged
 }
 
 // New returns a controller that does nothing yet.
@@ -123,6 +125,7 @@ func New(p Params) *Cluster {
 		p.Stretch = func(d time.Duration) time.Duration { return d }
 	}
 	c := &Cluster{Params: p, sources: p.Consumer.Sources(), places: newPlaces(), state: state{file: p.File}, moved: make(chan struct{}), telling: rate.Sometimes{First: 10, Interval: time.Minute}}
+	c.connections.First, c.connections.Interval = c.telling.First, c.telling.Interval
 	if n := p.Budget.Events; n > 0 {
 		c.events = rate.NewLimiter(rate.Limit(n), n)
 	}

@@ -29,10 +29,14 @@ func (c *Cluster) runSession(ctx context.Context, file string, pause backoff.Bac
 		return &unusable{err}
 	}
 	c.step(fileRead(cfg.Endpoints, cfg.Fingerprint))
+	began := time.Now()
 	client, err := c.Connect(ctx, cfg)
 	if err != nil {
 		return err
 	}
+	c.connections.Do(func() {
+		c.Log.Info("Connected", "endpoint", client.Status().Endpoint, "took", time.Since(began).Round(time.Millisecond))
+	})
 	defer client.Close()
 	var config *configWatch
 	if c.Origin == OriginRemote {

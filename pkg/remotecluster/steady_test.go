@@ -1,8 +1,11 @@
 package remotecluster
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,4 +69,18 @@ func TestPausesGrowUntilASessionLasts(t *testing.T) {
 			t.Errorf("the second pause is %s", pause)
 		}
 	})
+}
+
+// TestConnectionsAreLogged: to which endpoint, and how long it took.
+func TestConnectionsAreLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	b := newBench(t, func(p *Params) { p.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	b.configure(plain(2))
+	b.run()
+	b.ready()
+	b.stop()
+	if n := strings.Count(log.String(), "msg=Connected cluster=c2 endpoint="); n == 0 || !strings.Contains(log.String(), "took=") {
+		t.Errorf("%d lines, want one for each session:\n%s", n, log.String())
+	}
 }

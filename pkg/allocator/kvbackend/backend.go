@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/internal/mistakes"
@@ -19,6 +22,7 @@ type Backend struct {
 	Config
 	client  kvstore.Writer
 	bad     *malformed
+	again   *rate.Limiter // of lines about what was written again
 	watcher *Watcher
 }
 
@@ -58,7 +62,8 @@ func New(client kvstore.Writer, c Config) (*Backend, error) {
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	bad := newMalformed(c.Log, c.Metrics)
-	return &Backend{c, client, bad, &Watcher{Client: client, Paths: c.Paths, Keys: c.Keys, Log: c.Log, bad: bad}}, nil
+	again := rate.NewLimiter(rate.Every(time.Second), 10)
+	return &Backend{c, client, bad, again, &Watcher{Client: client, Paths: c.Paths, Keys: c.Keys, Log: c.Log, bad: bad}}, nil
 }
 
 // Status implements [allocator.Backend].

@@ -1,9 +1,11 @@
 package kvbackend_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -291,5 +293,25 @@ func TestWhatIsMissingForABackendIsSaid(t *testing.T) {
 	}
 	if _, err := kvbackend.New(nil, good); err == nil || !strings.Contains(err.Error(), "no kvstore") {
 		t.Error(err)
+	}
+}
+
+// TestWhatIsWrittenAgainIsLogged: each of a few, and of many no line each.
+func TestWhatIsWrittenAgainIsLogged(t *testing.T) {
+	t.Parallel()
+	s := &site{t, memory.New()}
+	var log bytes.Buffer
+	b := s.with(kvbackend.Config{Node: "10.0.0.1", Log: slog.New(slog.NewTextHandler(&log, nil))})
+	lines := func() int { return strings.Count(log.String(), "Wrote the reference of this node again") }
+	must(s, b.UpdateKey(s.Context(), 7, keyA, false, nil))
+	must(s, b.UpdateKey(s.Context(), 7, keyA, false, nil)) // nothing is missing
+	if n := lines(); n != 1 || !strings.Contains(log.String(), `id=7 key="k8s:a=1;"`) {
+		t.Errorf("%d lines, want 1:\n%s", n, log.String())
+	}
+	for id := range uint64(100) {
+		must(s, b.UpdateKey(s.Context(), 100+id, text(fmt.Sprintf("k8s:n=%d;", id)), false, nil))
+	}
+	if n := lines(); n > 20 {
+		t.Errorf("%d lines for 100 references", n)
 	}
 }

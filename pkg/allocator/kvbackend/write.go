@@ -3,6 +3,7 @@ package kvbackend
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -45,7 +46,7 @@ func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, r
 		return fmt.Errorf("refreshing the mapping from %d to %s: %w", id, key, err)
 	}
 	if r.Done {
-		b.Log.Info("Wrote a missing mapping in use again", "id", id, "key", key.String())
+		b.wrote("Wrote a missing mapping in use again", id, key)
 	}
 	need := kvstore.IfChanged()
 	if reliablyMissing {
@@ -62,7 +63,20 @@ func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, r
 	if err != nil {
 		return fmt.Errorf("refreshing the reference of %s, %d: %w", key, id, err)
 	}
+	if r.Done {
+		b.wrote("Wrote the reference of this node again: it was missing, different, or its lease had ended", id, key)
+	}
 	return nil
+}
+
+// wrote logs what a refresh has mended; when there is too much of that, as after the end of a lease,
+// then at debug level.
+func (b *Backend) wrote(what string, id uint64, key allocator.Key) {
+	level := slog.LevelInfo
+	if !b.again.Allow() {
+		level = slog.LevelDebug
+	}
+	b.Log.Log(context.Background(), level, what, "id", id, "key", key.String())
 }
 
 // Restore implements [allocator.Backend].
