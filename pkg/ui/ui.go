@@ -14,6 +14,7 @@ import (
 	"compress/gzip"
 	"embed"
 	"fmt"
+	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -49,18 +50,22 @@ func New() (*Page, error) {
 	return read(dist)
 }
 
-// read reads and compresses the files of a page.
+// read reads the files of a page, which are compressed as most browsers get them: the program is smaller by that.
 func read(dist fs.FS) (*Page, error) {
 	p := &Page{files: make(map[string]file)}
 	err := fs.WalkDir(dist, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
+		name, zipped := strings.CutSuffix(name, ".gz")
+		if !zipped {
+			return fmt.Errorf("%s is not compressed", name)
+		}
 		f := file{kind: kindOf(name)}
-		if f.plain, err = fs.ReadFile(dist, name); err != nil {
+		if f.zipped, err = fs.ReadFile(dist, name+".gz"); err != nil {
 			return err
 		}
-		if f.zipped, err = zip(f.plain); err == nil {
+		if f.plain, err = unzip(f.zipped); err == nil {
 			p.files[name] = f
 		}
 		return err
@@ -91,17 +96,12 @@ func kindOf(name string) string {
 	return mime.TypeByExtension(path.Ext(name))
 }
 
-func zip(plain []byte) ([]byte, error) {
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+func unzip(zipped []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(zipped))
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.Write(plain); err != nil {
-		return nil, err
-	}
-	err = w.Close()
-	return b.Bytes(), err
+	return io.ReadAll(r)
 }
 
 // Serve answers with the file of a name, the index for none. It answers false, and writes nothing,

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"bytes"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -131,7 +132,21 @@ func TestHead(t *testing.T) {
 
 func TestWithoutIndex(t *testing.T) {
 	t.Parallel()
-	if _, err := read(fstest.MapFS{"assets/a.js": {Data: []byte("x")}}); err == nil {
-		t.Error("a page without an index is none")
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, wrong := range map[string]fstest.MapFS{
+		"without an index":   {"assets/a.js.gz": {Data: zipped.Bytes()}},
+		"not compressed":     {"index.html": {Data: []byte("x")}},
+		"compressed by name": {"index.html.gz": {Data: []byte("x")}},
+	} {
+		if _, err := read(wrong); err == nil {
+			t.Errorf("a page %s is none", name)
+		}
+	}
+	if _, err := read(fstest.MapFS{"index.html.gz": {Data: zipped.Bytes()}}); err != nil {
+		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -175,3 +176,5 @@ func quoted(text string) string {
 }
 
 func lower(text string) string { return strings.ToLower(text) }
+
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

@@ -10,9 +10,11 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -44,6 +46,9 @@ func run(check bool) error {
 	if err != nil {
 		return err
 	}
+	if page, err = zipped(page); err != nil {
+		return err
+	}
 	for dir, files := range map[string]map[string][]byte{dist: page, licenses: texts} {
 		act := write
 		if check {
@@ -54,6 +59,37 @@ func run(check bool) error {
 		}
 	}
 	return nil
+}
+
+// zipped is files as the program has them: compressed, with a name that says so.
+func zipped(files map[string][]byte) (map[string][]byte, error) {
+	all := make(map[string][]byte)
+	for name, plain := range files {
+		var b bytes.Buffer
+		w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+		if err != nil {
+			return nil, err
+		}
+		_, err = w.Write(plain)
+		if err := errors.Join(err, w.Close()); err != nil {
+			return nil, err
+		}
+		all[name+".gz"] = b.Bytes()
+	}
+	return all, nil
+}
+
+// contents is what is in a file, uncompressed: releases of Go may compress differently.
+func contents(name string, read func(name string) ([]byte, error)) ([]byte, error) {
+	text, err := read(name)
+	if err != nil || filepath.Ext(name) != ".gz" || len(text) == 0 {
+		return text, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return io.ReadAll(r)
 }
 
 // write leaves exactly the files in the directory.
@@ -83,12 +119,16 @@ func compare(dir string, files map[string][]byte) error {
 			return err
 		}
 		seen[name] = true
-		there, err := os.ReadFile(path)
-		switch want, wanted := files[name]; {
-		case err != nil:
+		there, err := contents(path, os.ReadFile)
+		if err != nil {
 			return err
+		}
+		want, err := contents(name, func(string) ([]byte, error) { return files[name], nil })
+		switch _, wanted := files[name]; {
 		case !wanted:
 			wrong = append(wrong, name+" is too much")
+		case err != nil:
+			return err
 		case !bytes.Equal(there, want):
 			wrong = append(wrong, name+" differs")
 		}

@@ -85,17 +85,19 @@ class Store implements Follower {
 
   private apply(): void {
     const changed = new Map<string, Objects>();
+    let moved = false;
     for (const { type, resource, object } of this.queue) {
       const to = shared[resource], name = key[resource]?.(object);
       if (!to || name === undefined) continue;
       let into = this.coming[resource] ?? changed.get(resource);
       if (!into) changed.set(resource, (into = new Map(to.value)));
+      if (resource === "clusters") moved ||= into.get(name)?.state !== object.state || type === "delete";
       if (type === "delete") into.delete(name); else into.set(name, object);
       if (resource === "clusters" && !this.coming[resource]) this.saw(to.value.get(name), type === "delete" ? undefined : object);
     }
     this.queue = [];
     batch(() => { for (const [resource, objects] of changed) shared[resource]!.value = objects; });
-    if (changed.has("clusters") || changed.has("conflicts")) readStatusSoon();
+    if (changed.has("clusters") || changed.has("conflicts")) readStatusSoon(moved ? "states" : "numbers");
   }
 
   private saw(before: Cluster | undefined, c: Cluster | undefined): void {
@@ -110,13 +112,19 @@ function note(c: Cluster): void {
   entriesOverTime.set(c.name, points.slice(-600));
 }
 
-let reading = false, again = false, readAt = 0, planned = 0;
-const apart = 2000; // milliseconds between two reads of the status, however much changes
+let reading = false, again: keyof typeof apart | "" = "", readAt = 0, planned = 0, plannedAt = 0;
+// Milliseconds between two reads of the status, however much changes: when clusters came to another state, and when
+// only numbers changed. The status of a large mesh is large.
+const apart = { states: 2000, numbers: 6000 };
 
 /** Reads the status again, once for all changes that come close together. */
-export function readStatusSoon(): void {
-  if (planned || reading) { again = reading; return; }
-  planned = window.setTimeout(() => { planned = 0; void readStatus(); }, Math.max(0, readAt + apart - Date.now()));
+export function readStatusSoon(after: keyof typeof apart = "states"): void {
+  const due = Math.max(Date.now(), readAt + apart[after]);
+  if (reading) { again = again === "states" ? again : after; return; }
+  if (planned && due >= plannedAt) return;
+  clearTimeout(planned);
+  plannedAt = due;
+  planned = window.setTimeout(() => { planned = 0; void readStatus(); }, due - Date.now());
 }
 
 export async function readStatus(): Promise<void> {
@@ -129,7 +137,7 @@ export async function readStatus(): Promise<void> {
   }
   reading = false;
   readAt = Date.now();
-  if (again) { again = false; readStatusSoon(); }
+  if (again) { const after = again; again = ""; readStatusSoon(after); }
 }
 
 let askedCodes = 0;

@@ -16,6 +16,11 @@ export interface Follower {
 }
 
 const silence = 22_000; // milliseconds without a sign of life, of which there is one each 15 s
+// While much comes it is read in larger pieces: each piece that a browser hands over costs more than what is in it. A few
+// pieces are read at once, so that what seldom happens is shown at once.
+const burst = 10; // pieces
+const each = 1000; // milliseconds for which a further piece is put together
+const full = 30_000; // bytes of a piece after which there may be more
 const waits = [300, 1000, 2000, 4000, 8000];
 
 /** Follows the stream until stop, and goes on after the last event wherever it is cut off. */
@@ -25,6 +30,7 @@ export class Watch {
   private abort = new AbortController();
   private wake: () => void = () => {};
   private failures = 0;
+  private settled = false; // the state is complete
 
   constructor(private query: string, private to: Follower, private token = "") { void this.run(); }
 
@@ -82,18 +88,23 @@ export class Watch {
       const response = await open(`v1/watch?${this.query}${since}`, this.abort.signal);
       if (!response.body) return "the stream has no body";
       this.to.contact(true, "");
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "";
+      const reader = response.body.getReader(), decoder = new TextDecoder();
+      let rest = "", left = burst, last = performance.now();
+      this.settled = this.token !== "";
       for (;;) {
         const { value, done } = await reader.read();
         if (done) return "the agent has ended the stream";
         heard();
         this.failures = 0;
-        const frames = (rest + value).split("\n\n");
+        const frames = (rest + decoder.decode(value, { stream: true })).split("\n\n");
         rest = frames.pop() ?? "";
         const said = this.take(frames);
         if (said) return said;
         this.to.contact(true, "");
+        const now = performance.now();
+        left = Math.min(burst, left + (now - last) / each) - 1;
+        last = now;
+        if (left < 0 && this.settled && value.length < full) await new Promise((go) => setTimeout(go, each));
       }
     } catch (e) {
       if (stalled) return "no data for 22 seconds";
@@ -118,9 +129,11 @@ export class Watch {
         changes.push({ type, ...(JSON.parse(data) as { resource: string; object: unknown }) });
       } else if (type === "reset") {
         flush();
+        this.settled = false;
         this.to.reset();
       } else if (type === "synced") {
         flush();
+        this.settled = true;
         this.to.synced((JSON.parse(data) as { resource: string }).resource);
       } else if (type === "disconnect") {
         flush();

@@ -1,4 +1,5 @@
 import { computed } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 import { Ago, Badge, ClusterLink, CodeLink, Failed, Filter, Icon, Known, Scroll, stateOf, Title, toneOf, useGradually, Waiting, worstOf } from "../parts";
 import { link, route, setQuery } from "../route";
 import { clusters, known, status, statusProblem, readStatus } from "../store";
@@ -98,8 +99,8 @@ function Rows({ of, by }: { of: Cluster[]; by: string }) {
 }
 
 function Row({ of: c }: { of: Cluster }) {
-  const lag = lagOf(c.name);
-  return <tr>
+  const lag = lagOf(c.name), next = c.policy?.nextAt ? clock.value : 0;
+  return useMemo(() => <tr>
     <th scope="row"><ClusterLink name={c.name} /></th>
     <td><Badge tone={toneOf(c)}>{stateOf(c)}</Badge></td>
     <td><Known f={worstOf(c)} /></td>
@@ -107,7 +108,7 @@ function Row({ of: c }: { of: Cluster }) {
     <td class="right">{lag === undefined ? <span class="muted" aria-label="none yet">-</span> : precise(lag)}</td>
     <td><Next of={c} /></td>
     <td class="wide"><Problem of={c} /></td>
-  </tr>;
+  </tr>, [c, lag, next]); // what did not change is not compared
 }
 
 /** What is wrong with a cluster, or else the most urgent of what may go wrong. */
