@@ -3,11 +3,12 @@ import { signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { listen, shortcuts } from "./keys";
-import { Ago, Icon, Title, toneOf } from "./parts";
+import { Ago, Icon, Title } from "./parts";
+import { showInTab, wrong } from "./problems";
 import { link, route } from "./route";
 import { guardTexts } from "./safe";
 import { Search } from "./search";
-import { clusters, conflicts, heard, known, live, lostWhy, said, start, status, viewLostWhy } from "./store";
+import { conflicts, heard, known, live, lostWhy, said, start, status, viewLostWhy } from "./store";
 import { startClock } from "./time";
 import { Address, Addresses } from "./views/addresses";
 import { Agent } from "./views/agent";
@@ -65,7 +66,7 @@ function Banner() {
 
 function App() {
   const first = route.value.path[0] === "clusters" ? "" : route.value.path[0] ?? "";
-  const wrong = [...clusters.value.values()].filter((c) => toneOf(c) !== "good").length;
+  const n = wrong.value.length;
   useEffect(() => {
     scrollTo(0, 0);
   }, [route.value.path.join("/")]);
@@ -79,7 +80,7 @@ function App() {
         <button type="button" class="search" aria-keyshortcuts={shortcuts.value ? "/ Control+K" : "Control+K"} onClick={() => { searches.value++; }}>Search{shortcuts.value && <kbd aria-hidden="true">/</kbd>}</button>
       </div>
       <nav aria-label="Views"><ul>{views.map(([path, name]) => <li key={path}><a href={link(path ? [path] : [])} aria-current={first === path ? "page" : undefined}>{name}
-        {path === "" && known.value && wrong > 0 && <span class="count"> {wrong}<span class="unseen"> need attention</span></span>}
+        {path === "" && known.value && n > 0 && <span class="count"> {n}<span class="unseen"> need attention</span></span>}
         {path === "conflicts" && conflicts.value.size > 0 && <span class="count"> {conflicts.value.size}</span>}</a></li>)}</ul></nav>
     </header>
     <Banner />
@@ -92,6 +93,7 @@ function App() {
 guardTexts();
 start();
 startClock();
+showInTab();
 listen(() => { searches.value++; });
 const app = document.getElementById("app");
 if (app) {

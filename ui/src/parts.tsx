@@ -4,7 +4,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Problem } from "./api";
 import { link, linkTo, navigated, route, setQuery } from "./route";
-import { codes, heard, live } from "./store";
+import { title } from "./problems";
+import { safe } from "./safe";
+import { announce, codes, heard, live } from "./store";
 import { clock, duration } from "./time";
 import { type Cluster, type Explanation, type Freshness, resources } from "./types";
 
@@ -12,8 +14,8 @@ type Tone = "good" | "warn" | "bad" | "busy" | "none";
 const icons: Record<Tone, string> = { good: "✓", warn: "▲", bad: "✕", busy: "…", none: "·" };
 
 /** A state by its text and an icon; the colour only adds to it. */
-export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
-  return <span class={`badge ${tone}`}><span aria-hidden="true" class="icon">{icons[tone]}</span>{children}</span>;
+export function Badge({ tone, long = false, children }: { tone: Tone; long?: boolean; children: ComponentChildren }) {
+  return <span class={`badge ${tone}${long ? " long" : ""}`}><span aria-hidden="true" class="icon">{icons[tone]}</span>{children}</span>;
 }
 
 export const Icon = ({ tone }: { tone: Tone }) => <span aria-hidden="true" class="icon">{icons[tone]}</span>;
@@ -22,6 +24,7 @@ export function toneOf(c: Cluster): Tone {
   if (c.state === "failed" || c.trouble?.kind === "lost") return "bad";
   if (c.state === "connecting" && c.failures > 0) return "warn"; // it was tried, and failed
   if (c.state === "connecting" || c.state === "syncing" || c.state === "removing") return "busy";
+  if (c.freshness.worst.state === "syncing" && (c.trouble?.kind ?? "syncing") === "syncing") return "busy"; // a part of it is still copied
   if (c.trouble || (c.policy && c.policy.state !== "keep") || c.state !== "ready") return "warn";
   return "good";
 }
@@ -49,6 +52,21 @@ export function Ago({ at }: { at: string | number | null | undefined }) {
   const ms = typeof at === "number" ? at : Date.parse(at);
   const s = (clock.value - ms) / 1000;
   return <time dateTime={new Date(ms).toISOString()} title={new Date(ms).toISOString()}>{s < -1 ? `in ${duration(-s)}` : `${duration(s)} ago`}</time>;
+}
+
+const times = /\b(since |at |until |as of )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
+
+/** A message of the agent, with its times as how long ago they are; the time itself is the title. */
+export function Said({ text }: { text: string }) {
+  const parts = text.split(times); // text, word, time, text, …
+  if (parts.length === 1) return <>{text}</>;
+  return <>{parts.map((part, i) => {
+    if (i % 3 === 0) return part;
+    if (i % 3 === 1) return null;
+    const word = parts[i - 1];
+    return word === "since " && Date.parse(part!) <= clock.value + 1000 ? <span key={i}>for <time dateTime={part} title={part}>{duration((clock.value - Date.parse(part!)) / 1000)}</time></span>
+      : <span key={i}>{word === "at " ? "" : word}<Ago at={part} /></span>;
+  })}</>;
 }
 
 /** Until when a copy is known to be what the cluster has. While the stream is lost nothing is confirmed here any more. */
@@ -88,7 +106,7 @@ export function Labels({ of }: { of: Record<string, string> }) {
 export function Title({ children, text }: { children?: ComponentChildren; text: string }) {
   const h = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${text.slice(0, 80)} - mesh-agent`;
+    title.value = safe(text.slice(0, 80));
     if (navigated.value) h.current?.focus();
   }, [text]);
   return <div class="title"><h1 ref={h} tabIndex={-1}>{text}</h1>{children}</div>;
@@ -157,4 +175,33 @@ export function Why({ of }: { of: Explanation }) {
         {s.keys?.length ? <ul>{s.keys.map((k) => <li key={k.key}><code>{k.key}</code> <span class="muted">revision {k.revision}</span>{k.refused && ` refused: ${k.refused}`}</li>)}</ul> : null}
       </li>)}</ol></details> : null}
   </section>;
+}
+
+/** Buttons that copy a finding, as text and as a link to where it is shown. */
+export function Copy({ text, to }: { text: () => string; to: string }) {
+  const done = useSignal("");
+  const copy = async (what: string, value: string) => {
+    done.value = (await intoClipboard(value)) ? `The ${what} is copied.` : "The browser does not let this page copy.";
+    announce(done.value);
+    setTimeout(() => { done.value = ""; }, 3000);
+  };
+  const address = () => new URL(to, location.href.split("#")[0]).href;
+  return <span class="copy"><button type="button" onClick={() => void copy("text", `${text()}\n${address()}`)}>Copy text</button>{" "}
+    <button type="button" onClick={() => void copy("link", address())}>Copy link</button> <span class="muted">{done.value}</span></span>;
+}
+
+async function intoClipboard(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch { // no TLS, or no permission: a selection can be copied by who has just pressed a button
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.className = "unseen";
+    document.body.append(area);
+    area.select();
+    const copied = document.execCommand("copy");
+    area.remove();
+    return copied;
+  }
 }

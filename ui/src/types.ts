@@ -35,12 +35,17 @@ export interface Cluster {
 export interface Serving { protocol: string; address: string; requests: number; refused: number }
 export interface Written { prefix: string; cluster: string; entries: number; pending: number; refused: number; lastError: string }
 
+interface Losing { services: number; names: string[]; backends: number; of: number }
+/** What services have in clusters that cannot be confirmed. */
+export interface Impact { clusters: string[]; only: Losing; partly: Losing; each: { cluster: string; only: Losing; partly: Losing }[] }
+
 export interface Status {
   agent: { version: string; cluster: string; clusterID: number; node: string; started: string; mode: string; meshDirectory: string; leads?: boolean };
   state: string; ready: boolean;
   summary: { clusters: number; clustersReady: number; nodes: number; services: number; globalServices: number; identities: number; ips: number; conflicts: number };
   clusters: Cluster[]; ignored: { file: string; reason: string }[] | null;
   kvstore: { state: string; connected: boolean; message: string; code: string; endpoints: string[]; lease: string; lastError: string; written?: Written[] } | null;
+  impact?: Impact | null;
   ownCluster: Cluster | null; serving?: Serving[];
   description?: { source: string; listed: boolean; asOf: string | null; error: string; objects: Record<string, number>; refused: string[] };
 }

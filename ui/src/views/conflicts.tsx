@@ -1,5 +1,5 @@
-import { Ago, Badge, ClusterLink, CodeLink, Filter, Remedy, Title, toneOfSeverity, useSome, Waiting } from "../parts";
-import { linkTo, route } from "../route";
+import { Ago, Badge, ClusterLink, CodeLink, Copy, Filter, Remedy, Title, toneOfSeverity, useSome, Waiting } from "../parts";
+import { link, linkTo, route } from "../route";
 import { codes, conflicts, known } from "../store";
 import type { Conflict } from "../types";
 
@@ -32,6 +32,7 @@ export function ConflictTable({ of }: { of: (c: Conflict) => boolean }) {
       <p>Clusters: {c.clusters.map((name, i) => <span key={name}>{i > 0 && ", "}<ClusterLink name={name} /></span>)}{c.rule && `. ${c.rule}`}</p>
       {c.unlisted ? <p class="muted">{c.unlisted} more of this kind are not listed.</p> : null}
       <Remedy code={c.code} />
+      <Copy text={() => `${c.kind} ${c.subject} (${c.code}) since ${c.since}\n${c.message}\nClusters: ${c.clusters.join(", ")}${c.rule && `. ${c.rule}`}`} to={link(["conflicts"], { kind: c.kind, contains: c.subject })} />
     </li>;
   })}</ul>{more}</>;
 }

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { Chart } from "../chart";
-import { Ago, Badge, ClusterLink, CodeLink, Filter, Scroll, Title, toneOfSeverity, useSome, Waiting } from "../parts";
+import { Ago, Badge, ClusterLink, CodeLink, Filter, Said, Scroll, Title, toneOfSeverity, useSome, Waiting } from "../parts";
 import { linkTo, route } from "../route";
 import { codes, events, known } from "../store";
 import { clock } from "../time";
@@ -56,7 +56,7 @@ export function EventTable({ of, most, pausable = false }: { of: (e: MeshEvent) 
       <tbody>{some.map((e) => {
         const to = e.name ? linkTo(e.resource, e.name) : undefined;
         return <tr key={e.id}><td><Ago at={e.time} /></td><td><ClusterLink name={e.cluster} /></td><td><Badge tone={toneOfSeverity(codes.value.get(e.code)?.severity)}>{e.kind}</Badge></td>
-          <td class="wide">{e.message} <CodeLink code={e.code} /></td><td>{to ? <a href={to}>{e.name}</a> : e.name}</td></tr>;
+          <td class="wide"><Said text={e.message} /> <CodeLink code={e.code} /></td><td>{to ? <a href={to}>{e.name}</a> : e.name}</td></tr>;
       })}</tbody>
     </table></Scroll>}
     {more}

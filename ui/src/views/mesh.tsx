@@ -1,6 +1,7 @@
-import { computed } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { Ago, Badge, ClusterLink, CodeLink, Failed, Filter, Icon, Known, Scroll, stateOf, Title, toneOf, useGradually, Waiting, worstOf } from "../parts";
+import { Ago, Badge, ClusterLink, CodeLink, Copy, Failed, Filter, Icon, Known, Said, Scroll, stateOf, Title, toneOf, useGradually, Waiting, worstOf } from "../parts";
+import { busy, kinds, loss, lossOf, progress, remedyOf, severityOf, sinceOf, sorted, textOf, verdict, wrong } from "../problems";
 import { link, route, setQuery } from "../route";
 import { clusters, known, status, statusProblem, readStatus } from "../store";
 import { clock, duration, precise } from "../time";
@@ -31,12 +32,9 @@ const lags = computed(() => {
   return all;
 });
 
-const severity = { bad: 0, warn: 1, busy: 2, none: 3, good: 4 };
-const byTrouble = (a: Cluster, b: Cluster) => severity[toneOf(a)] - severity[toneOf(b)] || a.name.localeCompare(b.name, undefined, { numeric: true });
-
 const columns: { id: string; title: string; right?: boolean; of: (c: Cluster) => number | string }[] = [
   { id: "name", title: "Cluster", of: (c) => c.name },
-  { id: "state", title: "State", of: (c) => severity[toneOf(c)] },
+  { id: "state", title: "State", of: severityOf },
   { id: "known", title: "Data", of: (c) => { const f = worstOf(c); return f.state === "synced" ? Number.MAX_VALUE : f.asOf ? Date.parse(f.asOf) : 0; } },
   ...(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => ({ id: r, title: r === "ips" ? "Addresses" : r[0]!.toUpperCase() + r.slice(1), right: true, of: (c: Cluster) => c.counts[r] })),
   { id: "lag", title: "Lag", right: true, of: (c) => lagOf(c.name) ?? -1 },
@@ -46,7 +44,7 @@ const columns: { id: string; title: string; right?: boolean; of: (c: Cluster) =>
 export function Mesh() {
   const { query } = route.value;
   const text = (query.get("contains") ?? "").toLowerCase(), state = query.get("state") ?? "", sort = query.get("sort") ?? "";
-  const all = sorted.value;
+  const all = [...sorted.value];
   if (!known.value && !all.length) return <><Title text="Mesh" />{statusProblem.value ? <Failed problem={statusProblem.value} again={() => void readStatus()} /> : <Waiting />}</>;
   const shown = all.filter((c) => c.name.toLowerCase().includes(text) && (!state || c.state === state));
   const column = columns.find((c) => c.id === sort.replace("-", ""));
@@ -57,17 +55,16 @@ export function Mesh() {
       return down * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), undefined, { numeric: true }));
     });
   }
-  const wrong = all.filter((c) => toneOf(c) === "bad" || toneOf(c) === "warn");
-  const busy = all.filter((c) => toneOf(c) === "busy");
   return <>
-    <Title text="Mesh"><Summary wrong={wrong.length} busy={busy} all={all.length} /></Title>
+    <Title text="Mesh"><Summary /></Title>
+    <Glance />
     <Tiles />
     <div class="filters" role="search" aria-label="Filter clusters">
       <Filter name="contains" label="Name contains" />
       <Filter name="state" label="State" options={["connecting", "syncing", "ready", "degraded", "failed", "removing"]} />
       <span class="muted" role="status">{shown.length} of {all.length} clusters</span>
     </div>
-    <Scroll label="Clusters">
+    {narrow.value ? <Cards of={shown} by={`${text}\n${state}\n${sort}`} /> : <Scroll label="Clusters">
       <table>
         <caption class="unseen">Clusters</caption>
         <thead><tr>{columns.map((c) => <th key={c.id} scope="col" class={c.right ? "right" : undefined} aria-sort={column === c ? (sort.startsWith("-") ? "descending" : "ascending") : undefined}>
@@ -75,12 +72,10 @@ export function Mesh() {
           <th scope="col">Problem</th></tr></thead>
         <Rows of={shown} by={`${text}\n${state}\n${sort}`} />
       </table>
-    </Scroll>
+    </Scroll>}
     {all.length === 0 && <p class="note">No cluster is configured: the agent looks for client files in {status.value?.agent.meshDirectory || "its mesh directory"}.</p>}
   </>;
 }
-
-const sorted = computed(() => [...clusters.value.values()].sort(byTrouble));
 
 function Tiles() {
   const all = sorted.value, small = all.length > 40;
@@ -99,7 +94,7 @@ function Rows({ of, by }: { of: Cluster[]; by: string }) {
 }
 
 function Row({ of: c }: { of: Cluster }) {
-  const lag = lagOf(c.name), next = c.policy?.nextAt ? clock.value : 0;
+  const lag = lagOf(c.name), next = c.policy?.nextAt ? clock.value : 0, above = isAbove(c);
   return useMemo(() => <tr>
     <th scope="row"><ClusterLink name={c.name} /></th>
     <td><Badge tone={toneOf(c)}>{stateOf(c)}</Badge></td>
@@ -107,35 +102,71 @@ function Row({ of: c }: { of: Cluster }) {
     {(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => <td key={r} class="right">{c.counts[r]}</td>)}
     <td class="right">{lag === undefined ? <span class="muted" aria-label="none yet">-</span> : precise(lag)}</td>
     <td><Next of={c} /></td>
-    <td class="wide"><Problem of={c} /></td>
-  </tr>, [c, lag, next]); // what did not change is not compared
+    <td class="wide"><Problem of={c} above={above} /></td>
+  </tr>, [c, lag, next, above]); // what did not change is not compared
 }
 
-/** What is wrong with a cluster, or else the most urgent of what may go wrong. */
-function Problem({ of: c }: { of: Cluster }) {
+/** What is wrong with a cluster, or else the most urgent of what may go wrong; what stands above in full is named by its code. */
+function Problem({ of: c, above = false }: { of: Cluster; above?: boolean }) {
   const of = toneOf(c) !== "good" ? c : c.notices?.[0];
-  return of ? <>{of.message} <CodeLink code={of.code} /></> : null;
+  return of ? <>{!above && <Said text={of.message} />} <CodeLink code={of.code} /></> : null;
 }
 
-/** How the clusters are together: what is wrong comes before what is under way. */
-function summaryOf(wrong: number, busy: Cluster[], all: number): ["bad" | "busy" | "good", string] {
-  const states = [...new Set(busy.map((c) => c.state))].sort();
-  const underWay = states.map((s) => `${busy.filter((c) => c.state === s).length} ${s}`).join(", ");
-  if (wrong) return ["bad", `${wrong} of ${all} clusters ${wrong === 1 ? "needs" : "need"} attention${underWay && `, ${underWay}`}`];
-  if (busy.length) return ["busy", `${all - busy.length} of ${all} clusters ${all - busy.length === 1 ? "is" : "are"} healthy, ${underWay}`];
-  return ["good", `${all} ${all === 1 ? "cluster is" : "clusters are"} healthy`];
+const phone = matchMedia("(max-width: 480px)");
+const narrow = signal(phone.matches);
+phone.addEventListener("change", () => { narrow.value = phone.matches; });
+
+/** A card for each cluster, where a table would be cut. */
+function Cards({ of, by }: { of: Cluster[]; by: string }) {
+  return <ul class="cards clusters" aria-label="Clusters">{useGradually(of, by).map((c) => <Card key={c.name} of={c} />)}</ul>;
 }
 
-function Summary({ wrong, busy, all }: { wrong: number; busy: Cluster[]; all: number }) {
+function Card({ of: c }: { of: Cluster }) {
+  const lag = lagOf(c.name);
+  return <li class={toneOf(c)}>
+    <p class="head"><b><ClusterLink name={c.name} /></b> <Badge tone={toneOf(c)}>{stateOf(c)}</Badge></p>
+    <p><Known f={worstOf(c)} />{lag !== undefined && <span class="muted"> lag {precise(lag)}</span>}</p>
+    <ul class="numbers">{(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => <li key={r}><b>{c.counts[r]}</b> {r === "ips" ? "addresses" : r}</li>)}</ul>
+    {toneOf(c) === "good" && !c.notices?.length ? null : <><p><Problem of={c} above={isAbove(c)} /></p><p class="muted">Next step: <Next of={c} /></p></>}
+  </li>;
+}
+
+const mostShown = 5;
+const isAbove = (c: Cluster) => wrong.value.slice(0, mostShown).includes(c);
+
+/** What is wrong, since when, and who is affected; the rest of the view is for those who want to know more. */
+function Glance() {
+  const all = wrong.value, each = all.slice(0, mostShown);
+  if (!all.length) return null;
+  return <section class="glance" aria-label="What is wrong">
+    {all.length > 1 && loss.value && <p class="note bad">{loss.value}.</p>}
+    <ul class="cards">{each.map((c) => {
+      const since = sinceOf(c), lost = lossOf(c), remedy = remedyOf(c);
+      return <li key={c.name} class={toneOf(c)}>
+        <p class="head"><b><ClusterLink name={c.name} /></b> <Badge tone={toneOf(c)}>{stateOf(c)}</Badge> {since && <span>since <Ago at={since} /></span>} <Known f={worstOf(c)} /></p>
+        <p><Problem of={c} /></p>
+        {lost && <p><strong>Affected:</strong> {lost}.</p>}
+        {remedy && <details><summary>What to do</summary><p>{remedy}</p></details>}
+        <Copy text={() => textOf(c)} to={link(["clusters", c.name])} />
+      </li>;
+    })}</ul>
+    {all.length > each.length && <p class="muted">{all.length - each.length} more are in the table below.</p>}
+  </section>;
+}
+
+function Summary() {
   const s = status.value;
   const held = [...clusters.value.values()].find((c) => c.policy?.held)?.policy;
   const noticed = [...clusters.value.values()].filter((c) => c.notices?.length).length;
-  const [tone, text] = summaryOf(wrong, busy, all);
+  const [tone, text] = verdict.value, of = progress.value;
   return <div class="summary">
     <Badge tone={tone}>{text}</Badge>
+    {busy.value.length > 0 && <span class="progress"><progress max={of.total || of.of} value={of.total ? of.read : of.complete} aria-label="First copies of the clusters" />
+      {of.total > 0 && <span class="muted"> {of.read} of {of.total} entries of {busy.value.length} more</span>}</span>}
+    {kinds.value.length > 1 && <ul class="numbers" aria-label="Clusters by state">{kinds.value.map((k) => <li key={k.kind}><Badge tone={k.tone}>{k.n} {k.kind}</Badge></li>)}</ul>}
     {noticed > 0 && <Badge tone="warn">{noticed === 1 ? "1 cluster has a notice" : `${noticed} clusters have notices`}</Badge>}
-    {held && <Badge tone="warn">the disconnect policy is held: {held.inDoubt} of {held.judged} clusters are in doubt at once <CodeLink code="MESH-1021" /></Badge>}
-    {s && <ul class="numbers">
+    {held && <Badge tone="warn" long>the disconnect policy is held: {held.inDoubt} of {held.judged} clusters are in doubt at once <CodeLink code="MESH-1021" /></Badge>}
+    {s && <ul class="numbers" aria-label="Objects of all clusters">
       <li><a href={link(["nodes"])}><b>{s.summary.nodes}</b> nodes</a></li>
       <li><a href={link(["services"])}><b>{s.summary.services}</b> services</a></li>
       <li><a href={link(["identities"])}><b>{s.summary.identities}</b> identities</a></li>

@@ -89,7 +89,7 @@ function Backends({ of: s, choice }: { of: Of; choice: Choice | null }) {
         <tr class="group"><th scope="rowgroup" colSpan={4}><ClusterLink name={cluster} />, {zone ? `zone ${zone}` : "no zone"}: {all.length}</th></tr>
         {all.map((b) => {
           const [tone, text] = reasonOf(b, choice, reasons.get(b.cluster) ?? "");
-          return <tr key={b.ip}><td><AddressLink ip={b.ip} />{b.hostname && <span class="muted"> {b.hostname}</span>}</td><td>{ports(b)}</td><td>{b.node}</td><td><Badge tone={tone}>{text}</Badge>{b.preferred && <span class="muted"> preferred by affinity</span>}</td></tr>;
+          return <tr key={b.ip}><td><AddressLink ip={b.ip} />{b.hostname && <span class="muted"> {b.hostname}</span>}</td><td>{ports(b)}</td><td>{b.node}</td><td><Badge tone={tone} long>{text}</Badge>{b.preferred && <span class="muted"> preferred by affinity</span>}</td></tr>;
         })}
       </tbody>;
     })}
