@@ -23,6 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
+	"github.com/mesh-agent/mesh-agent/pkg/history"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -178,8 +179,9 @@ func (p findingsParams) sources() findings.Sources {
 func apiCell() cell.Cell {
 	return cell.Module(
 		"api", "HTTP over a unix socket and TCP",
-		cell.Provide(newAPI),
+		cell.Provide(newAPI, func(v *view.View) *history.History { return history.New(v.Clusters) }),
 		cell.Invoke(serveAPI),
+		cell.Invoke(func(jobs job.Group, h *history.History) { saying(jobs, "history", "remembering", h.Run) }),
 	)
 }
 
@@ -198,6 +200,7 @@ type apiParams struct {
 	Writing   *syncstore.Metrics
 	Own       *local.Cluster `optional:"true"`
 	Servers   *servers
+	History   *history.History
 	Bounds    *boundary.Boundaries
 	Gatherer  prometheus.Gatherer
 	Level     *logging.Level
@@ -241,6 +244,7 @@ func newAPI(p apiParams) (*api.Server, error) {
 		Gatherer:   p.Gatherer,
 		LogLevel:   p.Level,
 		Settings:   p.Config.InForce(),
+		History:    p.History,
 	}
 	if p.Leader != nil {
 		sources.Leads = p.Leader.Leads

@@ -23,6 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
+	"github.com/mesh-agent/mesh-agent/pkg/history"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -77,7 +78,7 @@ func newFixtureOf(t testing.TB, ring uint64, options ...Option) *fixture {
 	f.Server, err = NewServer(Sources{
 		Agent: AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},
 		View:  seen, Directory: f.mesh, Keys: f.mesh, Missing: f.mesh.Missing, Gatherer: f.registry,
-		LogLevel: logLevel(t), Settings: Settings{"cluster-name": "c1"},
+		LogLevel: logLevel(t), Settings: Settings{"cluster-name": "c1"}, History: history.New(f.mesh.Clusters),
 	}, slog.New(slog.DiscardHandler), options...)
 	must(t, err)
 	t.Cleanup(f.Close)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -68,6 +69,10 @@ func TestGolden(t *testing.T) {
 		"index":           "/",
 		"metrics":         "/metrics",
 		"openapi":         "/openapi.json",
+		"history":         "/v1/history",
+		"history-cluster": "/v1/history/c2",
+		"history-unknown": "/v1/history/nope",
+		"empty-history":   "/v1/history",
 		"empty-status":    "/v1/status",
 		"empty-list":      "/v1/ips",
 	} {
@@ -77,6 +82,9 @@ func TestGolden(t *testing.T) {
 				f := newFixture(t)
 				if !strings.HasPrefix(name, "empty") {
 					f.fill()
+					ended, cancel := context.WithCancel(t.Context())
+					cancel()
+					must(t, f.History.Run(ended)) // remembers this moment
 				}
 				f.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_agent_answer", Help: "A number."}, func() float64 { return 42 }))
 				body := f.get(target).Body

@@ -2,8 +2,6 @@ package api
 
 import (
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -24,10 +22,8 @@ func (s *Server) guard(r *http.Request) error {
 		return problemf(http.StatusMisdirectedRequest,
 			"this agent is not %q: ask it as localhost, by an IP address, by a name in the certificate of --tls-cert-file, or by one of --listen-names", r.Host)
 	}
-	for _, given := range r.Header["Origin"] {
-		if u, err := url.Parse(given); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
-			return problemf(http.StatusForbidden, "a page of %q asks, and only pages of this agent may: ask without a browser", given)
-		}
+	if page, foreign := transport.ForeignPage(r); foreign {
+		return problemf(http.StatusForbidden, "a page of %q asks, and only pages of this agent may: ask without a browser", page)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"reflect"
+	"slices"
 )
 
 // says is the route of an answer that follows from no request.
@@ -16,38 +17,20 @@ func says[T any](path, id, summary string, answer func() T) route {
 // allRoutes is the API: every path with what serves and describes it.
 func (s *Server) allRoutes() []route {
 	all := []route{
-		{
-			unbounded: true, path: "/{$}", id: "index", summary: "The paths, as text.", media: "text/plain",
-			handle: s.index,
-		},
-		{
-			unbounded: true, path: "/healthz", id: "healthz", summary: "Whether the process works.",
-			answer: reflect.TypeFor[Liveness](), handle: s.healthz,
-		},
+		{unbounded: true, path: "/{$}", id: "index", summary: "The paths, as text.", media: "text/plain", handle: s.index},
+		{unbounded: true, path: "/healthz", id: "healthz", summary: "Whether the process works.", answer: reflect.TypeFor[Liveness](), handle: s.healthz},
 		{
 			unbounded: true, path: "/readyz", id: "readyz", summary: "Whether the agent is ready: it has synced every configured cluster once, or the sync timeout has passed.",
 			answer: reflect.TypeFor[Readiness](), errors: []int{http.StatusServiceUnavailable}, handle: s.readyz,
 		},
-		{
-			path: "/metrics", id: "metrics", summary: "Metrics for Prometheus.", media: "text/plain",
-			handle: s.metrics(),
-		},
-		{
-			path: "/openapi.json", id: "openapi", summary: "This description.", media: "application/openapi+json",
-			handle: s.serveOpenAPI,
-		},
-		{
-			path: "/v1/status", id: "status", summary: "Summary of the agent and its clusters.",
-			answer: reflect.TypeFor[Status](), handle: s.status,
-		},
+		{path: "/metrics", id: "metrics", summary: "Metrics for Prometheus.", media: "text/plain", handle: s.metrics()},
+		{path: "/openapi.json", id: "openapi", summary: "This description.", media: "application/openapi+json", handle: s.serveOpenAPI},
+		{path: "/v1/status", id: "status", summary: "Summary of the agent and its clusters.", answer: reflect.TypeFor[Status](), handle: s.status},
 		{
 			unbounded: true, path: "/v1/watch", id: "watch", summary: "The state of some resources and all their changes, as Server-Sent Events.",
 			media: "text/event-stream", parameters: watchParameters(), errors: []int{http.StatusBadRequest}, handle: s.watch,
 		},
-		{
-			path: "/v1/lookup/{address}", id: "lookup", summary: "The owner of an address.",
-			answer: reflect.TypeFor[Lookup](), errors: []int{http.StatusBadRequest}, handle: s.lookup,
-		},
+		{path: "/v1/lookup/{address}", id: "lookup", summary: "The owner of an address.", answer: reflect.TypeFor[Lookup](), errors: []int{http.StatusBadRequest}, handle: s.lookup},
 	}
 	all = append(all, s.logLevelRoutes()...)
 	if s.profiles {
@@ -56,8 +39,7 @@ func (s *Server) allRoutes() []route {
 	all = append(all, s.backendsRoute(), s.xdsClientsRoute(), s.configKeyRoute(), codesRoute())
 	all = append(all, s.discoveryRoutes()...)
 	all = append(all, s.debugRoutes()...)
-	all = append(all, s.whyRoutes()...)
-	all = append(all, s.pageRoutes()...)
+	all = append(all, slices.Concat(s.whyRoutes(), s.historyRoutes(), s.pageRoutes())...)
 	for _, res := range s.resources {
 		all = append(all, res.routes(s)...)
 	}

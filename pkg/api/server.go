@@ -249,25 +249,14 @@ func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // refuse answers what no route does: the mux would, but not with a problem document.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, refusal http.Handler) {
-	rec := &recorder{header: make(http.Header)}
-	refusal.ServeHTTP(rec, r)
-	if rec.status != http.StatusMethodNotAllowed {
+	status, header := transport.Unseen(refusal, r)
+	if status != http.StatusMethodNotAllowed {
 		writeProblem(w, notFound("there is no %s; GET / lists the paths", r.URL.Path))
 		return
 	}
-	w.Header().Set("Allow", rec.header.Get("Allow"))
-	writeProblem(w, problemf(http.StatusMethodNotAllowed, "%s is not allowed on %s, only %s", r.Method, r.URL.Path, rec.header.Get("Allow")))
+	w.Header().Set("Allow", header.Get("Allow"))
+	writeProblem(w, problemf(status, "%s is not allowed on %s, only %s", r.Method, r.URL.Path, header.Get("Allow")))
 }
-
-// recorder takes an answer that nobody will see.
-type recorder struct {
-	header http.Header
-	status int
-}
-
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) Write(b []byte) (int, error) { return len(b), nil }
-func (r *recorder) WriteHeader(status int)      { r.status = status }
 
 // fail answers with an error of a handler that has not written anything.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/history"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -55,6 +56,7 @@ type Sources struct {
 	Missing     func() map[string]string             // by cluster, what is not synced of those without which it became ready; nil: nothing
 	Serving     func() []Serving                     // servers of other protocols that read the view; nil: there are none
 	XDSClients  func() []XDSClient                   // who follows xDS; nil, or its answer is: nobody can
+	History     *history.History                     // nil: nothing is remembered
 	Described   Described                            // nil: nobody describes the own cluster
 	DescribedBy string                               // who does, in a person's words
 }
