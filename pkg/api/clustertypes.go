@@ -21,6 +21,7 @@ type Cluster struct {
 	Cached         bool             `json:"cached" doc:"Whether the agent reads a copy that a mirror keeps."`
 	Message        string           `json:"message" doc:"Why the cluster is not ready."`
 	Code           string           `json:"code" doc:"The stable code of the message."`
+	Cause          string           `json:"cause" doc:"The stable code of the error that the message ends with; empty when there is none, or it is not known."`
 	Remedy         string           `json:"remedy" doc:"The remedy for the code; empty without a code."`
 	Trouble        *Trouble         `json:"trouble" doc:"The kind of the worst problem; null when there is none."`
 	Endpoints      []string         `json:"endpoints"`
@@ -104,11 +105,13 @@ func (c *Cluster) Has(r wire.Resource) bool {
 
 // Assess fills in what follows from the other fields: what to do about the code, the
 // trouble, and the worst freshness.
-func (c *Cluster) Assess() {
+func (c *Cluster) Assess() { c.assess(codes.Cluster(c.Name)) }
+
+func (c *Cluster) assess(as codes.Subject) {
 	e, _ := codes.Find(c.Code)
-	c.Remedy, c.Trouble, c.Freshness.Worst = e.Remedy, nil, Freshness{State: "synced"}
+	c.Remedy, c.Trouble, c.Freshness.Worst = as.Fill(e.Remedy), nil, Freshness{State: "synced"}
 	if kind := remotecluster.TroubleOf(remotecluster.State(c.State), c.Ready, c.Connected, c.Fresh()); kind != "" {
-		c.Trouble = &Trouble{Kind: string(kind), Remedy: kind.Remedy()}
+		c.Trouble = &Trouble{Kind: string(kind), Remedy: as.Fill(kind.Remedy())}
 	}
 	worst, severity := &c.Freshness.Worst, []string{"synced", "syncing", "stale", "unknown"}
 	for r, f := range c.Freshness.All() {

@@ -23,7 +23,7 @@ import (
 func (s *Server) cluster(st remotecluster.Status, now time.Time) Cluster {
 	c := Cluster{
 		Name: st.Name, ID: st.ID, State: string(st.State),
-		Ready: st.Ready, Connected: st.Connected, Cached: st.Cached, Message: st.Message, Code: string(st.Code),
+		Ready: st.Ready, Connected: st.Connected, Cached: st.Cached, Message: st.Message, Code: string(st.Code), Cause: string(st.Cause),
 		Endpoints: append([]string{}, st.Endpoints...), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile, ConfigHash: clientfile.KeyedHash(s.configKey, st.ConfigHash),
 		Capabilities: toCapabilities(st.Capabilities),
 		Failures:     st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
@@ -34,16 +34,16 @@ func (s *Server) cluster(st remotecluster.Status, now time.Time) Cluster {
 	c.Refusals = toRefusals(st)
 	c.HeartbeatAgeSeconds, c.CertificateExpires = heartbeatAge(st), timeOrNull(st.Certificate)
 	c.Certificates = Certificates{Client: c.CertificateExpires, Server: timeOrNull(st.ServerCertificate), Authority: timeOrNull(st.AuthorityCertificate)}
-	c.EtcdVersion, c.Notices = st.ServerVersion, toNotices(st.Notices)
+	c.EtcdVersion, c.Notices = st.ServerVersion, toNotices(st)
 	c.Assess()
 	return c
 }
 
-func toNotices(all []remotecluster.Notice) []Notice {
-	out := make([]Notice, 0, len(all))
-	for _, n := range all {
+func toNotices(st remotecluster.Status) []Notice {
+	out := make([]Notice, 0, len(st.Notices))
+	for _, n := range st.Notices {
 		e, _ := codes.Find(string(n.Code))
-		out = append(out, Notice{Code: string(n.Code), Message: n.Message, Remedy: e.Remedy})
+		out = append(out, Notice{Code: string(n.Code), Message: n.Message, Remedy: codes.Cluster(st.Name).Fill(e.Remedy)})
 	}
 	return out
 }
@@ -95,6 +95,7 @@ func (s *Server) own(st remotecluster.Status, now time.Time) (*Cluster, *KVStore
 		st.State, st.Code, st.Message = remotecluster.Degraded, codes.EtcdAlarm, whyNoSpace
 	}
 	c := s.cluster(st, now)
+	c.assess(codes.Subject{Own: true})
 	return &c, &KVStore{
 		State: c.State, Ready: c.Ready, Connected: c.Connected, Message: c.Message, Code: c.Code,
 		Endpoints: c.Endpoints, EtcdClusterID: c.EtcdClusterID, ConfigFile: c.ConfigFile,

@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -113,11 +114,11 @@ func TestBadRequests(t *testing.T) {
 		"two limits":                       "/v1/ips?limit=1&limit=2",
 		"a cursor that is no base64":       "/v1/ips?cursor=%21",
 		"a cursor that nobody gave":        "/v1/ips?cursor=bm9wZQ",
-		"a cursor of another list":         "/v1/ips?cursor=" + encodeCursor("nodes", "c2/n1"),
-		"a cursor without a key":           "/v1/ips?cursor=" + encodeCursor("ips", ""),
-		"a cursor with a wrong key":        "/v1/ips?cursor=" + encodeCursor("ips", "nope"),
-		"a service cursor with a bad key":  "/v1/services?cursor=" + encodeCursor("services", "nope"),
-		"an identity cursor, a bad number": "/v1/identities?cursor=" + encodeCursor("identities", "x/c2"),
+		"a cursor of another list":         "/v1/ips?cursor=" + transport.EncodeCursor("nodes", "c2/n1"),
+		"a cursor without a key":           "/v1/ips?cursor=" + transport.EncodeCursor("ips", ""),
+		"a cursor with a wrong key":        "/v1/ips?cursor=" + transport.EncodeCursor("ips", "nope"),
+		"a service cursor with a bad key":  "/v1/services?cursor=" + transport.EncodeCursor("services", "nope"),
+		"an identity cursor, a bad number": "/v1/identities?cursor=" + transport.EncodeCursor("identities", "x/c2"),
 		"a cursor with padding":            "/v1/ips?cursor=" + base64.URLEncoding.EncodeToString([]byte("1/ips/10.0.0.1/32")),
 		"an identity in words":             "/v1/ips?identity=web",
 		"an identity beyond 32 bits":       "/v1/ips?identity=4294967296",
@@ -181,11 +182,11 @@ func TestLastPage(t *testing.T) {
 	if two := list[Node](t, f, "/v1/nodes?limit=2&cluster=c2"); len(two.Items) != 2 || two.Next != "" {
 		t.Errorf("filtered page: %+v", two)
 	}
-	rest := list[IP](t, f, "/v1/ips?prefix=10.2.1.0/24&cursor="+encodeCursor("ips", "10.2.1.2/32"))
+	rest := list[IP](t, f, "/v1/ips?prefix=10.2.1.0/24&cursor="+transport.EncodeCursor("ips", "10.2.1.2/32"))
 	if got := names(rest.Items, func(i IP) string { return i.Prefix }); !slices.Equal(got, []string{"10.2.1.3/32", "10.2.1.10/32"}) {
 		t.Errorf("cursor and prefix: %v", got)
 	}
-	early := list[IP](t, f, "/v1/ips?prefix=10.2.1.0/24&cursor="+encodeCursor("ips", "1.1.1.1/32"))
+	early := list[IP](t, f, "/v1/ips?prefix=10.2.1.0/24&cursor="+transport.EncodeCursor("ips", "1.1.1.1/32"))
 	if len(early.Items) != 4 {
 		t.Errorf("a cursor before the prefix: %+v", early.Items)
 	}

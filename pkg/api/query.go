@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/base64"
 	"errors"
 	"net/netip"
 	"net/url"
@@ -10,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/internal/selector"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
 // The filters of lists. Each resource has some of them.
@@ -87,7 +88,10 @@ func (q *query) set(resource string, filters []string, name string, given []stri
 	case "limit":
 		q.limit, err = parseLimit(value)
 	case "cursor":
-		q.after, err = decodeCursor(resource, value)
+		var ok bool
+		if q.after, ok = transport.DecodeCursor(resource, value); !ok {
+			err = errCursor()
+		}
 	}
 	return err
 }
@@ -105,26 +109,13 @@ func parseIdentity(text string) (*uint32, error) {
 	return new(uint32(n)), nil
 }
 
-// parsePrefix takes a prefix or an address, which stands for itself alone.
 func parsePrefix(text string) (netip.Prefix, error) {
-	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
-		addr = addr.Unmap()
-		return netip.PrefixFrom(addr, addr.BitLen()), nil
-	}
-	p, err := netip.ParsePrefix(text)
+	p, err := ipcache.ParsePrefix(text)
 	if err != nil {
-		return p, badRequest("prefix %q: want an address such as 10.0.0.1, or a prefix such as 10.0.0.0/8", text)
+		return p, badRequest("%v", err)
 	}
-	if p.Addr().Is4In6() {
-		if p.Bits() < mappedBits {
-			return p, badRequest("prefix %q: an IPv4-mapped prefix is at least %d bits long", text, mappedBits)
-		}
-		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mappedBits)
-	}
-	return p.Masked(), nil
+	return p, nil
 }
-
-const mappedBits = 96 // by which the prefix of an IPv4 address is longer in its mapped form
 
 func parseLimit(text string) (int, error) {
 	n, err := strconv.Atoi(text)
@@ -135,27 +126,6 @@ func parseLimit(text string) (int, error) {
 		return 0, badRequest("limit %q: want a number from 1 to %d", text, MaxLimit)
 	}
 	return min(n, MaxLimit), nil
-}
-
-const cursorVersion = "1" // the first part of a decoded cursor
-
-// encodeCursor names the last item of a page. Nobody but decodeCursor looks into it.
-func encodeCursor(resource, key string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(cursorVersion + "/" + resource + "/" + key))
-}
-
-// decodeCursor returns the key of the last item that the client has seen. It
-// fails when the cursor is not one of this resource.
-func decodeCursor(resource, cursor string) (string, error) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil {
-		return "", errCursor()
-	}
-	key, ok := strings.CutPrefix(string(raw), cursorVersion+"/"+resource+"/")
-	if !ok || key == "" || encodeCursor(resource, key) != cursor { // base64 lets line ends pass
-		return "", errCursor()
-	}
-	return key, nil
 }
 
 func errCursor() *Problem {

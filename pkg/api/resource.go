@@ -188,7 +188,7 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 			continue
 		}
 		if q.limit > 0 && n == q.limit {
-			out.Close(encodeCursor(string(res.name), last))
+			out.Close(transport.EncodeCursor(string(res.name), last))
 			return nil
 		}
 		out.Object(s.large, d, func() any { return res.convert(s, v, d) })

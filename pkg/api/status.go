@@ -3,11 +3,14 @@ package api
 import (
 	"net/http"
 	"slices"
-	"strings"
+
+	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
 
 // The states of the agent.
@@ -24,11 +27,9 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	ignored := []clustermesh.Ignored{}
 	if s.Directory != nil {
 		unread = s.Directory.Announced() // first: a cluster that is taken up meanwhile is not missed
-	}
-	clusters := announced(s.View.Clusters(), unread)
-	if s.Directory != nil {
 		ignored = append(ignored, s.Directory.Ignored()...)
 	}
+	clusters := clustermesh.WithAnnounced(s.View.Clusters(), unread)
 	v := s.View.Snapshot(r.Context())
 	answer := Status{
 		Agent: s.Agent, Ready: ready, State: StateReady,
@@ -90,20 +91,40 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		answer.Agent.Leads = new(s.Leads())
 	}
 	answer.Agent.Started = answer.Agent.Started.UTC()
+	lost := summary.Affecting(answer.SumUp())
+	answer.Impact = summary.ImpactOf(lost, statedb.ToSeq(s.View.Services.Global().All(v.Txn)))
 	writeJSON(w, answer)
 	return nil
 }
 
-// announced puts clusters that the directory has now in the place of what is known
-// of them: a change of the directory shows immediately.
-func announced(known, now []remotecluster.Status) []remotecluster.Status {
-	if len(now) == 0 {
-		return known
+// SumUp fills in the reason and what follows from the state of each cluster, which it returns.
+func (st *Status) SumUp() []summary.Problem {
+	problems := make([]summary.Problem, len(st.Clusters))
+	for i := range st.Clusters {
+		problems[i] = st.Clusters[i].problem()
 	}
-	all := slices.DeleteFunc(slices.Clone(known), func(c remotecluster.Status) bool {
-		return slices.ContainsFunc(now, func(n remotecluster.Status) bool { return n.Name == c.Name })
-	})
-	all = append(all, now...)
-	slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	st.Summary.ByTrouble = summary.Counts(problems)
+	all := append(slices.Clone(problems), summary.Conflicts(st.Summary.Conflicts))
+	if k := st.KVStore; k != nil && !k.Well() {
+		all = append(all, summary.OwnKVStore(codes.Code(k.Code)))
+	}
+	if st.Description != nil && st.Description.Error != "" {
+		all = append(all, summary.OwnDescription())
+	}
+	st.Reason = summary.Reason(all)
+	return problems
+}
+
+// problem is what is wrong with the cluster.
+func (c *Cluster) problem() summary.Problem {
+	p := summary.Problem{Cluster: c.Name, Code: codes.Code(c.Code), Cause: codes.Code(c.Cause)}
+	switch {
+	case c.Trouble != nil:
+		p.Kind = remotecluster.Trouble(c.Trouble.Kind)
+	case !c.Kept():
+		p.Also = summary.NotUsed
+	case len(c.Refusals) > 0:
+		p.Also = summary.Refused
+	}
+	return p
 }

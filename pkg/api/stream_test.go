@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -122,7 +123,7 @@ func BenchmarkStreamIPs(b *testing.B) {
 func BenchmarkPageOfIPs(b *testing.B) {
 	f := newFixture(b)
 	f.fillIPs(200_000)
-	target := "/v1/ips?limit=1000&cursor=" + encodeCursor("ips", "10.1.0.0/32")
+	target := "/v1/ips?limit=1000&cursor=" + transport.EncodeCursor("ips", "10.1.0.0/32")
 	b.ReportAllocs()
 	for b.Loop() {
 		f.Handler().ServeHTTP(&discard{header: make(http.Header)}, request(http.MethodGet, target))

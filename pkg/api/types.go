@@ -6,6 +6,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/reasons"
+	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
 
 // MediaTypeProblem is the content type of a [Problem] (RFC 9457).
@@ -59,9 +60,11 @@ type Readiness struct {
 type Status struct {
 	Agent       AgentInfo             `json:"agent"`
 	State       string                `json:"state" enum:"starting,ready,degraded" doc:"starting: until the agent is ready for the first time. degraded: a cluster is not ready or not fresh, the local kvstore refuses writes, or the agent cannot read the source of the description."`
+	Reason      string                `json:"reason" doc:"What is wrong, and with which clusters, the worst first, on one line; empty when nothing is."`
 	Ready       bool                  `json:"ready" doc:"As /readyz."`
 	Summary     Summary               `json:"summary"`
 	Clusters    []Cluster             `json:"clusters"`
+	Impact      *summary.Impact       `json:"impact" doc:"What services have in clusters that are not connected, or whose data could not be confirmed for too long; null without such clusters."`
 	Ignored     []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that belong to no cluster, and why."`
 	KVStore     *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent neither reads nor writes one."`
 	OwnCluster  *Cluster              `json:"ownCluster" doc:"The own cluster as read from its kvstore, in the same form as remote clusters, with all capabilities; null when the agent does not read it."`
@@ -84,13 +87,15 @@ type AgentInfo struct {
 // Summary counts what the lists hold.
 type Summary struct {
 	Clusters       int `json:"clusters"`
-	ClustersReady  int `json:"clustersReady"`
+	ClustersReady  int `json:"clustersReady" doc:"The number of clusters that are ready. The data of some of them may be stale."`
 	Nodes          int `json:"nodes"`
 	Services       int `json:"services" doc:"Items of /v1/services."`
 	GlobalServices int `json:"globalServices" doc:"Services that at least one cluster shares."`
 	Identities     int `json:"identities"`
 	IPs            int `json:"ips" doc:"Prefixes. A prefix that several clusters claim counts once."`
 	Conflicts      int `json:"conflicts" doc:"All conflicts, including those that the list leaves out."`
+
+	ByTrouble map[string]int `json:"byTrouble" doc:"The number of clusters by the kind of their worst problem, ready for those that have none. Each cluster counts once."`
 }
 
 // KVStore describes the own cluster as it is read from its kvstore: the connection, and what came

@@ -52,6 +52,20 @@ func (m *Mesh) Find(cluster string, r wire.Resource, name string) (store.Found, 
 	return store.Found{}, false
 }
 
+// WithAnnounced puts clusters that the directory has now in the place of what is known
+// of them: a change of the directory shows immediately.
+func WithAnnounced(known, now []remotecluster.Status) []remotecluster.Status {
+	if len(now) == 0 {
+		return known
+	}
+	all := slices.DeleteFunc(slices.Clone(known), func(c remotecluster.Status) bool {
+		return slices.ContainsFunc(now, func(n remotecluster.Status) bool { return n.Name == c.Name })
+	})
+	all = append(all, now...)
+	slices.SortStableFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
 // Announced describes the clusters whose client files are in the directory at this
 // moment otherwise than the controllers know: new ones, and those whose file was
 // changed. It reads the directory; when that cannot be read, there are none.

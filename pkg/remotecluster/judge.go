@@ -1,6 +1,7 @@
 package remotecluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -61,7 +63,7 @@ func judge(r rules, t state, f facts, now time.Time) judgment {
 	if !s.Withheld.IsZero() && v.state != Removing {
 		v = j.withheld(v)
 	}
-	s.State, s.Code, s.Message = v.state, v.code, v.text
+	s.State, s.Code, s.Cause, s.Message = v.state, v.code, j.cause(v.code), v.text
 	s.Notices = j.notices()
 	return j
 }
@@ -201,6 +203,23 @@ func (j *judgment) verdict() verdict {
 		return verdict{Degraded, problem}
 	}
 	return verdict{Ready, reason{code: codes.AllFollowed}}
+}
+
+// cause is the code of the error for which a cluster is as this code says.
+func (j *judgment) cause(code codes.Code) codes.Code {
+	switch code {
+	case codes.FileUnusable:
+		return hint.Code(j.state.unusable)
+	case codes.EtcdSilent, codes.ConnectionLost, codes.NotConnectedYet:
+		return hint.Code(cmp.Or(j.state.probeError, j.state.lastError))
+	case codes.ListFails, codes.StreamBroken:
+		for i := range j.sources {
+			if err := j.sources[i].Err; err != nil {
+				return hint.Code(err)
+			}
+		}
+	}
+	return ""
 }
 
 // kept adds to what is wrong that nothing is lost by it.

@@ -61,6 +61,7 @@ type Status struct {
 	Cached         bool
 	Message        string     // why it is not ready, in a person's words; empty when all is well
 	Code           codes.Code // of what the message says
+	Cause          codes.Code // of the error that the message ends with; empty for none, or one that is not known
 	Endpoints      []string
 	EtcdClusterID  string // hexadecimal; empty before the first session
 	AnsweredID     uint32 // what its configuration says in the present session, also when it cannot have it; 0 until that was read

@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
 
 // KnownAsOf says until when the match is known to be so.
@@ -32,8 +33,9 @@ func KnownAsOf(f *api.Freshness) string {
 	return text
 }
 
-// WritePage shows everything that the status has about one cluster.
-func WritePage(p *printer.Page, c *api.Cluster, now time.Time) {
+// WritePage shows everything that the status has about one cluster, and what services have there
+// if that may be lost.
+func WritePage(p *printer.Page, c *api.Cluster, lost *summary.Loss, now time.Time) {
 	id := "no ID in use"
 	if c.ID != 0 {
 		id = fmt.Sprint("ID ", c.ID)
@@ -42,8 +44,14 @@ func WritePage(p *printer.Page, c *api.Cluster, now time.Time) {
 	if c.Message != "" {
 		p.Text("%s", explain.Coded(c.Code, c.Message))
 	}
-	if c.Trouble != nil {
-		p.Advice("%s", cmp.Or(c.Remedy, c.Trouble.Remedy))
+	if cause, known := codes.Find(c.Cause); known {
+		p.Text("Cause: %s", explain.Coded(c.Cause, cause.Title))
+	}
+	for _, remedy := range Remedies(*c) {
+		p.Advice("%s", remedy)
+	}
+	for _, line := range ImpactLines(lost, c.Name) {
+		p.Item("", "%s", line)
 	}
 	p.Blank()
 	connected := "no"
@@ -258,15 +266,6 @@ func PolicyNext(p *api.ClusterPolicy) string {
 func HeldText(p *api.ClusterPolicy, now time.Time) string {
 	return fmt.Sprintf("no cluster is demoted or withdrawn since %s: %d of %d are in doubt at the same time; the cause is probably local [%s]",
 		printer.Moment(p.Held, now), p.InDoubt, p.Judged, codes.PolicyHeld)
-}
-
-// Story is what is wrong with a cluster, on one line.
-func Story(c *api.Cluster, now time.Time) string {
-	text := explain.Coded(c.Code, cmp.Or(c.Message, FreshnessText(*c)))
-	if c.Failures > 0 && c.LastFailure != nil && !c.Connected {
-		text += fmt.Sprintf(" (%s, the last %s ago)", printer.Count(c.Failures, "failure"), printer.Duration(now.Sub(*c.LastFailure)))
-	}
-	return text
 }
 
 // FreshnessText is the worst state and the greatest age, which is empty when nothing

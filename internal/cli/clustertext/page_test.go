@@ -36,7 +36,7 @@ func TestExportsAreNoTroubleOfACluster(t *testing.T) {
 	var out strings.Builder
 	p := printer.NewPage(&out, printer.Style{})
 	c.Assess()
-	WritePage(p, &c, time.Now())
+	WritePage(p, &c, nil, time.Now())
 	if err := p.Flush(); err != nil || !strings.Contains(out.String(), "serviceExports: the canary is missing") {
 		t.Errorf("%v: not said why there are none:\n%s", err, out.String())
 	}
@@ -55,7 +55,7 @@ func TestClusterText(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			c.Assess()
-			if err := command.Answer(&out, printer.Style{}, text, &c, func(p *printer.Page) { WritePage(p, &c, samples.Now) }); err != nil {
+			if err := command.Answer(&out, printer.Style{}, text, &c, func(p *printer.Page) { WritePage(p, &c, nil, samples.Now) }); err != nil {
 				t.Fatal(err)
 			}
 			samples.Golden(t, "cluster-"+c.Name, out.String())

@@ -14,10 +14,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/reasons"
+	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
 
 type clusterDescription struct {
 	Cluster   *api.Cluster         `json:"cluster"`
+	Impact    *summary.Loss        `json:"impact"` // null when nothing that services have there may be lost
 	Why       *reasons.Explanation `json:"why"`
 	Health    []api.Health         `json:"health"`
 	Conflicts []api.Conflict       `json:"conflicts"` // at most a page of them
@@ -26,6 +28,11 @@ type clusterDescription struct {
 
 func describeCluster(ctx context.Context, g *gatherer, c *api.Cluster) description {
 	d := &clusterDescription{Cluster: c, Why: g.why(ctx, "clusters", c.Name)}
+	if c.Trouble != nil {
+		if st := get[api.Status](ctx, g, "status"); st != nil {
+			d.Impact = st.Impact.OfCluster(c.Name)
+		}
+	}
 	d.Health, _ = list[api.Health](ctx, g, "health", client.Query{Cluster: c.Name})
 	d.Conflicts, _ = list[api.Conflict](ctx, g, "conflicts", client.Query{Cluster: c.Name, Limit: api.MaxLimit})
 	d.Events = g.events(ctx, c.Name)
@@ -33,7 +40,7 @@ func describeCluster(ctx context.Context, g *gatherer, c *api.Cluster) descripti
 }
 
 func (d *clusterDescription) page(p *printer.Page, now time.Time) {
-	clustertext.WritePage(p, d.Cluster, now)
+	clustertext.WritePage(p, d.Cluster, d.Impact, now)
 	explain.WriteWhy(p, d.Why, now)
 	for i := range d.Health {
 		h := &d.Health[i]
@@ -75,8 +82,8 @@ func (d *healthDescription) page(p *printer.Page, now time.Time) {
 	if d.Cluster != nil {
 		p.Section("Cluster")
 		p.Fields(printer.F("Cluster", clusterLine(d.Cluster)...), printer.F("Last error", d.Cluster.LastError))
-		if d.Cluster.Trouble != nil {
-			p.Advice("%s", d.Cluster.Trouble.Remedy)
+		for _, remedy := range clustertext.Remedies(*d.Cluster) {
+			p.Advice("%s", remedy)
 		}
 	}
 	pageEvents(p, d.Events, now)
@@ -112,7 +119,11 @@ func (d *conflictDescription) page(p *printer.Page, now time.Time) {
 		printer.F("Rule", d.Conflict.Rule),
 	)...)
 	if e, known := codes.Find(d.Conflict.Code); known {
-		p.Advice("%s", e.Remedy)
+		about := codes.Subject{Clusters: d.Conflict.Clusters, Service: d.Conflict.Subject}
+		if d.Lookup != nil {
+			about.Address = d.Lookup.IP
+		}
+		p.Advice("%s", about.Fill(e.Remedy))
 	}
 	if len(d.Clusters) > 0 {
 		p.Section("The clusters now")

@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/reasons"
+	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
 
 // descriptions has one description of each kind.
@@ -81,7 +82,7 @@ func descriptions() map[string]description {
 		},
 	}
 	return map[string]description{
-		"cluster":     &clusterDescription{&c3, nil, []api.Health{{Name: "remote-cluster.c3", Cluster: "c3", State: "degraded", Message: "not connected", LastFailure: samples.Before(time.Second), ConsecutiveFailures: 3}}, []api.Conflict{conflict}, events},
+		"cluster":     &clusterDescription{&c3, lossOfOne(), nil, []api.Health{{Name: "remote-cluster.c3", Cluster: "c3", State: "degraded", Message: "not connected", LastFailure: samples.Before(time.Second), ConsecutiveFailures: 3}}, []api.Conflict{conflict}, events},
 		"node":        &nodeDescription{node, &c2, []ownAddress{{node.Addresses[0], &nodeEntry}, {node.Addresses[1], nil}, {node.Addresses[2], &foreign}}, &addressCount{37, true}, nil},
 		"service":     &serviceDescription{service, x, []api.Conflict{conflict}, nil},
 		"connections": &serviceDescription{service, nil, nil, connected},
@@ -149,5 +150,13 @@ func someEvents() []api.Event {
 	return []api.Event{
 		{ID: 7, Time: samples.Now.Add(-time.Hour), Cluster: "c2", Kind: "cluster-connected", Message: "connected to https://c2:2379", Evidence: map[string]string{}},
 		{ID: 8, Time: samples.Now.Add(-time.Minute), Cluster: "c2", Kind: "conflict", Code: "MESH-1203", Message: "two clusters claim 10.2.1.10/32", Resource: "ips", Name: "10.2.1.10/32", Evidence: map[string]string{"winner": "c2"}},
+	}
+}
+
+// lossOfOne is what services have in a cluster that is lost.
+func lossOfOne() *summary.Loss {
+	return &summary.Loss{
+		Only:   summary.Losing{Services: 1, Names: []string{"shop/web"}, Backends: 2, Of: 2},
+		Partly: summary.Losing{Services: 2, Names: []string{"shop/a", "shop/b"}, Backends: 3, Of: 9},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 // How many conflicts and notices status shows.
@@ -28,6 +29,16 @@ func firstConflicts(ctx context.Context, cl *client.Client, st *api.Status) ([]a
 	return conflicts, err
 }
 
+// writeImpact says what services have in clusters that are not known as of now.
+func (v *View) writeImpact(p *printer.Page) {
+	if v.Impact == nil {
+		return
+	}
+	for _, line := range clustertext.ImpactLines(&v.Impact.Loss, printer.Some(v.Impact.Clusters, mostStories)) {
+		p.Item("", "%s", line)
+	}
+}
+
 // writeConflicts tells of what clusters disagree on: they may be ready all the same.
 func (v *View) writeConflicts(p *printer.Page) {
 	if len(v.conflicts) == 0 {
@@ -38,19 +49,26 @@ func (v *View) writeConflicts(p *printer.Page) {
 	for _, c := range shown {
 		p.Item(c.Kind+"  ", "%s", explain.Coded(c.Code, c.Message))
 	}
+	first := shown[0].Kind + "/" + shown[0].Subject
+	if !codes.Plain(first) {
+		first = "NAME"
+	}
 	if n := v.Summary.Conflicts - len(shown); n > 0 {
-		p.Advice("%d more: 'mesh-agent get conflicts' lists them, 'mesh-agent describe conflict NAME' says what to do.", n)
+		p.Advice("%d more: 'mesh-agent get conflicts' lists them, 'mesh-agent describe conflict %s' says what to do.", n, first)
 	} else {
-		p.Advice("'mesh-agent describe conflict NAME' says what to do; 'mesh-agent get conflicts' has the names.")
+		p.Advice("'mesh-agent describe conflict %s' says what to do; 'mesh-agent get conflicts' has the names.", first)
 	}
 }
 
 // writeNotices tells of what will go wrong, or may, with clusters, each once with those that it is about.
 func (v *View) writeNotices(p *printer.Page) {
 	var all []api.Notice
+	var remedies clustertext.Advice
 	of := make(map[api.Notice][]string)
 	for _, c := range v.noticed() {
 		for _, n := range c.Notices {
+			remedies.AddFor(n.Code, n.Remedy, c.Name)
+			n.Remedy = "" // which names the cluster
 			if of[n] == nil {
 				all = append(all, n)
 			}
@@ -65,21 +83,17 @@ func (v *View) writeNotices(p *printer.Page) {
 	if !v.all && len(all) > mostNotices {
 		shown = all[:mostNotices]
 	}
-	var remedies []string
 	width := 0
 	for _, n := range shown {
 		width = max(width, len(printer.Some(of[n], mostStories)))
 	}
 	for _, n := range shown {
-		p.Item(fmt.Sprintf("%-*s  ", width, printer.Some(of[n], mostStories)), "%s", explain.Coded(n.Code, n.Message))
-		if !slices.Contains(remedies, n.Remedy) {
-			remedies = append(remedies, n.Remedy)
-		}
+		p.Item(fmt.Sprintf("%-*s  ", width, printer.Some(of[n], mostStories)), "%s", explain.Coded(n.Code, clustertext.Relative(n.Message, v.Now)))
 	}
 	if rest := len(all) - len(shown); rest > 0 {
 		p.Line("… and %d more (--all lists them)", rest)
 	}
-	for _, remedy := range remedies {
+	for _, remedy := range remedies.Texts() {
 		p.Advice("%s", remedy)
 	}
 }
@@ -123,9 +137,9 @@ func (v *View) writePolicy(p *printer.Page) {
 	if len(concerned) > 0 {
 		p.Section("Service backends in doubt (%s)", printer.Count(len(concerned), "cluster"))
 		v.writeStories(p, concerned, func(c *api.Cluster) string {
-			return strings.TrimSuffix(clustertext.PolicyState(c.Policy, v.Now)+"; "+clustertext.PolicyNext(c.Policy), "; ")
+			return clustertext.Relative(strings.TrimSuffix(clustertext.PolicyState(c.Policy, v.Now)+"; "+clustertext.PolicyNext(c.Policy), "; "), v.Now)
 		})
-		p.Advice("Nodes, identities and addresses are kept, and also the last usable backends of a service. 'mesh-agent describe cluster NAME' has the evidence.")
+		p.Advice("%s", codes.Cluster(concerned[0].Name).Fill("Nodes, identities and addresses are kept, and also the last usable backends of a service. 'mesh-agent describe cluster NAME' has the evidence."))
 	}
 }
 

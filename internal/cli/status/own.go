@@ -61,7 +61,7 @@ func (v *View) writeKVStore(p *printer.Page) {
 	}
 	p.Text("local kvstore: %s, %s", printer.Painted{Text: k.State, Color: clustertext.ClusterColor(api.Cluster{State: k.State})}, rest)
 	if own := v.OwnCluster; own != nil && own.Trouble != nil {
-		p.Item("  ", "%s", clustertext.Story(own, v.Now))
+		p.Item("  ", "%s", clustertext.Story(own, v.Now, v.wide))
 		p.Advice("%s", own.Trouble.Remedy)
 	}
 	v.writeWritten(p)

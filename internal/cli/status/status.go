@@ -120,7 +120,7 @@ func showStatus(c *command.Env, cmd *cobra.Command, cl *client.Client, o *status
 	if o.cluster != "" {
 		cluster := ClusterNamed(st.Clusters, o.cluster)
 		return c.Answer(cmd, o.format, cluster, func(p *printer.Page) {
-			clustertext.WritePage(p, cluster, time.Now())
+			clustertext.WritePage(p, cluster, st.Impact.OfCluster(o.cluster), time.Now())
 			writeExit(p, found)
 		})
 	}

@@ -25,6 +25,8 @@ const noClusters = "No remote clusters. For each of them put an etcd client file
 const (
 	mostRows    = 15 // of the table
 	mostStories = 3  // of one kind of trouble
+
+	mostRemedies = 4 // for one kind of trouble
 )
 
 // View is the status as a person wants to see it.
@@ -48,6 +50,7 @@ func Write(w io.Writer, style printer.Style, v View) error {
 	})
 	p := printer.NewPage(w, style)
 	v.writeSummary(p)
+	v.writeImpact(p)
 	v.writeConflicts(p)
 	v.writeClusters(p)
 	v.writeNotices(p)
@@ -75,6 +78,9 @@ func (v *View) writeClusters(p *printer.Page) {
 
 func (v *View) writeSummary(p *printer.Page) {
 	a := v.Agent
+	if v.Reason != "" {
+		p.Text("%s: %s", printer.Painted{Text: v.State, Color: agentColor(v.State)}, v.Reason)
+	}
 	p.Text("mesh-agent %s on %s, cluster %s (ID %d), up %s: %s", a.Version, a.Node, a.Cluster, a.ClusterID,
 		printer.Duration(v.Now.Sub(a.Started)), printer.Painted{Text: v.State, Color: agentColor(v.State)})
 	if a.Leads != nil {
@@ -100,14 +106,12 @@ func (v *View) writeCounts(p *printer.Page) {
 	if v.operates() {
 		return
 	}
-	s, troubles := v.Summary, ""
-	if kinds := v.troubled(); len(kinds) > 0 {
-		count := func(clusters []api.Cluster) string {
-			return fmt.Sprintf("%d %s", len(clusters), clusters[0].Trouble.Kind)
-		}
-		troubles = " (" + printer.Join(kinds, ", ", count) + ")"
+	s, well, troubles := v.Summary, len(v.Clusters), ""
+	for _, clusters := range v.troubled() {
+		well -= len(clusters)
+		troubles += fmt.Sprintf(", %d %s", len(clusters), clusters[0].Trouble.Kind)
 	}
-	p.Text("%d/%d clusters ready%s", s.ClustersReady, s.Clusters, troubles)
+	p.Text("%d/%d clusters ready%s", well, len(v.Clusters), troubles)
 	if v.Agent.Leads != nil {
 		entries := 0
 		for _, c := range v.Clusters {
@@ -232,7 +236,7 @@ func (v *View) writeTroubles(p *printer.Page) {
 			heading = kinds()[i][1]
 		}
 		p.Section("%s (%s)", heading, printer.Count(len(clusters), "cluster"))
-		v.writeStories(p, clusters, func(c *api.Cluster) string { return clustertext.Story(c, v.Now) })
+		v.writeStories(p, clusters, func(c *api.Cluster) string { return clustertext.Story(c, v.Now, v.wide) })
 		for _, remedy := range v.remedies(clusters) {
 			p.Advice("%s", remedy)
 		}
@@ -245,13 +249,8 @@ func (v *View) remedies(clusters []api.Cluster) []string {
 	if clusters[0].Trouble.Kind == "degraded" && v.Agent.Leads != nil && v.KVStore != nil && !v.KVStore.Connected {
 		return []string{"The local kvstore, where the copies go, cannot be reached: see above. They continue by themselves when it answers again."}
 	}
-	var all []string
-	for _, c := range clusters {
-		if remedy := cmp.Or(c.Remedy, c.Trouble.Remedy); !slices.Contains(all, remedy) {
-			all = append(all, remedy)
-		}
-	}
-	return all[:min(len(all), mostStories)]
+	all := clustertext.Remedies(clusters...)
+	return all[:min(len(all), mostRemedies)]
 }
 
 // writeStories writes a line for each cluster, fewer on a terminal.

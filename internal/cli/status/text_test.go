@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
 
 // TestWaitingHasTheKVStore: whatever is waited for, the own cluster is waited
@@ -76,11 +77,19 @@ func TestStatusText(t *testing.T) {
 	home.HeartbeatAgeSeconds = &heartbeat
 	stale, weak, nowhere := samples.StaleBy(home, time.Minute), samples.OneOfEach()[6], samples.NeverSeen("home", "connecting", "dial tcp 10.0.0.9:2379: connect: connection refused")
 	weak.HeartbeatAgeSeconds = &heartbeat
+	impact := summary.Impact{
+		Clusters: []string{"lagos", "tunis"},
+		Loss: summary.Loss{
+			Only:   summary.Losing{Services: 7, Names: []string{"shop/a", "shop/b", "shop/c", "shop/d", "shop/e"}, Backends: 14, Of: 14},
+			Partly: summary.Losing{Services: 1, Names: []string{"shop/web"}, Backends: 12, Of: 20},
+		},
+	}
 	tests := map[string]struct {
 		clusters []api.Cluster
 		style    printer.Style
 		all      bool
 		own      *api.Cluster
+		impact   *summary.Impact
 	}{
 		"status-none":           {clusters: nil},
 		"status-one":            {clusters: three[:1]},
@@ -88,6 +97,8 @@ func TestStatusText(t *testing.T) {
 		"status-three":          {clusters: three, own: &nowhere},
 		"status-kvstore-stale":  {clusters: three[:1], own: &stale},
 		"status-kvstore-weak":   {clusters: three[:1], style: terminal, own: &weak},
+		"status-caused":         {clusters: samples.Caused(), impact: &impact},
+		"status-caused-narrow":  {clusters: samples.Caused(), style: terminal, impact: &impact},
 		"status-each":           {clusters: samples.OneOfEach()},
 		"status-terminal":       {clusters: three, style: printer.Style{Color: true, Width: 80}},
 		"status-each-terminal":  {clusters: samples.OneOfEach(), style: terminal},
@@ -109,6 +120,7 @@ func TestStatusText(t *testing.T) {
 			if test.own != nil {
 				samples.AddOwn(st, *test.own)
 			}
+			st.Impact = test.impact
 			if err := Write(&out, test.style, View{Status: st, Now: samples.Now, all: test.all}); err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +150,7 @@ func TestTextsOfOthersAreHarmless(t *testing.T) {
 	var out bytes.Buffer
 	for _, err := range []error{
 		Write(&out, printer.Style{}, View{Status: st, Now: samples.Now}),
-		command.Answer(&out, printer.Style{}, text, &c, func(p *printer.Page) { clustertext.WritePage(p, &c, samples.Now) }),
+		command.Answer(&out, printer.Style{}, text, &c, func(p *printer.Page) { clustertext.WritePage(p, &c, nil, samples.Now) }),
 		command.Answer(&out, printer.Style{}, text, l, func(p *printer.Page) { lookup.Write(p, l, samples.Now) }),
 		command.Answer(&out, printer.Style{}, text, nobodys, func(p *printer.Page) { lookup.Write(p, nobodys, samples.Now) }),
 	} {

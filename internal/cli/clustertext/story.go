@@ -1,0 +1,134 @@
+package clustertext
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/summary"
+)
+
+// Story is what is wrong with a cluster, on one line: the cause first, where it is known. The whole
+// message, with its chain of errors, comes instead with details.
+func Story(c *api.Cluster, now time.Time, details bool) string {
+	text := cmp.Or(c.Message, FreshnessText(*c))
+	if cause, known := codes.Find(c.Cause); known && !details {
+		text = cause.Title
+		if len(c.Endpoints) == 1 {
+			text += ": " + c.Endpoints[0]
+		}
+		if as := c.Freshness.Worst.AsOf; as != nil {
+			text += fmt.Sprintf("; its data is kept, as of %s ago", printer.Duration(now.Sub(*as)))
+		}
+	}
+	text = explain.Coded(c.Code, Relative(text, now))
+	if c.Failures > 0 && c.LastFailure != nil && !c.Connected {
+		text += fmt.Sprintf(" (%s, the last %s ago)", printer.Count(c.Failures, "failure"), printer.Duration(now.Sub(*c.LastFailure)))
+	}
+	return text
+}
+
+// Advice collects what to do, each text once, with the names of the clusters that it is for in its commands.
+type Advice struct {
+	texts []string
+	about map[string]*codes.Subject
+}
+
+// Add adds what to do about a cluster, with placeholders for its name.
+func (a *Advice) Add(text, cluster string) {
+	switch {
+	case text == "":
+		return
+	case a.about == nil:
+		a.about = make(map[string]*codes.Subject)
+	}
+	if a.about[text] == nil {
+		a.texts = append(a.texts, text)
+		a.about[text] = &codes.Subject{}
+	}
+	a.about[text].Clusters = append(a.about[text].Clusters, cluster)
+}
+
+// AddFor adds what to do about a code, or what an agent says of one that only it knows.
+func (a *Advice) AddFor(code, otherwise, cluster string) {
+	if e, known := codes.Find(code); known {
+		otherwise = e.Remedy
+	}
+	a.Add(otherwise, cluster)
+}
+
+// Texts are what to do, in the order in which it was added.
+func (a *Advice) Texts() []string {
+	filled := make([]string, len(a.texts))
+	for i, text := range a.texts {
+		filled[i] = a.about[text].Fill(text)
+	}
+	return filled
+}
+
+// Remedies say what to do about clusters: first about the causes that are known, then about what follows from them.
+func Remedies(clusters ...api.Cluster) []string {
+	var all Advice
+	for _, c := range clusters {
+		all.AddFor(c.Cause, "", c.Name)
+	}
+	for _, c := range clusters {
+		if c.Trouble != nil {
+			all.AddFor(c.Code, cmp.Or(remotecluster.Trouble(c.Trouble.Kind).Remedy(), c.Remedy, c.Trouble.Remedy), c.Name)
+		}
+	}
+	return all.Texts()
+}
+
+// moments are times in messages, which have no durations: they would be another message each second.
+func moments() *regexp.Regexp {
+	return regexp.MustCompile(`\b((?:since|at|before) )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\b(?: \([^()]* ago\))?`)
+}
+
+// Relative says of the times in a message how long ago they are, or in how long.
+func Relative(message string, now time.Time) string {
+	times := moments()
+	return times.ReplaceAllStringFunc(message, func(found string) string {
+		parts := times.FindStringSubmatch(found)
+		at, err := time.Parse(time.RFC3339, parts[2])
+		switch {
+		case err != nil:
+			return found
+		case at.After(now):
+			return "in " + printer.Duration(at.Sub(now))
+		case parts[1] == "since ":
+			return "for " + printer.Duration(now.Sub(at))
+		}
+		return printer.Duration(now.Sub(at)) + " ago"
+	})
+}
+
+// ImpactLines say what services have in the clusters that are not known as of now; none when they have nothing.
+func ImpactLines(l *summary.Loss, there string) []string {
+	var lines []string
+	if l == nil {
+		return nil
+	}
+	if n := l.Only; n.Services > 0 {
+		lines = append(lines, fmt.Sprintf("%s only in %s: %s", printer.Counted(n.Services, "service has backends", "services have backends"), there, named(n)))
+	}
+	if n := l.Partly; n.Services > 0 {
+		lines = append(lines, fmt.Sprintf("%s %d of %d backends in %s: %s", printer.Counted(n.Services, "service has", "services have"), n.Backends, n.Of, there, named(n)))
+	}
+	return lines
+}
+
+func named(l summary.Losing) string {
+	text := strings.Join(l.Names, ", ")
+	if rest := l.Services - len(l.Names); rest > 0 {
+		text += fmt.Sprintf(" and %d more", rest)
+	}
+	return text
+}

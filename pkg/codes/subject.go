@@ -1,0 +1,63 @@
+package codes
+
+import (
+	"slices"
+	"strings"
+)
+
+// Subject is what a finding is about here. Its names go into the commands of a remedy.
+type Subject struct {
+	Clusters []string
+	Own      bool   // the cluster is the agent's own one
+	Service  string // NAMESPACE/NAME
+	Address  string
+}
+
+// Cluster is a finding about one cluster.
+func Cluster(name string) Subject { return Subject{Clusters: []string{name}} }
+
+// mostNamed are the clusters that a command names.
+const mostNamed = 5
+
+// Fill puts names into the commands of a remedy, in the place of CLUSTER, NAME, NAMESPACE/NAME and ADDRESS, so that they can be
+// pasted. Names come from outside: one that a shell does not take as it is stays out of the command.
+func (s Subject) Fill(remedy string) string {
+	clusters := slices.DeleteFunc(slices.Clone(s.Clusters), func(name string) bool { return !Plain(name) })
+	put := func(before, placeholder, name string) {
+		if Plain(name) {
+			remedy = strings.ReplaceAll(remedy, before+placeholder, before+name)
+		}
+	}
+	switch {
+	case s.Own:
+		remedy = strings.ReplaceAll(remedy, "troubleshoot CLUSTER", "troubleshoot --include-local")
+	case len(clusters) > 0:
+		names := strings.Join(clusters[:min(len(clusters), mostNamed)], " ")
+		remedy = strings.ReplaceAll(remedy, "troubleshoot CLUSTER", "troubleshoot "+names)
+		put("describe cluster ", "NAME", clusters[0])
+		put("--remote-budget ", "CLUSTER", clusters[0])
+	}
+	put("describe service ", "NAMESPACE/NAME", s.Service)
+	put("lookup ", "ADDRESS", s.Address)
+	return remedy
+}
+
+// Plain tells whether a shell takes a text as one word, as it is, and no command takes it for a flag.
+func Plain(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && (i == 0 || !strings.ContainsRune("._:/-", rune(c))) {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// Quote makes one word of a text for a shell: the text itself where that is one, else in quotes.
+func Quote(text string) string {
+	if Plain(strings.TrimPrefix(text, "/")) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
