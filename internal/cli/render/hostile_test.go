@@ -103,7 +103,7 @@ const label = `[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?`
 // What the ready templates write, and nothing else.
 var (
 	nginxFile   = regexp.MustCompile(`^(?:upstream [-a-z0-9]+ \{\n(?:    server 127\.0\.0\.1:9 down;\n|    server [0-9.]+:[1-9]\d*;\n|    server \[[0-9a-f:]+\]:[1-9]\d*;\n|    server [][0-9a-f:.]+:[1-9]\d* backup;\n)+\}\n)*$`)
-	haproxyFile = regexp.MustCompile(`^(?:backend [-a-z0-9]+\n    balance roundrobin\n(?:    server ` + label + `-[0-9a-f:.]+ [][0-9a-f:.]+:[1-9]\d* (?:check(?: backup)?|weight 0)\n)*\n)*$`)
+	haproxyFile = regexp.MustCompile(`^listen mesh-agent-servers\n(?:    [a-z]+[a-z0-9 :./]*\n)+\n(?:backend [-a-z0-9]+\n    balance roundrobin\n(?:    server ` + label + `-[0-9a-f:.]+ [][0-9a-f:.]+:[1-9]\d* (?:check(?: backup)?|weight 0)\n)*\n)*$`)
 	hostsFile   = regexp.MustCompile(`^127\.0\.0\.1 localhost\n::1 localhost\n(?:[0-9a-f:.]+ ` + label + `(?:\.` + label + `)+\n)*$`)
 	everything  = regexp.MustCompile(`^(?:# [^\n]*\n)*$`)
 )
