@@ -22,8 +22,8 @@ func allViews(w *world, contested string) []view {
 	node := agenttest.List[api.Node](w.agent, "nodes")[0]
 	full := service.Namespace + "/" + service.Name
 	return []view{
-		{"mesh", "#/", "Mesh", []string{"london", "paris", "tokyo", "next step", "fresh"}},
-		{"cluster", "#/clusters/london", "Cluster london", []string{"Entries since this page was opened", "service backends", "addresses", "etcd"}},
+		{"mesh", "#/", "Mesh", []string{"london", "paris", "tokyo", "next step", "fresh", "the last hour", "cluster-ready"}},
+		{"cluster", "#/clusters/london", "Cluster london", []string{"the last hour", "changes", "age of the data", "events", "service backends", "addresses", "etcd"}},
 		{"services", "#/services", "Services", []string{full}},
 		{"service", "#/services/" + full, "Service " + full, []string{"receives connections", "zone", "why they are used", service.Backends[0].IP}},
 		{"nodes", "#/nodes?cluster=paris", "Nodes", []string{"paris"}},

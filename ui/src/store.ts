@@ -31,12 +31,9 @@ export const live = signal(false);
 export const lostWhy = signal("");
 export const heard = signal(0);
 export const known = signal(false); // the first state is complete
-export const entriesOverTime = new Map<string, { at: number; entries: number }[]>(); // since the page was opened
 
 export const said = signal(""); // for screen readers
 export const announce = (text: string) => { said.value = text; };
-
-export const entries = (c: Cluster) => Object.values(c.counts).reduce((a, b) => a + b, 0);
 
 class Store implements Follower {
   private coming: Record<string, Objects> = {};
@@ -65,7 +62,6 @@ class Store implements Follower {
     if (state && to) {
       delete this.coming[resource];
       to.value = state;
-      if (resource === "clusters") for (const c of state.values()) note(c);
     }
     if (Object.keys(this.coming).length === 0) known.value = true;
   }
@@ -101,15 +97,8 @@ class Store implements Follower {
   }
 
   private saw(before: Cluster | undefined, c: Cluster | undefined): void {
-    if (c) note(c);
     if (before?.state !== c?.state) announce(`Cluster ${(c ?? before)?.name}: ${c?.state ?? "removed"}.`);
   }
-}
-
-function note(c: Cluster): void {
-  const points = entriesOverTime.get(c.name) ?? [];
-  if (points.at(-1)?.entries !== entries(c)) points.push({ at: now(), entries: entries(c) });
-  entriesOverTime.set(c.name, points.slice(-600));
 }
 
 let reading = false, again: keyof typeof apart | "" = "", readAt = 0, planned = 0, plannedAt = 0;

@@ -35,6 +35,12 @@ export interface Cluster {
 export interface Serving { protocol: string; address: string; requests: number; refused: number }
 export interface Written { prefix: string; cluster: string; entries: number; pending: number; refused: number; lastError: string }
 
+/** The last hour in numbers; what was not observed is null. */
+export interface Series {
+  cluster: string; intervalSeconds: number;
+  points: { time: string; state?: string; changesPerSecond: number | null; lagSeconds: number | null; ageSeconds: number | null; entries: number | null }[];
+}
+
 interface Losing { services: number; names: string[]; backends: number; of: number }
 /** What services have in clusters that cannot be confirmed. */
 export interface Impact { clusters: string[]; only: Losing; partly: Losing; each: { cluster: string; only: Losing; partly: Losing }[] }

@@ -1,12 +1,11 @@
-import { useMemo } from "preact/hooks";
 import { pathOf } from "../api";
-import { Chart } from "../chart";
+import { LastHour } from "../history";
 import { Ago, Badge, CodeLink, Copy, Facts, Known, Remedy, Said, Scroll, stateOf, Title, toneOf, Waiting, Why, worstOf } from "../parts";
 import { lossOf, remedyOf, sinceOf, textOf } from "../problems";
 import { useRead } from "../read";
 import { link } from "../route";
-import { clusters, entries, entriesOverTime, known, status } from "../store";
-import { clock, precise } from "../time";
+import { clusters, known, status } from "../store";
+import { precise } from "../time";
 import { type Cluster as Of, type Explanation, resources } from "../types";
 import { EventTable } from "./events";
 import { ConflictTable } from "./conflicts";
@@ -23,10 +22,10 @@ export function Cluster({ name }: { name: string }) {
     {c.notices?.map((n) => <div key={n.code + n.message} class="note warn"><p><Said text={n.message} /> <CodeLink code={n.code} /></p><Remedy code={n.code} remedy={n.remedy} /></div>)}
     <Facts of={[
       ["ID", c.id || "not known yet"],
-      ["Service backends", <>{c.policy ? { keep: "used", demote: "demoted: used only where no other cluster has a usable one", withdraw: "withdrawn: not used where another cluster has a usable one" }[c.policy.state] : "used"}{c.policy?.reason && `; ${c.policy.reason}`}</>],
+      ["Service backends", <>{c.policy ? { keep: "used", demote: "demoted: used only where no other cluster has a usable one", withdraw: "withdrawn: not used where another cluster has a usable one" }[c.policy.state] : "used"}{c.policy?.reason && <>; <Said text={once(c.policy.reason, c)} /></>}</>],
       ["Next step", <Next of={c} />],
       ["Connected", c.connectedSince ? <>since <Ago at={c.connectedSince} /></> : "no"],
-      ["Failures", c.failures ? <>{c.failures}, the last <Ago at={c.lastFailure} />: {c.lastError}</> : ""],
+      ["Failures", c.failures ? <>{c.failures}, the last <Ago at={c.lastFailure} />{!c.message.includes(c.lastError) && `: ${c.lastError}`}</> : ""],
       ["Endpoints", c.endpoints.join(", ")],
       ["etcd", [c.etcdVersion && `version ${c.etcdVersion}`, c.etcdClusterID && `cluster ID ${c.etcdClusterID}`].filter(Boolean).join(", ")],
       ["Client file", c.configFile],
@@ -39,12 +38,15 @@ export function Cluster({ name }: { name: string }) {
     <Resources of={c} />
     {c.refusals.map((r) => <div key={r.resource} class="note warn"><p>{r.count} {r.resource} are refused: {r.message} {r.key && <code>{r.key}</code>}</p>
       {Object.entries(r.remedies).map(([reason, remedy]) => <p key={reason} class="remedy"><strong>{reason} ({r.reasons[reason] ?? 0}):</strong> {remedy}</p>)}</div>)}
-    <Entries of={c} />
+    <LastHour cluster={name} />
     {why.value && <Why of={why.value} />}
     <section><h2>Conflicts</h2><ConflictTable of={(x) => x.clusters.includes(name)} /></section>
     <section><h2>Events</h2><EventTable of={(e) => e.cluster === name} most={20} /><p><a href={link(["events"], { cluster: name })}>All events of this cluster</a></p></section>
   </>;
 }
+
+/** A text without the error that the page has said above. */
+const once = (text: string, c: Of) => (c.lastError && c.message.includes(c.lastError) ? text.replace(`: ${c.lastError}`, "") : text);
 
 function Resources({ of: c }: { of: Of }) {
   const lags = status.value?.clusters.find((x) => x.name === c.name)?.freshness;
@@ -57,14 +59,4 @@ function Resources({ of: c }: { of: Of }) {
         <td class="right">{lag ? precise(lag.medianSeconds) : "-"}</td><td class="right">{lag ? precise(lag.p99Seconds) : "-"}</td></tr>;
     })}</tbody>
   </table></Scroll>;
-}
-
-function Entries({ of: c }: { of: Of }) {
-  const n = entries(c), minute = Math.floor(clock.value / 10_000);
-  const points = useMemo(() => {
-    const all = entriesOverTime.get(c.name) ?? [];
-    return { at: [...all.map((p) => p.at), clock.peek()], values: [...all.map((p) => p.entries), n] };
-  }, [c.name, n, minute]);
-  const first = points.values[0] ?? n;
-  return <Chart title="Entries since this page was opened" unit="entries" points={points} summary={n === first ? `${n}, unchanged` : `${n} now, ${first} at first`} />;
 }

@@ -2,6 +2,7 @@ import { computed, signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { Ago, Badge, ClusterLink, CodeLink, Copy, Failed, Filter, Icon, Known, Said, Scroll, stateOf, Title, toneOf, useGradually, Waiting, worstOf } from "../parts";
 import { busy, kinds, loss, lossOf, progress, remedyOf, severityOf, sinceOf, sorted, textOf, verdict, wrong } from "../problems";
+import { LastHour } from "../history";
 import { link, route, setQuery } from "../route";
 import { clusters, known, status, statusProblem, readStatus } from "../store";
 import { clock, duration, precise } from "../time";
@@ -73,6 +74,7 @@ export function Mesh() {
         <Rows of={shown} by={`${text}\n${state}\n${sort}`} />
       </table>
     </Scroll>}
+    {all.length > 0 && <LastHour />}
     {all.length === 0 && <p class="note">No cluster is configured: the agent looks for client files in {status.value?.agent.meshDirectory || "its mesh directory"}.</p>}
   </>;
 }
