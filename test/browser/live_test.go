@@ -34,12 +34,21 @@ func TestLive(t *testing.T) {
 
 	must(t, w.cluster("paris").Kill())
 	p.untilText(".summary", "1 of 3 clusters needs attention")
+	p.untilText(".glance .cards", "paris")
+	p.untilText(".glance .cards", "since")
+	p.untilText(".summary .numbers", "1 lost")
+	p.untilText(".summary .numbers", "2 healthy")
+	p.until("the tab says it", `document.title === "(1) ✕ Mesh - mesh-agent" && document.querySelector("link[rel=icon]").href.startsWith("data:image/svg+xml")`)
+	p.until("the picture says it", `document.querySelector(".picture svg").getAttribute("aria-label").includes("3 clusters, 2 fresh, 1 not confirmed now")`)
+	p.until("the message is there once", `[...document.querySelectorAll("main p, main td")].filter((e) => e.textContent.includes("connection refused")).length <= 1`)
 	p.until("paris is first", `document.querySelector(".tiles a").textContent.includes("paris")`)
 	p.untilText("main tr", "stale, as of")
 	p.untilText("[aria-live]", "paris")
 	p.audit("with a cluster away")
 	p.picture("mesh-broken")
 	p.until("its age grows", `(() => { const age = [...document.querySelectorAll("main tr")].find((r) => r.textContent.includes("paris")).textContent.match(/as of (\d+) s ago/); return age && Number(age[1]) >= 2; })()`)
+	p.untilCopied("Copy text", "Cluster paris: ")
+	p.untilCopied("Copy link", p.base+"#/clusters/paris")
 	eval[bool](p, `location.hash = "#/clusters/paris", true`)
 	p.untilText("main", "What to do:")
 	p.untilText("main h1", "Cluster paris")
@@ -47,6 +56,7 @@ func TestLive(t *testing.T) {
 	p.picture("cluster-broken")
 	must(t, w.cluster("paris").Start(t.Context()))
 	p.untilText("main .title", "fresh")
+	p.until("the tab says no more", `document.title === "Cluster paris - mesh-agent" && document.querySelector("link[rel=icon]").href.endsWith(".svg")`)
 	p.untilText("main table", "cluster-ready")
 
 	eval[bool](p, `location.hash = "#/services/shop/fresh", true`)
@@ -70,6 +80,31 @@ func TestLive(t *testing.T) {
 	if !eval[bool](p, `globalThis.sameDocument === true`) {
 		t.Error("the page was loaded again")
 	}
+}
+
+// untilCopied presses a button, and waits until what the page copies begins with a text.
+func (p *page) untilCopied(button, text string) {
+	p.t.Helper()
+	eval[bool](p, `navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }, [...document.querySelectorAll(".glance button")].find((b) => b.textContent === `+quoted(button)+`).click(), true`)
+	p.until(text+" is copied", `globalThis.copied?.startsWith(`+quoted(text)+`)`)
+}
+
+// TestProgress: while clusters are copied for the first time, the page does not call them healthy.
+func TestProgress(t *testing.T) {
+	w := newWorld(t, three()...)
+	p := w.open()
+	must(t, w.cluster("tokyo").Kill())
+	if code := w.agent.Stop(); code != 0 {
+		t.Fatalf("the agent ended with %d", code)
+	}
+	w.agent = agenttest.StartAgent(t, w.mesh.Dir(), w.flags...)
+	p.visit("#/", "Mesh")
+	p.until("two are there, and one is not", `/2 of 3 clusters complete|1 of 3 clusters needs attention/.test(document.querySelector(".summary .badge").textContent)`)
+	if eval[bool](p, `document.querySelector(".summary .badge").classList.contains("good")`) {
+		t.Error("the page is green")
+	}
+	must(t, w.cluster("tokyo").Start(t.Context()))
+	p.untilText(".summary .badge.good", "3 clusters are healthy")
 }
 
 // firstPod is the address of a pod of a cluster.

@@ -73,6 +73,8 @@ func TestViews(t *testing.T) {
 		// Charts have the new width in the next frame.
 		p.until(v.name+" as wide as a phone", `document.scrollingElement.scrollWidth <= 360`)
 		if v.name == "mesh" {
+			p.until("a card for each cluster, and no table", `document.querySelectorAll(".cards.clusters > li").length === 3 && !document.querySelector("main > .scroll")`)
+			p.audit("mesh, phone")
 			p.picture("mesh-phone")
 		}
 		must(t, chromedp.Do(p.ctx, chromedp.EmulateViewport(1280, 900)))

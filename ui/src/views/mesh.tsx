@@ -1,6 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { Ago, Badge, ClusterLink, CodeLink, Copy, Failed, Filter, Icon, Known, Said, Scroll, stateOf, Title, toneOf, useGradually, Waiting, worstOf } from "../parts";
+import { Picture } from "../picture";
 import { busy, kinds, loss, lossOf, progress, remedyOf, severityOf, sinceOf, sorted, textOf, verdict, wrong } from "../problems";
 import { LastHour } from "../history";
 import { link, route, setQuery } from "../route";
@@ -59,7 +60,7 @@ export function Mesh() {
   return <>
     <Title text="Mesh"><Summary /></Title>
     <Glance />
-    <Tiles />
+    <div class="overview"><Picture /><Tiles /></div>
     <div class="filters" role="search" aria-label="Filter clusters">
       <Filter name="contains" label="Name contains" />
       <Filter name="state" label="State" options={["connecting", "syncing", "ready", "degraded", "failed", "removing"]} />
