@@ -17,7 +17,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -184,5 +186,38 @@ func TestTroubleshootIsInterrupted(t *testing.T) {
 	root.SetContext(ctx)
 	if code := command.Execute(root, []string{"troubleshoot", "--clustermesh-config", filepath.Join(dir, ".")}); code == exit.OK || strings.Contains(out.String(), "c2") {
 		t.Errorf("exit code %d: %s", code, out.String())
+	}
+}
+
+// TestChecksTakeTheSettingsOfTheAgent of this machine, where nothing else says which directory is meant, and say so. What is
+// given has priority, an agent that is asked over TCP gives nothing, and one in a container has a directory that is not here.
+func TestChecksTakeTheSettingsOfTheAgent(t *testing.T) {
+	t.Parallel()
+	own, far := clitest.PlainCluster(t, "own", ""), clitest.PlainCluster(t, "far", "")
+	dir := clitest.MeshDirectory(t, map[string]string{"far": "endpoints: ['" + far.Endpoint() + "']\n"})
+	empty := t.TempDir()
+	agent := clitest.ServeWith(t, fakemesh.Facts{}, api.Settings{
+		"clustermesh-config": dir, "cluster-name": "own", "cluster-id": "7", "kvstore-opt": `{"etcd.address":"` + own.Endpoint() + `"}`,
+	})
+	contained := clitest.ServeWith(t, fakemesh.Facts{}, api.Settings{"clustermesh-config": filepath.Join(empty, "in-a-container"), "cluster-name": "own", "cluster-id": "7"})
+	hostile := clitest.ServeWith(t, fakemesh.Facts{}, api.Settings{"clustermesh-config": dir + "/../" + filepath.Base(dir), "cluster-name": "own\x1b[2J", "cluster-id": "no number"})
+	from := "From the agent at " + agent.Socket + ": --clustermesh-config " + dir + ", --cluster-name own, --cluster-id 7"
+	for args, want := range map[string]clitest.Result{
+		"troubleshoot --socket " + agent.Socket:                                                      {Out: "1 configuration checked: all is well", Err: from},
+		"troubleshoot far --socket " + agent.Socket:                                                  {Out: "1 configuration checked: all is well", Err: from},
+		"troubleshoot --include-local --socket " + agent.Socket:                                      {Out: "2 configurations checked: all is well", Err: from},
+		"troubleshoot --clustermesh-config " + empty + " --socket " + agent.Socket:                   {Out: "No client file in " + empty},
+		"troubleshoot --cluster-name far --socket " + agent.Socket:                                   {Out: "No client file in " + dir, Err: "--clustermesh-config " + dir + ", --cluster-id 7"},
+		"config check --socket " + agent.Socket:                                                      {Out: dir + ": 1 cluster would be connected", Err: from},
+		"config check " + empty + " --socket " + agent.Socket:                                        {Out: empty + ": 0 clusters would be connected"},
+		"troubleshoot --server " + agent.Server:                                                      {Code: exit.Usage, Err: "--clustermesh-config says where it is"},
+		"troubleshoot --socket " + filepath.Join(empty, "none"):                                      {Code: exit.Usage, Err: "--clustermesh-config says where it is"},
+		"troubleshoot --socket " + contained.Socket:                                                  {Code: exit.Usage, Err: "is not on this machine: " + filepath.Join(empty, "in-a-container")},
+		"troubleshoot far --cluster-name own --cluster-id 7 --socket " + hostile.Socket + " -o json": {Out: `"state": "ok"`, Err: "From the agent"},
+	} {
+		got := clitest.Troubleshooter().Run(strings.Fields(args)...)
+		if got.Code != want.Code || !strings.Contains(got.Out, want.Out) || !strings.Contains(got.Err, want.Err) || want.Err == "" && got.Err != "" || strings.Contains(got.Err, "\x1b") {
+			t.Errorf("%s: %+v, want %+v", args, got, want)
+		}
 	}
 }

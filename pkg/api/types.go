@@ -60,11 +60,11 @@ type Readiness struct {
 type Status struct {
 	Agent       AgentInfo             `json:"agent"`
 	State       string                `json:"state" enum:"starting,ready,degraded" doc:"starting: until the agent is ready for the first time. degraded: a cluster is not ready or not fresh, the local kvstore refuses writes, or the agent cannot read the source of the description."`
-	Reason      string                `json:"reason" doc:"What is wrong, and with which clusters, the worst first, on one line; empty when nothing is."`
+	Reason      string                `json:"reason" doc:"The problems with their clusters, the worst first, on one line; empty when there are none."`
 	Ready       bool                  `json:"ready" doc:"As /readyz."`
 	Summary     Summary               `json:"summary"`
 	Clusters    []Cluster             `json:"clusters"`
-	Impact      *summary.Impact       `json:"impact" doc:"What services have in clusters that are not connected, or whose data could not be confirmed for too long; null without such clusters."`
+	Impact      *summary.Impact       `json:"impact" doc:"The backends of services in clusters that are not connected, or whose data could not be confirmed for too long; null without such clusters."`
 	Ignored     []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that belong to no cluster, and why."`
 	KVStore     *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent neither reads nor writes one."`
 	OwnCluster  *Cluster              `json:"ownCluster" doc:"The own cluster as read from its kvstore, in the same form as remote clusters, with all capabilities; null when the agent does not read it."`

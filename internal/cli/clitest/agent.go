@@ -43,8 +43,15 @@ func NewAgent(t *testing.T, clusters ...remotecluster.Status) *Agent {
 // Serve starts an agent of a mesh that is so.
 func Serve(t *testing.T, is fakemesh.Facts) *Agent {
 	t.Helper()
+	return ServeWith(t, is, api.Settings{"cluster-name": "c1"})
+}
+
+// ServeWith starts an agent with these settings.
+func ServeWith(t *testing.T, is fakemesh.Facts, settings api.Settings) *Agent {
+	t.Helper()
 	a := &Agent{Mesh: &fakemesh.Mesh{Is: is}}
 	sources := a.Sources(t)
+	sources.Settings = settings
 	s, err := api.NewServer(sources, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,8 @@ func configCheckCommand(c *command.Env) *cobra.Command {
 		Use:   "check [DIR]",
 		Short: "Check a mesh directory: which clusters would be connected, which files would be ignored, and why",
 		Long: "Check a mesh directory before it is applied: which clusters would be connected, which files would be ignored, and why. It\n" +
-			"opens no connection and needs no running agent. The default of DIR is the value of --clustermesh-config.\n\n" +
+			"opens no connection and needs no running agent. The default of DIR is the value of --clustermesh-config.\n" +
+			"Without both, it takes the missing settings from the agent on this machine, if its socket answers, and shows them.\n\n" +
 			"With --connect it also connects to the servers, like 'mesh-agent troubleshoot', and compares their answers: cluster IDs, and\n" +
 			"files that lead to the same etcd. With --diff it compares with the running agent (--server, --socket): what the directory would\n" +
 			"add, change and remove there, and how many entries would be lost; contents of client files are compared over the socket only.\n\n" +
@@ -56,7 +57,7 @@ func configCheckCommand(c *command.Env) *cobra.Command {
 		Args: command.Arguments(0, 1, "at most one DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error { return check(c, cmd, args, k) },
 	}
-	k.settings.Register(cmd.Flags(), "clustermesh-config", "cluster-name", "cluster-id", "max-connected-clusters", "claim-policy-file", config.RemoteBudget)
+	k.settings.Register(cmd.Flags(), flags()...)
 	cmd.Flags().BoolVar(&k.strict, "strict", false, "exit with code 1 if there are warnings")
 	cmd.Flags().BoolVar(&k.connect, "connect", false, "also connect to the servers, for at most 15 seconds each")
 	cmd.Flags().BoolVar(&k.diff, "diff", false, "compare with the running agent")
@@ -68,7 +69,7 @@ func configCheckCommand(c *command.Env) *cobra.Command {
 }
 
 func check(c *command.Env, cmd *cobra.Command, args []string, k configCheck) error {
-	cfg, err := c.Resolve(cmd, k.settings)
+	cfg, err := resolve(c, cmd, args, k)
 	if err != nil {
 		return err
 	}
@@ -113,6 +114,19 @@ func check(c *command.Env, cmd *cobra.Command, args []string, k configCheck) err
 		report.Compare(agent, key)
 	}
 	return exit.Verdict(writeChecked(c, cmd, report, k), report.Errors > 0, k.strict && report.Warnings > 0)
+}
+
+// resolve takes the settings of a running agent where nothing says which directory is checked.
+func resolve(c *command.Env, cmd *cobra.Command, args []string, k configCheck) (config.Config, error) {
+	if len(args) > 0 {
+		return c.Resolve(cmd, k.settings)
+	}
+	return c.ResolveFromAgent(cmd, k.settings, flags()...)
+}
+
+// flags are those of the agent that say what is checked.
+func flags() []string {
+	return []string{config.DirectoryFlag, "cluster-name", "cluster-id", "max-connected-clusters", "claim-policy-file", config.RemoteBudget}
 }
 
 // agentStatus asks the agent that the flags choose, and for the key of its

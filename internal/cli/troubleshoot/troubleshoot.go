@@ -32,6 +32,7 @@ type troubles struct {
 func New(c *command.Env) *cobra.Command {
 	var (
 		s      = config.NewSettings()
+		flags  = []string{config.DirectoryFlag, "cluster-name", "cluster-id", "max-connected-clusters", config.KVStoreFlag}
 		local  bool
 		format = printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	)
@@ -41,13 +42,14 @@ func New(c *command.Env) *cobra.Command {
 		Long: "Check the connections to the clusters of the mesh directory step by step: client file, certificates, names, TCP, TLS,\n" +
 			"etcd, the rights of its user, heartbeat and cluster configuration. A step that fails shows the cause and the remedy.\n" +
 			"It needs no running agent, and writes nothing. Without a CLUSTER it checks all clusters; each takes at most 15\n" +
-			"seconds.\n\n" +
+			"seconds. Without --clustermesh-config, it takes the missing settings from the agent on this machine, if its socket\n" +
+			"answers, and shows them.\n\n" +
 			"Exit code 0: no step has failed; there can be warnings. 1: a step failed. 2: wrong usage.",
 		Example: "  mesh-agent troubleshoot\n" +
 			"  mesh-agent troubleshoot c2 --cluster-name east --cluster-id 1\n" +
 			"  mesh-agent troubleshoot --include-local --kvstore-opt etcd.config=/etc/mesh/own.yaml -o json",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			cfg, err := c.Resolve(cmd, s)
+			cfg, err := c.ResolveFromAgent(cmd, s, flags...)
 			if err != nil {
 				return err
 			}
@@ -68,7 +70,7 @@ func New(c *command.Env) *cobra.Command {
 			return exit.Verdict(c.Answer(cmd, format, found, found.page), false, found.Failed > 0)
 		},
 	}
-	s.Register(cmd.Flags(), "clustermesh-config", "cluster-name", "cluster-id", "max-connected-clusters", "kvstore-opt")
+	s.Register(cmd.Flags(), flags...)
 	cmd.Flags().BoolVar(&local, "include-local", false, "also check the own cluster's kvstore (--kvstore-opt)")
 	cmd.Flags().VarP(format, "output", "o", "output format")
 	names := target.CompleteClientFile(c, s)

@@ -1,0 +1,43 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+)
+
+// DirectoryFlag is the flag of the mesh directory.
+const DirectoryFlag = "clustermesh-config"
+
+// Given tells whether a flag has a value from the command line, the environment or the file.
+func (s *Settings) Given(flag string) bool { return s.from[flag] != "" }
+
+// FromAgent takes the values of an agent on this machine for flags that nothing else gives, and returns those that it has
+// taken. It takes none when the agent's mesh directory is not here, as with an agent in a container.
+func (s *Settings) FromAgent(agent map[string]string, place string, flags ...string) (Config, []string, error) {
+	if dir := agent[DirectoryFlag]; !filepath.IsAbs(dir) || !exists(dir) {
+		c, err := s.decode()
+		return c, nil, err
+	}
+	var taken []string
+	for _, name := range flags {
+		f, value := s.flags.Lookup(name), agent[name]
+		if f == nil || s.Given(name) || value == "" || value == f.Value.String() || strings.Contains(value, clientfile.LeftOut) {
+			continue
+		}
+		if err := setFlag(f, value); err != nil {
+			continue // an agent of another version
+		}
+		s.from[name] = place
+		taken = append(taken, "--"+name+" "+value)
+	}
+	c, err := s.decode()
+	return c, taken, err
+}
+
+func exists(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.IsDir()
+}
