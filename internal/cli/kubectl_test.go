@@ -16,7 +16,7 @@ func TestHabitsOfKubectl(t *testing.T) {
 		"get clusters -A --no-headers -o wide --sort-by .id":            "c2 ",
 		"get clusters -o name --sort-by={.id}":                          "c2\nc3\nc10\n",
 		"get clusters -o name --sort-by={.state}":                       "c3\n",
-		"get clusters -o name --sort-by=.nothing":                       "c10\n",
+		"get clusters -o name --sort-by=.lastEvent":                     "c10\n", // null in all
 		"get clusters -o jsonpath={.items[?(@.id==10)].name}":           "c10\n",
 		"get clusters --sort-by=.id -o jsonpath={.items[*].name}":       "c2 c3 c10\n",
 		"get cluster c2 -o jsonpath=.name":                              "c2\n",
@@ -34,6 +34,7 @@ func TestHabitsOfKubectl(t *testing.T) {
 		"get clusters -w --sort-by .id":           "--sort-by is for a list",
 		"get cluster c2 --sort-by .id":            "--sort-by is for a list",
 		"get clusters --sort-by {.id":             "no path such as",
+		"get clusters --sort-by .nothing":         "no item has this field: it has .cached, ",
 		"get clusters -o jsonpath":                "give its path",
 		"get clusters -o jsonpath={.items[*].id":  "no path such as",
 		"get clusters -o go-template={{.items}}":  "must be one of",

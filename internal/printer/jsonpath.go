@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,15 +17,22 @@ import (
 
 // Path says which part of an object is meant, as kubectl's option -o jsonpath does: {.items[*].name}. A path alone may be
 // without braces.
-type Path struct{ of *jsonpath.JSONPath }
+type Path struct {
+	given string
+	of    *jsonpath.JSONPath // leaves out what is missing
+	all   *jsonpath.JSONPath // fails at what is missing
+}
+
+// ErrNoField is the error of a list that is to be in the order of a field that none of its items has.
+var ErrNoField = errors.New("no item has this field")
 
 // ParsePath reads a path.
 func ParsePath(text string) (*Path, error) {
 	if !strings.Contains(text, "{") {
 		text = "{" + text + "}"
 	}
-	p := &Path{jsonpath.New("path").AllowMissingKeys(true)}
-	if err := p.of.Parse(text); err != nil {
+	p := &Path{text, jsonpath.New("path").AllowMissingKeys(true), jsonpath.New("path")}
+	if err := errors.Join(p.of.Parse(text), p.all.Parse(text)); err != nil {
 		return nil, fmt.Errorf("%q is no path such as {.items[*].name}: %w", text, err)
 	}
 	return p, nil
@@ -42,17 +51,21 @@ func (p *Path) text(v any) ([]byte, error) {
 	return append(bytes.TrimSuffix(out.Bytes(), []byte("\n")), '\n'), nil
 }
 
-// first is the first part of a value that is meant; nil when there is none.
-func (p *Path) first(v any) (any, error) {
+// first is the first part of a value that is meant; nil when there is none. There may be a field without a value.
+func (p *Path) first(v any) (part any, field bool, fields []string, err error) {
 	tree, err := treeOf(v)
 	if err != nil {
-		return nil, err
+		return nil, false, nil, err
+	}
+	_, missing := p.all.FindResults(tree)
+	if top, is := tree.(map[string]any); is {
+		fields = slices.Sorted(maps.Keys(top))
 	}
 	found, err := p.of.FindResults(tree)
 	if err != nil || len(found) == 0 || len(found[0]) == 0 || !found[0][0].IsValid() {
-		return nil, err
+		return nil, missing == nil, fields, err
 	}
-	return found[0][0].Interface(), nil
+	return found[0][0].Interface(), true, fields, nil
 }
 
 // treeOf is a value with the names of its JSON. Texts are clean, so that none can become several lines.
@@ -82,22 +95,29 @@ func cleanTree(v any) any {
 	return v
 }
 
-// Sorted are all items in the order of a part of theirs: what has none first, numbers by their size, and all else as text.
+// Sorted are all items in the order of a part of theirs: what has none first, numbers by their size, and all else as text. The error
+// is [ErrNoField] when no item has it.
 func Sorted[T any](items iter.Seq2[T, error], by *Path) ([]T, error) {
 	type keyed struct {
 		key  any
 		item T
 	}
 	var all []keyed
+	var fields []string
+	some := false
 	for item, err := range items {
 		if err != nil {
 			return nil, err
 		}
-		key, err := by.first(item)
+		key, has, those, err := by.first(item)
 		if err != nil {
 			return nil, err
 		}
+		some, fields = some || has, those
 		all = append(all, keyed{key, item})
+	}
+	if !some && len(all) > 0 {
+		return nil, fmt.Errorf("%s: %w: it has .%s", by.given, ErrNoField, strings.Join(fields, ", ."))
 	}
 	slices.SortStableFunc(all, func(a, b keyed) int { return compareKeys(a.key, b.key) })
 	sorted := make([]T, 0, len(all))

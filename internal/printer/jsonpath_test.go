@@ -70,7 +70,7 @@ func TestPathsOfLists(t *testing.T) {
 func TestSorted(t *testing.T) {
 	t.Parallel()
 	items := all(pathed{"b", new(10), 0}, pathed{"a", nil, 0}, pathed{"d", new(9), 0}, pathed{"c", new(10), 0})
-	for path, want := range map[string]string{"{.name}": "a b c d", ".count": "a d b c", ".nothing": "b a d c", ".share": "b a d c"} {
+	for path, want := range map[string]string{"{.name}": "a b c d", ".count": "a d b c", ".share": "b a d c"} {
 		by, err := ParsePath(path)
 		if err != nil {
 			t.Fatal(err)
@@ -82,6 +82,19 @@ func TestSorted(t *testing.T) {
 		}
 		if got := strings.Join(names, " "); err != nil || got != want {
 			t.Errorf("%s: %s, %v, not %s", path, got, err, want)
+		}
+	}
+	for _, path := range []string{".nothing", "{.name.nothing}", ".counts[*].x"} {
+		by, err := ParsePath(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sorted, err := Sorted(items, by)
+		if !errors.Is(err, ErrNoField) || !strings.Contains(err.Error(), ".count, .name") || sorted != nil {
+			t.Errorf("%s: %v, %v", path, sorted, err)
+		}
+		if sorted, err := Sorted(all(), by); err != nil || len(sorted) != 0 {
+			t.Errorf("%s of nothing: %v, %v", path, sorted, err)
 		}
 	}
 	if slices.Compare([]int{compareKeys(int64(2), 10.0), compareKeys("2", int64(10))}, []int{-1, 1}) != 0 {

@@ -121,6 +121,9 @@ func (res Kind[T]) Get(ctx context.Context, r Request) error {
 	items := list.All(ctx)
 	if r.SortBy != nil {
 		sorted, err := printer.Sorted(items, r.SortBy)
+		if errors.Is(err, printer.ErrNoField) {
+			return exit.Usagef("--sort-by: %w", err)
+		}
 		if err != nil {
 			return err
 		}
