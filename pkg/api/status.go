@@ -104,7 +104,7 @@ func (st *Status) SumUp() []summary.Problem {
 		problems[i] = st.Clusters[i].problem()
 	}
 	st.Summary.ByTrouble = summary.Counts(problems)
-	all := append(slices.Clone(problems), summary.Conflicts(st.Summary.Conflicts))
+	all := append(slices.Clone(problems), summary.Conflicts(st.Summary.Conflicts), summary.Ignored(len(st.Ignored)))
 	if k := st.KVStore; k != nil && !k.Well() {
 		all = append(all, summary.OwnKVStore(codes.Code(k.Code)))
 	}

@@ -45,6 +45,17 @@ func OwnDescription() Problem {
 	return Problem{Kind: remotecluster.TroubleDegraded, Cluster: "the own cluster", Code: codes.DescriptionBroken}
 }
 
+// Ignored are files of the mesh directory that belong to no cluster, though somebody may have meant them; without any it is none.
+func Ignored(n int) Problem {
+	switch n {
+	case 0:
+		return Problem{}
+	case 1:
+		return Problem{Cluster: "1 file", Also: "the agent ignores a file of the mesh directory"}
+	}
+	return Problem{Cluster: fmt.Sprintf("%d files", n), Also: "the agent ignores files of the mesh directory"}
+}
+
 // Conflicts are a problem of clusters that may have no other; without any it is none.
 func Conflicts(n int) Problem {
 	switch n {
@@ -110,6 +121,9 @@ func (p Problem) severity() int {
 func (p Problem) title() string {
 	if p.Kind == "" {
 		return p.Also
+	}
+	if p.Code == codes.NotConnectedYet && p.Cause == "" { // which may be its first attempt
+		return "not connected yet"
 	}
 	for _, code := range []codes.Code{p.Cause, p.Code} {
 		if e, known := codes.Find(string(code)); known {

@@ -40,6 +40,9 @@ func TestReason(t *testing.T) {
 		"the worst first":                   {[]summary.Problem{refusing, weak, lost("tokyo"), failed}, "another cluster has the cluster ID (delhi); nothing listens at an endpoint (tokyo); the cluster's heartbeat is missing (oslo); and 1 more"},
 		"of a ready cluster":                {[]summary.Problem{well, refusing}, "entries are refused (osaka)"},
 		"conflicts":                         {[]summary.Problem{well, summary.Conflicts(0), summary.Conflicts(2)}, "clusters disagree (2 conflicts)"},
+		"the first attempt":                 {[]summary.Problem{{Cluster: "tokyo", Kind: remotecluster.TroubleConnecting, Code: codes.NotConnectedYet}}, "not connected yet (tokyo)"},
+		"an ignored file":                   {[]summary.Problem{well, summary.Ignored(0), summary.Ignored(1)}, "the agent ignores a file of the mesh directory (1 file)"},
+		"ignored files":                     {[]summary.Problem{summary.Ignored(2)}, "the agent ignores files of the mesh directory (2 files)"},
 		"one conflict":                      {[]summary.Problem{summary.Conflicts(1)}, "clusters disagree (1 conflict)"},
 		"of the own kvstore":                {[]summary.Problem{summary.OwnKVStore(codes.EtcdAlarm)}, "etcd has raised an alarm (the own kvstore)"},
 	} {
