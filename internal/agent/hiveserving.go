@@ -26,7 +26,7 @@ func dnsCell() cell.Cell {
 // the agent starts, and do not change afterwards.
 type servers struct {
 	all []func() api.Serving
-	xds func() []api.XDSClient // nil: xDS is off
+	xds func() *api.XDSClients // nil: xDS is off
 }
 
 func (s *servers) add(one func() api.Serving) { s.all = append(s.all, one) }
@@ -40,7 +40,7 @@ func (s *servers) serving() []api.Serving {
 }
 
 // xdsClients are those of the xDS server; nil when that is off.
-func (s *servers) xdsClients() []api.XDSClient {
+func (s *servers) xdsClients() *api.XDSClients {
 	if s.xds == nil {
 		return nil
 	}

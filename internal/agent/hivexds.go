@@ -45,7 +45,9 @@ func serveXDS(c config.Config, v *view.View, all *servers, lc cell.Lifecycle, jo
 		sent, refused := s.Totals()
 		return api.Serving{Protocol: "xDS", Address: s.Address(), Requests: sent, Refused: refused}
 	})
-	all.xds = func() []api.XDSClient { return xdsClients(s.Clients()) }
+	all.xds = func() *api.XDSClients {
+		return &api.XDSClients{Items: xdsClients(s.Clients()), Gone: xdsClients(s.Departed())}
+	}
 	return reg.Register(p.Metrics)
 }
 
@@ -54,6 +56,9 @@ func xdsClients(all []xdsserver.Client) []api.XDSClient {
 	for _, c := range all {
 		one := api.XDSClient{
 			Number: c.Number, Peer: c.Peer, Node: c.Node, Program: c.Program, Variant: c.Variant.String(), Since: c.Since, Follows: []api.XDSFollowing{},
+		}
+		if !c.Gone.IsZero() {
+			one.Gone = &c.Gone
 		}
 		for _, f := range c.Follows {
 			of := api.XDSFollowing{

@@ -55,7 +55,7 @@ type Sources struct {
 	Stopped     func() (why codes.Code, text string) // why nothing is written for want of space, empty when it is; nil: it always is
 	Missing     func() map[string]string             // by cluster, what is not synced of those without which it became ready; nil: nothing
 	Serving     func() []Serving                     // servers of other protocols that read the view; nil: there are none
-	XDSClients  func() []XDSClient                   // who follows xDS; nil, or its answer is: nobody can
+	XDSClients  func() *XDSClients                   // who follows xDS; nil, or its answer is: nobody can
 	History     *history.History                     // nil: nothing is remembered
 	Described   Described                            // nil: nobody describes the own cluster
 	DescribedBy string                               // who does, in a person's words

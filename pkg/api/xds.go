@@ -9,6 +9,7 @@ import (
 // XDSClients are the xDS clients of an agent.
 type XDSClients struct {
 	Items []XDSClient `json:"items" doc:"The open streams, the oldest first."`
+	Gone  []XDSClient `json:"gone" doc:"Streams of other clients that ended within 10 minutes, the last one first: at most 64, with at most 10 names of each type."`
 }
 
 // XDSClient is a gRPC program or an Envoy that follows services by xDS, as a stream of it. Node and
@@ -20,6 +21,7 @@ type XDSClient struct {
 	Program string         `json:"program" doc:"The name and version of the client's program, as the client sends them."`
 	Variant string         `json:"variant" enum:"state of the world,incremental"`
 	Since   time.Time      `json:"since"`
+	Gone    *time.Time     `json:"gone,omitempty" doc:"The end of the stream, in the list gone."`
 	Follows []XDSFollowing `json:"follows" doc:"The subscriptions of the client, by type."`
 }
 
@@ -44,13 +46,11 @@ func (s *Server) xdsClientsRoute() route {
 }
 
 func (s *Server) serveXDSClients(w http.ResponseWriter, _ *http.Request) error {
-	var all []XDSClient
 	if s.XDSClients != nil {
-		all = s.XDSClients()
+		if all := s.XDSClients(); all != nil {
+			writeJSON(w, *all)
+			return nil
+		}
 	}
-	if all == nil {
-		return notFound("this agent does not serve xDS: give it --xds ADDRESS")
-	}
-	writeJSON(w, XDSClients{all})
-	return nil
+	return notFound("this agent does not serve xDS: give it --xds ADDRESS")
 }

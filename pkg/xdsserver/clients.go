@@ -2,6 +2,7 @@ package xdsserver
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ type Client struct {
 	Program string // with its version, as it says
 	Variant Variant
 	Since   time.Time
+	Gone    time.Time   // when it ended; zero while it is open
 	Follows []Following // by type, those that it has asked for
 }
 
@@ -59,6 +61,7 @@ type Following struct {
 type client struct {
 	mu sync.Mutex
 	Client
+	from  netip.Addr // of its peer, an IPv6 /64; invalid over a unix socket
 	kinds [kinds]*following
 }
 
@@ -66,7 +69,8 @@ type client struct {
 type following struct {
 	all             bool
 	names           map[string]struct{}
-	nonce           string // of the last answer
+	last            []string // some of the names before there were none: gRPC clients let go of all before they end
+	nonce           string   // of the last answer
 	sent, confirmed string
 	rejected        uint64
 	reason          string
@@ -111,6 +115,32 @@ func (c *client) of(k kind) *following {
 		c.kinds[k] = &following{names: make(map[string]struct{})}
 	}
 	return c.kinds[k]
+}
+
+// follow notes what is followed from now on.
+func (f *following) follow(all bool, names map[string]struct{}) {
+	if len(names) == 0 && len(f.names) > 0 {
+		f.last = slices.Sorted(maps.Keys(f.names))
+		f.last = slices.Clone(f.last[:min(len(f.last), departedNames)])
+	}
+	f.all, f.names = all, names
+}
+
+// departs is the client as it was before it let go of what it followed.
+func (c *client) departs(now time.Time) Client {
+	shown := c.show(func([]string) []string { return nil })
+	shown.Gone = now
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range shown.Follows {
+		f := &shown.Follows[i]
+		for k, of := range c.kinds {
+			if of != nil && kind(k).String() == f.Type && len(f.Names) == 0 {
+				f.Names = of.last
+			}
+		}
+	}
+	return shown
 }
 
 // sends notes an answer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -308,4 +309,31 @@ func TestAServiceTooLargeForAMessage(t *testing.T) {
 	if !strings.HasSuffix(text, "p0 b/*1 10.2.0.1:8080 -10.2.0.2:8080") {
 		t.Errorf("the small one has not all of its own: %s", text[len(text)-100:])
 	}
+}
+
+// TestClientsThatAreGone stay listed until their program is back.
+func TestClientsThatAreGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	gone := func() (all []string) {
+		for _, c := range w.server.Departed() {
+			all = append(all, fmt.Sprintf("%s %v %t", c.Node, c.Follows[0].Names, !c.Gone.Before(c.Since)))
+		}
+		return all
+	}
+	w.Play(t, "service own shop/cart 127.0.0.2")
+	c := w.dial("xds:///shop/cart:http")
+	c.conn.Connect()
+	waittest.Until(t, "it to be listed", func() bool { all := w.server.Clients(); return len(all) == 1 && len(all[0].Follows) == 3 })
+	if all := gone(); len(all) != 0 {
+		t.Errorf("it is open and gone: %q", all)
+	}
+	_ = c.conn.Close()
+	waittest.Until(t, "it to be gone", func() bool { return slices.Equal(gone(), []string{"test [shop/cart:http] true"}) })
+	if all := w.server.Clients(); len(all) != 0 {
+		t.Errorf("%v are open", all)
+	}
+	second := w.dial("xds:///shop/cart:http")
+	second.conn.Connect()
+	waittest.Until(t, "it to be back", func() bool { return len(w.server.Clients()) == 1 && len(gone()) == 0 })
 }

@@ -132,9 +132,10 @@ type Server struct {
 	stopping  context.Context // ends when the server stops, and all streams with it
 	stop      context.CancelFunc
 
-	mu      sync.Mutex
-	last    uint64 // the number of the last stream
-	clients map[uint64]*client
+	mu       sync.Mutex
+	last     uint64 // the number of the last stream
+	clients  map[uint64]*client
+	departed departed
 }
 
 // New returns a server that does not listen yet. The error names the parameter that is wrong.
@@ -236,6 +237,39 @@ func (s *Server) Clients() []Client {
 	return shown
 }
 
+// Departed are the last streams that ended within 10 minutes, the last one first, without those of programs that
+// have another stream now. At most 10 names of a type are kept.
+func (s *Server) Departed() (all []Client) {
+	open := make(map[program]struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clients {
+		c.mu.Lock()
+		open[program{c.from, c.Node, c.Program}] = struct{}{}
+		c.mu.Unlock()
+	}
+	s.departed.expire(s.now())
+	for _, d := range slices.Backward(s.departed) {
+		if _, back := open[d.program()]; !back {
+			all = append(all, d.Client)
+		}
+	}
+	return all
+}
+
+// depart notes the end of a stream that has asked for something.
+func (s *Server) depart(c *client) {
+	shown := c.departs(s.now())
+	if len(shown.Follows) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clients, c.Number)
+	s.departed.expire(shown.Gone)
+	s.departed.add(shown, c.from)
+}
+
 // ads is the service of aggregated streams.
 type ads struct {
 	discovery.UnimplementedAggregatedDiscoveryServiceServer
@@ -271,6 +305,7 @@ func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream
 	if address.IsValid() {
 		c.Peer = from.Addr.String()
 	}
+	c.from = address
 	defer s.enter(c.client)()
 	c.owner = ownerOf(address, c.Number)
 	if !s.waitReady(ctx) {
@@ -278,6 +313,7 @@ func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream
 		return status.Error(codes.Unavailable, "the agent still reads the clusters")
 	}
 	defer c.leave()
+	defer s.depart(c.client) // before it has let go of everything
 	open := s.metrics.streams.WithLabelValues(v.String())
 	open.Inc()
 	defer open.Dec()

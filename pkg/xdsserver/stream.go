@@ -98,7 +98,7 @@ func (c *clientStream) setNames(k kind, names map[string]struct{}, everything bo
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.of(k).all, c.of(k).names = everything, c.followed[k]
+	c.of(k).follow(everything, c.followed[k])
 	return nil
 }
 

@@ -4,6 +4,7 @@ package xds
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ func clientsCommand(c *command.Env) *cobra.Command {
 				return err
 			}
 			wide := format.String() == printer.Wide
-			return c.Answer(cmd, format, all, func(p *printer.Page) { write(p, all.Items, wide, c.Now()) })
+			return c.Answer(cmd, format, all, func(p *printer.Page) { write(p, *all, wide, c.Now()) })
 		}),
 	}, format))
 }
@@ -50,11 +51,37 @@ type row struct {
 	follows *api.XDSFollowing // nil: it has asked for nothing yet
 }
 
-func write(p *printer.Page, clients []api.XDSClient, wide bool, now time.Time) {
-	if len(clients) == 0 {
+func write(p *printer.Page, all api.XDSClients, wide bool, now time.Time) {
+	if len(all.Items) == 0 {
 		p.Line("No client follows this agent.")
-		return
+	} else {
+		writeOpen(p, all.Items, wide, now)
 	}
+	if len(all.Gone) > 0 {
+		p.Line("Disconnected within 10 minutes:")
+		printer.Rows(p, printer.Table[api.XDSClient]{
+			{Title: "CLIENT", Text: func(c api.XDSClient) string { return fmt.Sprint(c.Number) }},
+			{Title: "NODE", Text: func(c api.XDSClient) string { return c.Node }},
+			{Title: "PEER", Text: func(c api.XDSClient) string { return c.Peer }},
+			{Title: "GONE SINCE", Text: func(c api.XDSClient) string { return printer.Moment(c.Gone, now) }},
+			{Title: "NAMES", Text: func(c api.XDSClient) string { return printer.Some(namesOf(c), 2) }},
+		}, all.Gone)
+	}
+}
+
+// namesOf are the names that a client followed, of all types.
+func namesOf(c api.XDSClient) (names []string) {
+	for _, f := range c.Follows {
+		names = append(names, f.Names...)
+		if f.All {
+			names = append(names, "all "+f.Type)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func writeOpen(p *printer.Page, clients []api.XDSClient, wide bool, now time.Time) {
 	var rows []row
 	for i := range clients {
 		c := &clients[i]

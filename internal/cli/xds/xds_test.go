@@ -27,8 +27,14 @@ func TestClients(t *testing.T) {
 		{Number: 7, Peer: "10.0.0.1:5000", Node: "envoy\x1b[2J", Since: samples.Now, Follows: []api.XDSFollowing{{Type: "clusters", All: true, Sent: "b.1"}}},
 		{Number: 8, Peer: "unix", Since: samples.Now},
 	}
+	gone := []api.XDSClient{
+		{Number: 5, Peer: "10.0.0.2:5000", Node: "shopper-2", Gone: samples.Before(time.Minute), Follows: []api.XDSFollowing{{Type: "listeners", Names: []string{"shop/cart:80"}}, {Type: "endpoints", Names: []string{"shop/cart:80"}}}},
+		{Number: 2, Peer: "unix", Gone: samples.Before(2 * time.Minute), Follows: []api.XDSFollowing{{Type: "clusters", All: true}}},
+	}
 	var out bytes.Buffer
-	err := command.Answer(&out, printer.Style{}, printer.NewFormat(printer.Text), clients, func(p *printer.Page) { write(p, clients, true, samples.Now) })
+	err := command.Answer(&out, printer.Style{}, printer.NewFormat(printer.Text), clients, func(p *printer.Page) {
+		write(p, api.XDSClients{Items: clients, Gone: gone}, true, samples.Now)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +43,7 @@ func TestClients(t *testing.T) {
 		t.Error("a client moves the cursor")
 	}
 	out.Reset()
-	if err := command.Answer(&out, printer.Style{}, printer.NewFormat(printer.Text), nil, func(p *printer.Page) { write(p, nil, false, samples.Now) }); err != nil || out.String() != "No client follows this agent.\n" {
+	if err := command.Answer(&out, printer.Style{}, printer.NewFormat(printer.Text), nil, func(p *printer.Page) { write(p, api.XDSClients{}, false, samples.Now) }); err != nil || out.String() != "No client follows this agent.\n" {
 		t.Errorf("%v %q", err, out.String())
 	}
 }
