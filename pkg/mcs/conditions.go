@@ -27,6 +27,7 @@ const (
 	ReasonInvalidServiceType   = "InvalidServiceType"
 	ReasonNamespaceNotGlobal   = "NamespaceNotGlobal"
 	ReasonIPFamilyNotSupported = "IPFamilyNotSupported"
+	ReasonNoPorts              = "NoPorts"
 	ReasonNoConflicts          = "NoConflicts"
 )
 
@@ -87,6 +88,8 @@ func importConditions(m *Merged, f *Facts, supported []corev1.IPFamily, im *loca
 	case len(supported) == 0:
 		c.Reason = ReasonIPFamilyNotSupported
 		c.Message = "The service has addresses of " + joined(m.Spec.IPFamilies) + ", and this cluster has " + strings.Join(f.Families, ",") + "."
+	case !hasService(m, f, supported):
+		c.Reason, c.Message = ReasonNoPorts, "No export has a port that a Service can have, and a Service with an address has at least one. Export a Service with ports."
 	case f.Foreign != "":
 		c.Reason, c.Message = ReasonPending, f.Foreign
 	case !usable(m, f.Derived) || len(im.Spec.IPs) == 0 && !m.Headless():

@@ -106,7 +106,7 @@ func Make(namespace, name string, exports []*services.Export, f Facts) Wanted {
 	}
 	supported := supportedFamilies(m, &f)
 	w.Import = newImport(m, &f, supported)
-	if f.Namespace == NamespaceGlobal && len(supported) > 0 {
+	if hasService(m, &f, supported) {
 		w.Derived = newDerived(m, supported, w.Import)
 		if w.Import.Status.EndpointSliceObjects == SlicesPresent { // for who writes the slices
 			w.Derived.Annotations[AnnotationSlices] = "true"
@@ -115,6 +115,11 @@ func Make(namespace, name string, exports []*services.Export, f Facts) Wanted {
 	}
 	w.Local = w.Local && w.Derived != nil
 	return w
+}
+
+// hasService tells whether there is a derived Service. The API server refuses one that has an address and no port.
+func hasService(m *Merged, f *Facts, supported []corev1.IPFamily) bool {
+	return f.Namespace == NamespaceGlobal && len(supported) > 0 && (m.Headless() || len(m.Spec.Ports) > 0)
 }
 
 // Precedence says whose export counts.
@@ -145,7 +150,7 @@ func newImport(m *Merged, f *Facts, supported []corev1.IPFamily) *local.ServiceI
 	if m.Winner != "" {
 		im.Annotations[AnnotationWinner] = m.Winner
 	}
-	if f.Namespace == NamespaceGlobal && len(supported) > 0 {
+	if hasService(m, f, supported) {
 		im.Annotations[AnnotationDerived] = derivedServiceName(m)
 		im.Spec.IPs = addresses(m, f.Derived, supported)
 	}

@@ -122,6 +122,23 @@ func TestTheImport(t *testing.T) {
 			t.Errorf("%s: %+v", got, w)
 		}
 	})
+	t.Run("a Service with an address and no port is refused, so there is none", func(t *testing.T) {
+		t.Parallel()
+		without := func(e *wire.ServiceExport) { e.Ports = nil }
+		invalid := func(e *wire.ServiceExport) { e.Ports = []wire.ServiceExportPort{{Name: "Not_a_name", Protocol: "TCP", Port: 80}} }
+		for _, change := range []func(*wire.ServiceExport){without, invalid} {
+			w := Make("shop", "cart", []*services.Export{export("c2", 0, change)}, facts())
+			if got := conditionOf(w.Import.Status.Conditions, ConditionReady); got != "False NoPorts" || w.Derived != nil || w.Import.Annotations[AnnotationDerived] != "" {
+				t.Errorf("%s: %+v", got, w)
+			}
+			if w = Make("shop", "cart", []*services.Export{export("c2", 0, change, headlessExport)}, facts()); w.Derived == nil {
+				t.Error("a headless Service needs none")
+			}
+			if w = Make("shop", "cart", []*services.Export{export("c2", 0, change), export("c3", 1)}, facts()); w.Derived == nil || len(w.Derived.Spec.Ports) == 0 {
+				t.Errorf("the ports of another export: %+v", w)
+			}
+		}
+	})
 	t.Run("a namespace that is not global has no addresses", func(t *testing.T) {
 		t.Parallel()
 		f := facts()

@@ -237,6 +237,8 @@ func modelObjects(s said, f *Facts) (h outcome) {
 	switch {
 	case h.families == "":
 		h.ready = "False IPFamilyNotSupported"
+	case s.Type != wire.ServiceExportHeadless && len(s.Ports) == 0:
+		h.ready = "False NoPorts"
 	case is != s.Type:
 		h.derived, h.ready, h.recreate = s.Type, "False Pending", is != ""
 	default:
