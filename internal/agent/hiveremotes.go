@@ -52,10 +52,14 @@ func remotesCell() cell.Cell {
 type remoteObjects struct {
 	mesh        *clustermesh.Mesh
 	controllers []func(context.Context) error
+	writers     []*kubewrite.Writer // of the controllers
 }
 
-// run runs what writes during a term.
-func (r *remoteObjects) run(ctx context.Context) error {
+// run runs what writes during a term, each write with the proof that this is still the leader.
+func (r *remoteObjects) run(ctx context.Context, leading func(context.Context) error) error {
+	for _, w := range r.writers {
+		w.Prove(leading)
+	}
 	return waiting.Together(ctx, r.controllers...)
 }
 
@@ -90,7 +94,7 @@ func newRemoteObjects(p meshParams, all *services.Services, bounds *boundary.Bou
 		if !p.Config.Operate.EndpointSlices {
 			slices.Only = serviceimports.IsDerived
 		}
-		o.controllers = append(o.controllers, endpointslices.New(slices).Run)
+		o.controllers, o.writers = append(o.controllers, endpointslices.New(slices).Run), append(o.writers, w)
 	}
 	if p.Config.Operate.MCSAPI {
 		labels, annotations, err := p.Config.Operate.Allowed()
@@ -102,6 +106,7 @@ func newRemoteObjects(p meshParams, all *services.Services, bounds *boundary.Bou
 		if err != nil {
 			return nil, err
 		}
+		o.writers = append(o.writers, w)
 		o.controllers = append(o.controllers, serviceimports.New(serviceimports.Params{
 			DB: p.View.DB, Own: p.Config.Own(), GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: all,
 			Ready: isReady(m), Remotes: remotes(m, exportsRead), Writer: w,

@@ -5,6 +5,9 @@
 // What is already so is not changed, and has the resource version that it had. A deletion names the
 // UID that it means: an object that somebody else made meanwhile under the same name stays.
 //
+// Who writes only while it leads says so by [Writer.Prove]: a program that was frozen, and that others have
+// followed, finds that out before it writes.
+//
 // Requests are bounded in number, not in rate: the API server shares itself out among its clients.
 // Each ends after [Timeout]. None is tried again here; who follows the objects knows what is still
 // to be done.
@@ -63,6 +66,7 @@ type Writer struct {
 	dynamic dynamic.Interface
 	role    string
 	turns   chan struct{} // has an element for each request that is being made
+	proof   proof         // on which writes rely
 }
 
 // New returns a writer for the API server of a configuration, such as that of
@@ -110,6 +114,11 @@ func (w *Writer) apply(ctx context.Context, verb string, r schema.GroupVersionRe
 ) (applied *unstructured.Unstructured, err error) {
 	how.FieldManager, how.Force = FieldManager, true
 	err = w.do(ctx, func(ctx context.Context) (err error) {
+		if len(how.DryRun) == 0 {
+			if err := w.proof.check(ctx); err != nil {
+				return err
+			}
+		}
 		applied, err = w.dynamic.Resource(r).Namespace(o.GetNamespace()).Apply(ctx, o.GetName(), o, how, subresources...)
 		return err
 	})
@@ -138,6 +147,9 @@ func (w *Writer) Get(ctx context.Context, r schema.GroupVersionResource, namespa
 // another one may have its name. The namespace is empty for what has none.
 func (w *Writer) Delete(ctx context.Context, r schema.GroupVersionResource, namespace, name string, uid types.UID) (bool, error) {
 	err := w.do(ctx, func(ctx context.Context) error {
+		if err := w.proof.check(ctx); err != nil {
+			return err
+		}
 		return w.dynamic.Resource(r).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	})
 	switch {

@@ -55,8 +55,9 @@ type Params struct {
 	// Provision gives etcd its users at the begin of each term; nil is nothing.
 	Provision func(ctx context.Context) error
 	// While runs during each term beside everything else, for what else only the leader may do; nil is
-	// nothing. Its context ends with the term, and its error ends the term.
-	While func(ctx context.Context) error
+	// nothing. Its context ends with the term, and its error ends the term. leading asks etcd whether this is still
+	// the leader, for what is written elsewhere; any error means that this is not certain.
+	While func(ctx context.Context, leading func(context.Context) error) error
 	// Report is called with a task and whether it was done, again and again: users, heartbeat,
 	// mappings (of the description's identities), nodes and addresses (of the description, with
 	// NodesAndAddresses), identities and locks (those that are collected); nil is nobody.
@@ -134,7 +135,9 @@ func (o *Operator) lead(ctx context.Context, lock *kvstore.Lock) error {
 	p := o.newPublisher(lock)
 	g.Go(func() error { return p.run(ctx) })
 	if o.While != nil {
-		g.Go(func() error { return o.While(ctx) })
+		g.Go(func() error {
+			return o.While(ctx, func(ctx context.Context) error { return o.leading(ctx, lock) })
+		})
 	}
 	g.Go(func() error { return o.heartbeat(ctx, lock) })
 	g.Go(func() error { return o.adopt(ctx, lock) })

@@ -257,8 +257,8 @@ func (s *Server) Departed() (all []Client) {
 	return all
 }
 
-// depart notes the end of a stream that has asked for something.
-func (s *Server) depart(c *client) {
+// noteEnd notes the end of a stream that has asked for something.
+func (s *Server) noteEnd(c *client) {
 	shown := c.departs(s.now())
 	if len(shown.Follows) == 0 {
 		return
@@ -313,7 +313,7 @@ func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream
 		return status.Error(codes.Unavailable, "the agent still reads the clusters")
 	}
 	defer c.leave()
-	defer s.depart(c.client) // before it has let go of everything
+	defer s.noteEnd(c.client) // before it has let go of everything
 	open := s.metrics.streams.WithLabelValues(v.String())
 	open.Inc()
 	defer open.Dec()
