@@ -63,6 +63,7 @@ const (
 	CertificateEnds            Code = "MESH-1231" // a certificate expires within 30 days
 	CertificateEndsSoon        Code = "MESH-1232" // a certificate expires within 7 days, or has expired
 	NextConnectionFails        Code = "MESH-1233" // the next connection to the cluster's etcd fails
+	AddressesOnly              Code = "MESH-1234" // the cluster publishes addresses only
 	CopyStopped                Code = "MESH-1240" // the copy is stopped: our own etcd is nearly full
 	ClusterNotAdmitted         Code = "MESH-1260" // the claim policy file does not allow the cluster
 	ClusterIDNotPinned         Code = "MESH-1261" // the cluster has another ID than the claim policy file says

@@ -4,9 +4,11 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Notice is something about a cluster that will go wrong, or may: nothing is wrong by it yet.
+// Notice is something about a cluster that will go wrong, or may, or that may not be meant: nothing is
+// wrong by it yet.
 type Notice struct {
 	Code    codes.Code
 	Message string // in a person's words
@@ -14,7 +16,7 @@ type Notice struct {
 
 // NoticeCodes are the codes that a notice may have.
 func NoticeCodes() []codes.Code {
-	return []codes.Code{codes.ServerRelease, codes.CertificateEnds, codes.CertificateEndsSoon, codes.NextConnectionFails}
+	return []codes.Code{codes.ServerRelease, codes.CertificateEnds, codes.CertificateEndsSoon, codes.NextConnectionFails, codes.AddressesOnly}
 }
 
 // How long before its end a certificate is noticed, and when there is little time left.
@@ -57,7 +59,25 @@ func (j *judgment) notices() []Notice {
 	if j.facts.faults != "" {
 		all = append(all, notice(codes.ServerRelease, "its etcd %s", j.facts.faults))
 	}
+	if n := j.addressesAlone(); n > 0 {
+		all = append(all, notice(codes.AddressesOnly, "it publishes addresses only (%d): no nodes, services or identities", n))
+	}
 	return all
+}
+
+// addressesAlone is how many addresses a cluster has of which everything is read, if it has nothing
+// else that every cluster has; 0 for any other one.
+func (j *judgment) addressesAlone() int {
+	if !j.status.Ready {
+		return 0
+	}
+	of := j.status.Sources
+	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities} {
+		if is, read := of[r]; !read || !is.Synced || is.Count > 0 || is.Rejected > 0 {
+			return 0
+		}
+	}
+	return of[wire.IPs].Count
 }
 
 func notice(code codes.Code, format string, args ...any) Notice {
