@@ -26,7 +26,7 @@ func NewMetrics() *Metrics {
 	}
 	return &Metrics{
 		queue:  desc("sync_queue_size", "Keys that still have to be written to the kvstore or deleted from it."),
-		errors: desc("sync_errors_total", "Writes of keys that the kvstore has refused."),
+		errors: desc("sync_errors_total", "Writes of keys that the kvstore has refused, also for want of space."),
 		synced: desc("initial_sync_completed", "Whether all keys had the wanted value in the kvstore at least once.", "action"),
 		syncs:  make(map[*Sync]struct{}),
 	}

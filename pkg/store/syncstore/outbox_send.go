@@ -153,6 +153,9 @@ func (o *Outbox) write(ctx context.Context, b batch) error {
 		case err == nil:
 			b.finish(acknowledged, res.At.Revision, nil)
 		case !kvstore.IsRefused(err):
+			if errors.Is(err, kvstore.ErrNoSpace) {
+				b.countRefused()
+			}
 			for _, b := range todo {
 				b.finish(unknown, 0, nil)
 			}
@@ -207,6 +210,18 @@ func (b batch) writes() []kvstore.Write {
 func (b batch) finish(o outcome, rev int64, err error) {
 	for _, w := range b {
 		w.of.finish(w.parts, o, rev, err)
+	}
+}
+
+// countRefused counts the puts of a transaction that the kvstore has not made for want of space: each
+// try is one, like that of a write that is refused for what it is.
+func (b batch) countRefused() {
+	for _, w := range b {
+		for i := range w.parts {
+			if !w.parts[i].deletes {
+				w.of.errors.Add(1)
+			}
+		}
 	}
 }
 

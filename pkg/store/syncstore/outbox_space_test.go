@@ -101,8 +101,15 @@ func TestAKVStoreWithoutSpaceTakesDeletions(t *testing.T) {
 	s := d.sync(Params{Prefix: prefix, Vital: true})
 	s.Put("a", []byte("1"))
 	waittest.Until(t, "the end of the puts", func() bool { return s.Status().Stopped && !d.outbox.FullAt().IsZero() })
+	if n := s.Status().Errors; n == 0 {
+		t.Error("the refused puts are not counted")
+	}
+	counted := s.Status().Errors
 	s.Delete("old")
 	d.until(prefix, map[string]string{})
+	if n := s.Status().Errors; n != counted {
+		t.Errorf("%d refused puts, and %d after a deletion that was made", counted, n)
+	}
 	full.Store(false)
 	d.outbox.Grant(1 << 40)
 	d.until(prefix, map[string]string{"a": "1"})
