@@ -19,6 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/version"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -263,10 +264,15 @@ func newAPI(p apiParams) (*api.Server, error) {
 
 // serveAPI opens the sockets when the program starts, so that an address in use
 // ends it, and serves until it stops.
-func serveAPI(c config.Config, s *api.Server, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer) error {
+func serveAPI(c config.Config, s *api.Server, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, log *slog.Logger) error {
 	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error {
 		return s.Listen(c.Listen, c.Socket, c.Socket == api.DefaultSocket)
 	}})
 	saying(jobs, "serve", "serving", s.Serve)
+	if at := c.Listening.Probes; at != "" {
+		probes := &transport.Probes{IsReady: func() bool { ready, _ := s.View.Ready(); return ready }, Log: log}
+		lc.Append(cell.Hook{OnStart: func(cell.HookContext) error { return probes.Listen(at) }})
+		saying(jobs, "probes", "answering health checks on "+at, probes.Serve)
+	}
 	return reg.Register(s.Collector())
 }

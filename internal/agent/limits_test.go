@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -136,4 +137,65 @@ func TestAskingAnAgentOverTLS(t *testing.T) {
 			t.Errorf("%s: %d %s", test.what, code, errs)
 		}
 	}
+}
+
+// TestProbesWithoutACertificate: where the API needs one, a kubelet has a listener of its own. It says
+// nothing but whether the agent is alive and ready.
+func TestProbesWithoutACertificate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ca, err := pki.NewCA("mesh")
+	agenttest.Must(t, err)
+	authority, err := ca.Write(dir, "ca")
+	agenttest.Must(t, err)
+	server, err := ca.Server([]string{"127.0.0.1"})
+	agenttest.Must(t, err)
+	cert, key, err := server.Write(dir, "server")
+	agenttest.Must(t, err)
+	mesh := filepath.Join(dir, "mesh")
+	agenttest.Must(t, os.Mkdir(mesh, 0o700))
+	agenttest.Must(t, os.WriteFile(filepath.Join(mesh, "away"), []byte("endpoints: [http://127.0.0.1:1]\n"), 0o600))
+	a := agenttest.StartAgent(t, mesh, "--listen", "127.0.0.1:0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-client-ca-file", authority,
+		"--probe-listen", "0.0.0.0:0", "--clustermesh-sync-timeout=1h")
+	if strings.Contains(a.Log.String(), "without authentication") {
+		t.Error("it warns of clients that learn nothing")
+	}
+	var port string
+	a.Until("the second address", func() bool {
+		for line := range strings.Lines(a.Log.String()) {
+			if _, after, found := strings.Cut(line, `address="[::]:`); found && strings.Contains(line, "Listening") {
+				port, _, _ = strings.Cut(after, `"`)
+			}
+		}
+		return port != ""
+	})
+	ask := func(method, path string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:"+port+path, nil)
+		agenttest.Must(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		agenttest.Must(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		agenttest.Must(t, err)
+		return resp.StatusCode, string(body)
+	}
+	for _, c := range []struct {
+		method, path string
+		code         int
+	}{
+		{"GET", "/healthz", http.StatusOK},
+		{"HEAD", "/healthz", http.StatusOK},
+		{"GET", "/readyz", http.StatusServiceUnavailable},
+		{"POST", "/healthz", http.StatusMethodNotAllowed},
+		{"GET", "/v1/clusters", http.StatusNotFound},
+		{"GET", "/metrics", http.StatusNotFound},
+		{"GET", "/healthz/../v1/clusters", http.StatusNotFound},
+	} {
+		code, body := ask(c.method, c.path)
+		if code != c.code || strings.Contains(body, "away") {
+			t.Errorf("%s %s: %d %q, want %d and no name of a cluster", c.method, c.path, code, body, c.code)
+		}
+	}
+	agenttest.Must(t, os.Remove(filepath.Join(mesh, "away")))
+	a.Until("readiness", func() bool { code, _ := ask("GET", "/readyz"); return code == http.StatusOK })
 }

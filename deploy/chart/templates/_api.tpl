@@ -26,6 +26,7 @@
 - --tls-key-file=/var/lib/mesh-agent/tls/tls.key
 {{- if $api.tls.clientCertificates }}
 - --tls-client-ca-file=/var/lib/mesh-agent/tls/ca.crt
+- --probe-listen={{ include "mesh-agent.hostPort" (dict "host" $api.host "port" (include "mesh-agent.probePort" .)) }}
 {{- end }}
 {{- end }}
 {{- if $api.insecure }}
@@ -52,17 +53,15 @@
 {{- regexMatch "^[0-9]+\\.[0-9]+\\.[0-9]+\\.[0-9]+$" . | ternary . (quote .) }}
 {{- end }}
 
+{{/* Where the kubelet asks, which has no client certificate: beside the port of the API. */}}
+{{- define "mesh-agent.probePort" -}}
+{{- add (include "mesh-agent.values" . | fromJson).port 1000 }}
+{{- end }}
+
 {{/* What the kubelet does to ask for a path. */}}
 {{- define "mesh-agent.probe" -}}
 {{- $api := .root.Values.api -}}
-{{- if and $api.tls.secret $api.tls.clientCertificates -}}
-# The kubelet has no client certificate, so the probe uses the socket. It checks that the process answers.
-exec:
-  command:
-  - mesh-agent
-  - status
-  - --fail-on=none
-{{- else -}}
+{{- $certificates := and $api.tls.secret $api.tls.clientCertificates -}}
 httpGet:
   {{- if not (include "mesh-agent.reachable" $api.host) }}
   host: {{ include "mesh-agent.address" $api.host }}{{ if eq .path "/healthz" }} # else the node's address would be asked, where nobody listens{{ end }}
@@ -70,11 +69,14 @@ httpGet:
   host: {{ include "mesh-agent.address" $api.host }}
   {{- end }}
   path: {{ .path }}
+  {{- if $certificates }}
+  port: {{ include "mesh-agent.probePort" . }} # --probe-listen: the kubelet has no client certificate
+  {{- else }}
   port: {{ (include "mesh-agent.values" . | fromJson).port | int64 }}
   {{- if $api.tls.secret }}
   scheme: HTTPS
   {{- end }}
-{{- end }}
+  {{- end }}
 {{- end }}
 
 {{- define "mesh-agent.liveness" -}}

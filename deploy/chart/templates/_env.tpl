@@ -145,7 +145,7 @@ optional ConfigMap of the same name says.
 
 {{/* Flags that templates give: given twice, the second one would win. */}}
 {{- define "mesh-agent.reserved" -}}
-["listen","socket","listen-insecure","tls-cert-file","tls-key-file","tls-client-ca-file","clustermesh-config","cluster-name","cluster-id",
+["listen","socket","listen-insecure","tls-cert-file","tls-key-file","tls-client-ca-file","probe-listen","clustermesh-config","cluster-name","cluster-id",
 "max-connected-clusters","service-cidr","pod-cidr","cluster-size","node-name","node-ip","kubernetes","endpoint-slices","mcs-api","install-crds",
 "publish-nodes-and-addresses","identity-allocation-mode","k8s-namespace","dns","xds","dns-zones","config"]
 {{- end }}

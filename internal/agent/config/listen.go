@@ -22,6 +22,7 @@ type ListenConfig struct {
 	Names       string `mapstructure:"listen-names" help:"more host names of the HTTP API, separated by commas; .example.org means all names that end with it. Requests for other names are refused (docs/api-security.md)"`
 	TLSCert     string `mapstructure:"tls-cert-file" help:"certificate of the HTTP API and of xDS, which then use TLS over TCP; the agent reads a changed file again"`
 	TLSKey      string `mapstructure:"tls-key-file" help:"key of --tls-cert-file"`
+	Probes      string `mapstructure:"probe-listen" help:"further address for plain /healthz and /readyz alone, for a kubelet, which has no client certificate; none by default"`
 	UI          bool   `mapstructure:"ui" help:"serve the web page at /ui/ of the HTTP API (docs/ui.md)"`
 	TLSClientCA string `mapstructure:"tls-client-ca-file" help:"certificate authorities of the clients; a client over TCP must then show a certificate of one of them"`
 
@@ -59,6 +60,9 @@ func (c ListenConfig) validate(note func(flag string, err error), listen string)
 		note("tls-cert-file/tls-key-file", errors.New("a certificate and its key are given together"))
 	case c.TLSCert == "" && c.TLSClientCA != "":
 		note("tls-client-ca-file", errors.New("clients have certificates with TLS only: give --tls-cert-file and --tls-key-file, too"))
+	}
+	if c.Probes != "" {
+		note("probe-listen", checkAddress(c.Probes, "0.0.0.0:10979"))
 	}
 	c.Limits.validate(note)
 	host, port, err := net.SplitHostPort(listen)

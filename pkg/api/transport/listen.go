@@ -44,6 +44,7 @@ type Options struct {
 	SocketOptional  bool   // go on without a socket that cannot be created
 	TLS             *TLS   // nil: TCP is plain
 	Connections     *Gate  // those over TCP
+	Public          bool   // what is served is for everybody: no warning about who can read it
 	Flag            string // that gives both, for errors; empty: --listen and --socket
 	Log             *slog.Logger
 }
@@ -118,7 +119,7 @@ func (o Options) listenTCP() (net.Listener, error) {
 		}
 		l = tls.NewListener(l, config)
 	}
-	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && (o.TLS == nil || o.TLS.files.ClientCA == "") {
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !o.Public && (o.TLS == nil || o.TLS.files.ClientCA == "") {
 		o.Log.Warn("Listening on an address that is not a loopback one: "+
 			"all machines that reach it can read everything, without authentication", "address", tcp.String())
 	}
