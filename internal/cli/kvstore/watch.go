@@ -102,7 +102,9 @@ func (w *kvWatch) run(ctx context.Context, t *target.Target, given string) error
 func (w *kvWatch) session(ctx context.Context, client *etcd.Session) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return client.Run(ctx, nil) })
-	g.Go(func() error { return w.watch.Run(ctx, store.Session{Client: client, Prefix: w.selected, OneKey: isOneKey(w.selected)}) })
+	g.Go(func() error {
+		return w.watch.Run(ctx, store.Session{Client: client, Prefix: w.selected, OneKey: isOneKey(w.selected)})
+	})
 	return g.Wait()
 }
 

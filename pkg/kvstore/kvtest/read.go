@@ -53,7 +53,7 @@ func readCases(is cases) {
 		}
 		e.errorIf(len(got) != n || !slices.IsSorted(got), "%d keys, want %d in order: %v", len(got), n, got)
 	})
-	is("list takes what ends in a slash as a prefix, and one key when it is told to", func(e *env) {
+	is("list takes what ends in a slash as a prefix, and one key with OneKey", func(e *env) {
 		e.put("a", "", "a/", "", "a/b", "", "a0", "", "ab", "", "b", "")
 		c := e.open()
 		for prefix, want := range map[string][]string{"a/": {"a/", "a/b"}, "a/b/": nil, "ab/": nil} {

@@ -46,7 +46,7 @@ func watchCases(is cases) {
 		want, _ := revisions()
 		e.same("revisions", want, model)
 	})
-	is.onClient("watch takes what ends in a slash as a prefix, and one key when it is told to", func(e *env, c kvstore.Client) {
+	is.onClient("watch takes what ends in a slash as a prefix, and one key with OneKey", func(e *env, c kvstore.Client) {
 		at := e.head(c)
 		e.put("a", "1", "a/", "2", "a/b", "3", "a0", "4")
 		e.put("ba", "", "b/", "", "b", "5", "a/c", "6")
