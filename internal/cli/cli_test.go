@@ -102,7 +102,13 @@ func TestExitCodes(t *testing.T) {
 		{a, "lookup 10.2.1.10", 0, "pod default/web-0 in cluster c2", ""},
 		{a, "lookup 10.9.9.9", 1, "No cluster is known to claim 10.9.9.9.", ""},
 		{a, "lookup 10.9.9.9 -o json", 1, `"match": null`, ""},
-		{a, "lookup nonsense", 2, "", "want an IPv4 or IPv6 address"},
+		{a, "lookup nonsense", 2, "", "want an IPv4 or IPv6 address, or the name of a pod that has one"},
+		{a, "lookup web-0", 0, "10.2.1.10 is pod default/web-0 in cluster c2", ""},
+		{a, "lookup default/web-0", 0, "10.2.1.10 is pod default/web-0 in cluster c2", ""},
+		{a, "lookup web-", 2, "", "see 'mesh-agent get ips --contains web-'"}, // no part of a name
+		{a, "lookup other/web-0", 2, "", "the name of a pod"},
+		{a, "get ips --contains eb-0", 0, "10.2.1.10/32", ""},
+		{a, "get ips --contains eb-1", 0, "", "No ips found."},
 		{a, "lookup", 2, "", "want one ADDRESS"},
 
 		{empty, "render", 2, "", "give at least one template"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,9 +74,16 @@ func TestGetWatches(t *testing.T) {
 	if state, end := structured.next(), structured.next(); !strings.Contains(state, `"event":"upsert"`) || !strings.Contains(end, `"event":"synced"`) {
 		t.Errorf("%s\n%s", state, end)
 	}
+	other := clitest.Well("c2", 2)
+	other.Message = "as if"
+	a.Mesh.SetClusters(other)
+	if row := table.next(); !strings.Contains(row, "upsert c2 ready") || !strings.HasSuffix(row, "message") {
+		t.Errorf("a change: %s", row)
+	}
+	_, _ = names.next(), structured.next()
 	a.Mesh.SetClusters(clitest.Lost("c3"))
 	rows := table.next() + "\n" + table.next()
-	if !strings.Contains(rows, "upsert c3 degraded") || !strings.Contains(rows, "delete c2") {
+	if !regexp.MustCompile(`upsert c3 degraded .* new(\n|$)`).MatchString(rows) || !strings.Contains(rows, "delete c2") {
 		t.Errorf("rows %s", rows)
 	}
 	if both := names.next() + "," + names.next(); both != "c3,c2 deleted" && both != "c2 deleted,c3" {

@@ -14,9 +14,9 @@ import (
 )
 
 // onTerminal starts a command line of the real program on a terminal.
-func onTerminal(t *testing.T, height uint16, args ...string) (cmd *exec.Cmd, written *waittest.Output) {
+func onTerminal(t *testing.T, width, height uint16, args ...string) (cmd *exec.Cmd, written *waittest.Output) {
 	t.Helper()
-	terminal, written := terminaltest.Open(t, 80, height)
+	terminal, written := terminaltest.Open(t, width, height)
 	cmd = agenttest.Program(t, args...)
 	cmd.Stdout, cmd.Stderr = terminal, terminal
 	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=1")
@@ -37,7 +37,7 @@ func TestWatchesOnATerminal(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			cmd, written := onTerminal(t, 8, append(args, "--interval", "100ms", "--server", a.Server)...)
+			cmd, written := onTerminal(t, 80, 8, append(args, "--interval", "100ms", "--server", a.Server)...)
 			waittest.Until(t, "a third text", func() bool { return strings.Count(written.String(), "\x1b[J") >= 3 }, written.String)
 			agenttest.Must(t, cmd.Process.Signal(syscall.SIGINT))
 			if err := cmd.Wait(); err != nil {
@@ -50,6 +50,38 @@ func TestWatchesOnATerminal(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWideListsOnATerminal: a list fits the terminal and says what to do for more, -o wide is never cut, nor is a pipe.
+func TestWideListsOnATerminal(t *testing.T) {
+	t.Parallel()
+	a := clitest.NewAgent(t, clitest.Well("c2", 2), clitest.Lost("c3"))
+	const hint = "Cut to the width of the terminal: -o wide shows everything."
+	for _, wide := range []bool{false, true} {
+		args := []string{"get", "clusters", "--server", a.Server}
+		if wide {
+			args = append(args, "-o", "wide")
+		}
+		cmd, written := onTerminal(t, 40, 24, args...)
+		agenttest.Must(t, cmd.Wait())
+		waittest.Until(t, "the list", func() bool {
+			return strings.Contains(written.String(), "c3") && strings.HasSuffix(written.String(), "\n")
+		}, written.String)
+		waittest.Until(t, "the hint, but of -o wide", func() bool { return strings.Contains(written.String(), hint) != wide }, written.String)
+		longest := 0
+		for line := range strings.Lines(written.String()) {
+			if strings.Contains(line, hint) {
+				continue
+			}
+			longest = max(longest, len([]rune(strings.TrimRight(line, "\r\n"))))
+		}
+		if wide != (longest > 40) {
+			t.Errorf("wide is %v, and the longest line has %d columns:\n%s", wide, longest, written.String())
+		}
+	}
+	if got := a.Ask("get", "clusters"); strings.Contains(got.Err, hint) || strings.Contains(got.Out, "…") {
+		t.Errorf("a pipe: %s%s", got.Out, got.Err)
 	}
 }
 
@@ -66,7 +98,7 @@ func TestProgressOnATerminal(t *testing.T) {
 			conns <- conn
 		}
 	}()
-	cmd, written := onTerminal(t, 24, "get", "nodes", "--server", "http://"+silent.Addr().String())
+	cmd, written := onTerminal(t, 80, 24, "get", "nodes", "--server", "http://"+silent.Addr().String())
 	waittest.Until(t, "the progress", func() bool { return strings.Contains(written.String(), "\rWaiting for the agent … 1s") }, written.String)
 	agenttest.Must(t, (<-conns).Close()) // that was the answer
 	_ = cmd.Wait()

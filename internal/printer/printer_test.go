@@ -51,6 +51,26 @@ func broken(after ...fruit) iter.Seq2[fruit, error] {
 	}
 }
 
+// TestCutIsTold: only where something is missing.
+func TestCutIsTold(t *testing.T) {
+	t.Parallel()
+	for width, want := range map[int]bool{0: false, 31: false, 30: true, 18: true, 1: true} {
+		cut := false
+		var out strings.Builder
+		_, err := Table[fruit]{
+			{Title: "NAME", Text: func(f fruit) string { return f.Name }}, {Title: "AGAIN", Text: func(f fruit) string { return f.Name }}, {Title: "THIRD", Text: func(f fruit) string { return f.Name }},
+		}.Print(&out, items(fruit{Name: "ninechars"}, fruit{Name: "short"}), Style{Width: width, Cut: &cut})
+		if err != nil || cut != want {
+			t.Errorf("%d columns: cut is %v, want %v\n%s", width, cut, want, out.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := len([]rune(line)) - 1; width >= 18 && n > width {
+				t.Errorf("%d columns: %q has %d", width, line, n)
+			}
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
 	t.Parallel()
 	apple, pear := fruit{Name: "apple", Count: 3}, fruit{Name: "größer", Count: 14, Notes: []string{"a", "b"}}
@@ -71,6 +91,14 @@ func TestTable(t *testing.T) {
 		"a narrow terminal cuts the last column": {items(pear), Style{Width: 25}, "" +
 			"NAME    COUNT  LAST\n" +
 			"größer     14  xxxxxxxxx…\n"},
+		"a narrow terminal cuts all that is beyond": {items(apple, pear), Style{Width: 18, Cut: new(bool)}, "" +
+			"NAME    COUNT\n" +
+			"apple       3\n" +
+			"größer     14\n"},
+		"where a column has room, its beginning stays": {items(apple, pear), Style{Width: 26, Cut: new(bool)}, "" +
+			"NAME    COUNT  LAST\n" +
+			"apple       3  xxx\n" +
+			"größer     14  xxxxxxxxxx…\n"},
 		"colours are not counted": {items(apple, pear), Style{Color: true}, "" +
 			"NAME    COUNT  LAST\n" +
 			"\x1b[32mapple\x1b[0m       3  xxx\n" +

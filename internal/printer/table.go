@@ -26,6 +26,9 @@ const sampleRows = 500
 
 const gap = "  " // between columns
 
+// leastCell is the room that a cell has that is cut.
+const leastCell = 10
+
 // Column is one column of a table of T.
 type Column[T any] struct {
 	Title string
@@ -45,6 +48,8 @@ type Style struct {
 	// NoHeader leaves out the titles of the columns.
 	NoHeader bool
 	Width    int // the last column is cut to stay within it; 0: it never is
+	// Cut, when set, lets the other columns be cut too, and becomes true when something is.
+	Cut *bool
 	// Indent comes before each line.
 	Indent string
 }
@@ -141,14 +146,24 @@ func (l *Live[T]) begin() {
 func (l *Live[T]) write(row []cell) error {
 	_, _ = l.out.WriteString(l.style.Indent)
 	used := len(l.style.Indent)
-	for i, c := range row {
+	for i := 0; i < len(row); i++ {
+		c := row[i]
+		if l.style.Cut != nil && l.style.Width > 0 && i > 0 && used+len(gap)+min(leastCell, l.widths[i]) > l.style.Width {
+			*l.style.Cut = true
+			break
+		}
 		if i > 0 {
 			_, _ = l.out.WriteString(gap)
 			used += len(gap)
 		}
 		last := i == len(row)-1
-		if last && l.style.Width > 0 {
-			c = c.cut(l.style.Width - used)
+		if all := l.style.Cut != nil; l.style.Width > 0 && (last || all && used+max(c.width, l.widths[i]) > l.style.Width) {
+			shorter := c.cut(l.style.Width - used)
+			if all && (shorter != c || !last) {
+				*l.style.Cut = true
+				row, last = row[:i+1], true
+			}
+			c = shorter
 		}
 		padding := strings.Repeat(" ", max(0, l.widths[i]-c.width))
 		text := c.text
@@ -178,7 +193,7 @@ func newCell(text string) cell {
 // cut shortens a cell to a width, with a sign that something is missing. It
 // leaves some room however narrow the terminal is.
 func (c cell) cut(width int) cell {
-	width = max(width, 10)
+	width = max(width, leastCell)
 	if c.width <= width {
 		return c
 	}

@@ -2,6 +2,7 @@
 package get
 
 import (
+	"fmt"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -29,7 +30,7 @@ func New(c *command.Env) *cobra.Command {
 		Long: "List objects of the mesh, or show one object.\n\nRESOURCE, in the singular or the plural, and the NAME of one of them:\n" +
 			resource.Help(),
 		Example: "  mesh-agent get clusters\n  mesh-agent get nodes -c c2 -o wide\n  mesh-agent get services default/web -o yaml\n" +
-			"  mesh-agent get ips 10.0.1.5\n  mesh-agent get ips -l app=web -w",
+			"  mesh-agent get ips 10.0.1.5\n  mesh-agent get ips --contains web-0\n  mesh-agent get ips -l app=web -w",
 		Args:              command.Arguments(1, 2, "RESOURCE [NAME]"),
 		ValidArgsFunction: resource.CompleteObject(c),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,10 +49,20 @@ func New(c *command.Env) *cobra.Command {
 			}
 			defer r.Client.Close()
 			r.Watch, r.SortBy, r.Style.NoHeader = watch, sortBy, asKubectl.noHeaders
-			r.Style.Wide = format.String() == printer.Wide
+			cut := false
+			if r.Style.Wide = format.String() == printer.Wide; r.Style.Wide {
+				r.Style.Width = 0
+			}
+			if !watch {
+				r.Style.Cut = &cut
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return res.Get(ctx, r)
+			if err := res.Get(ctx, r); err != nil || !cut {
+				return err
+			}
+			_, err = fmt.Fprintln(r.Err, "Cut to the width of the terminal: -o wide shows everything.")
+			return err
 		},
 	}
 	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "only objects of this cluster")
@@ -60,12 +71,16 @@ func New(c *command.Env) *cobra.Command {
 	cmd.Flags().StringVar(&query.Identity, "identity", "", "only objects of this identity")
 	cmd.Flags().StringVar(&query.Prefix, "prefix", "", "only objects in this network")
 	cmd.Flags().StringVar(&query.Kind, "kind", "", "only conflicts or events of this kind")
+	cmd.Flags().StringVar(&query.Contains, "contains", "", "only objects with this text in their name, or in the name of their pod")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "then show each change, until you interrupt the command")
 	cmd.Flags().VarP(format, "output", "o", "output format, such as jsonpath={.items[*].name}")
 	cmd.Flags().BoolVarP(&asKubectl.all, "all-namespaces", "A", false, "objects of all namespaces, which is the default")
 	cmd.Flags().BoolVar(&asKubectl.noHeaders, "no-headers", false, "leave out the titles of the columns")
 	cmd.Flags().StringVar(&asKubectl.sortBy, "sort-by", "", "order of the list, as the path of a field in -o json, such as .cluster")
-	_ = cmd.RegisterFlagCompletionFunc("cluster", resource.CompleteCluster(c)) // the flag is there
+	// The flags are there.
+	_ = cmd.RegisterFlagCompletionFunc("cluster", resource.CompleteCluster(c))
+	_ = cmd.RegisterFlagCompletionFunc("namespace", resource.CompleteNamespace(c))
+	_ = cmd.RegisterFlagCompletionFunc("sort-by", resource.CompleteField)
 	return cmd
 }
 

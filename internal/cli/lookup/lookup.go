@@ -2,7 +2,9 @@
 package lookup
 
 import (
+	"context"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -23,17 +25,21 @@ import (
 func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	return c.Watched(command.WithOutput(&cobra.Command{
-		Use:   "lookup ADDRESS",
-		Short: "Show the owner of an address",
+		Use:   "lookup ADDRESS|POD",
+		Short: "Show the owner of an address, or of that of a pod",
 		Long: "Show the owner of an address: prefix, identity with labels, pod, node and cluster; and the claims that lost, with\n" +
 			"the rule. Exit code 1: no cluster claims the address, or only a network contains it and a stale cluster may\n" +
-			"claim the address itself.",
-		Example: "  mesh-agent lookup 10.0.1.5\n  mesh-agent lookup 10.0.1.5 --watch",
-		Args:    command.Arguments(1, 1, "one ADDRESS"),
+			"claim the address itself.\n\nOf a POD, with or without NAMESPACE/, the command looks up its address.",
+		Example: "  mesh-agent lookup 10.0.1.5\n  mesh-agent lookup 10.0.1.5 --watch\n  mesh-agent lookup default/web-0",
+		Args:    command.Arguments(1, 1, "one ADDRESS or POD"),
 
 		ValidArgsFunction: resource.CompleteAddress(c),
 		RunE: c.Asking(func(cmd *cobra.Command, args []string, cl *client.Client) error {
-			l, err := cl.Lookup(cmd.Context(), args[0])
+			address, err := addressOf(cmd.Context(), cl, args[0])
+			if err != nil {
+				return err
+			}
+			l, err := cl.Lookup(cmd.Context(), address)
 			if err != nil {
 				return err
 			}
@@ -41,6 +47,44 @@ func New(c *command.Env) *cobra.Command {
 			return exit.Verdict(c.Answer(cmd, format, l, page), false, l.Match == nil || l.Why.Verdict.Code == codes.AddressUnknown)
 		}),
 	}, format))
+}
+
+// shownAddresses bounds how many addresses an error names.
+const shownAddresses = 10
+
+// addressOf is an address, or that of the pod with this name.
+func addressOf(ctx context.Context, cl *client.Client, name string) (string, error) {
+	if _, err := netip.ParseAddr(name); err == nil || strings.ContainsAny(name, ":%") {
+		return name, nil // the agent says what is wrong with it
+	}
+	namespace, pod, named := strings.Cut(name, "/")
+	if !named {
+		namespace, pod = "", name
+	}
+	list, err := client.List[api.IP](ctx, cl, "ips", client.Query{Namespace: namespace, Contains: pod})
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	var address string
+	for i, err := range list.All(ctx) {
+		if err != nil {
+			return "", err
+		}
+		if i.Pod == pod {
+			prefix, _, _ := strings.Cut(i.Prefix, "/")
+			address, found = prefix, append(found, fmt.Sprintf("%s (pod %s in %s)", prefix, resource.Pod(i), i.Cluster))
+		}
+	}
+	switch n := len(found); {
+	case n == 0:
+		return "", exit.Usagef("%q: want an IPv4 or IPv6 address, or the name of a pod that has one; see 'mesh-agent get ips --contains %s'", name, pod)
+	case n > shownAddresses:
+		return "", exit.Usagef("%q has %d addresses: look up one of those of 'mesh-agent get ips --contains %s'", name, n, pod)
+	case n > 1:
+		return "", exit.Usagef("%q has %d addresses: look up one of %s", name, n, strings.Join(found, ", "))
+	}
+	return address, nil
 }
 
 // Write shows whose address it is, or that no cluster claims it.

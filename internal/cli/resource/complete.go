@@ -3,6 +3,7 @@ package resource
 import (
 	"context"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -115,6 +116,44 @@ func CompleteArgument(c *command.Env) command.Completer {
 // CompleteCluster completes the name of a cluster.
 func CompleteCluster(c *command.Env) command.Completer {
 	return command.Complete(func(cmd *cobra.Command, _ []string) []string { return askNames(c, cmd, "clusters", "") })
+}
+
+// CompleteNamespace completes the name of a namespace that has a service.
+func CompleteNamespace(c *command.Env) command.Completer {
+	return command.Complete(func(cmd *cobra.Command, _ []string) []string {
+		var namespaces []string
+		for _, name := range askNames(c, cmd, "services", "") {
+			namespace, _, _ := strings.Cut(name, "/")
+			namespaces = append(namespaces, namespace)
+		}
+		slices.Sort(namespaces)
+		return slices.Compact(namespaces)
+	})
+}
+
+// CompleteField completes the path of a field of the RESOURCE that was given.
+func CompleteField(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	res, err := Find(args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return command.Begun(res.sortable(), begun), cobra.ShellCompDirectiveNoFileComp
+}
+
+// sortable are the fields that have one value.
+func (res Kind[T]) sortable() (paths []string) {
+	for field := range reflect.TypeFor[T]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch field.Type.Kind() {
+		case reflect.Slice, reflect.Map, reflect.Struct, reflect.Pointer, reflect.Interface:
+		default:
+			paths = append(paths, "."+name)
+		}
+	}
+	return paths
 }
 
 func askNames(c *command.Env, cmd *cobra.Command, resource, begun string) []string {

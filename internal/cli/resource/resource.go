@@ -48,6 +48,7 @@ type Resource interface {
 	Is(name string) bool
 	help() string // the form of a name
 	complete(ctx context.Context, cl *client.Client, begun string) []string
+	sortable() []string // paths of fields
 	Get(ctx context.Context, r Request) error
 	// Exists tells whether there is an object of this name now.
 	Exists(ctx context.Context, cl *client.Client, name string) (bool, error)

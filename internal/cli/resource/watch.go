@@ -1,10 +1,12 @@
 package resource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
@@ -120,6 +122,7 @@ type change[T any] struct {
 	at     string // empty in the state
 	what   string
 	object T
+	how    string // what is otherwise than before
 }
 
 // rows writes the events as a table: the state first, then each change at once, with the time when it came.
@@ -140,21 +143,68 @@ func (res Kind[T]) rows(r Request) func(client.Event[T]) error {
 		}
 		table = append(table, wrapped)
 	}
-	live, synced := table.Live(r.Out, r.Style), false
+	if !res.fades { // what has happened does not change any more
+		table = append(table, printer.Column[change[T]]{Title: "CHANGE", Text: func(c change[T]) string { return c.how }})
+	}
+	live, synced, before := table.Live(r.Out, r.Style), false, seen[T]{res: &res, objects: map[string]T{}}
 	return func(e client.Event[T]) error {
 		switch {
 		case e.Kind == api.WatchReset:
 			synced = false
+			clear(before.objects)
 		case e.Kind == api.WatchSynced:
 			synced = true
 			return live.Flush()
 		case e.Object == nil:
 			return nil
 		case !synced:
-			return live.Row(change[T]{"", "state", *e.Object})
+			before.changed(e)
+			return live.Row(change[T]{"", "state", *e.Object, ""})
 		default:
-			return errors.Join(live.Row(change[T]{time.Now().Format(time.TimeOnly), e.Kind, *e.Object}), live.Flush())
+			return errors.Join(live.Row(change[T]{time.Now().Format(time.TimeOnly), e.Kind, *e.Object, before.changed(e)}), live.Flush())
 		}
 		return nil
 	}
+}
+
+// mostSeen bounds how many objects a watch remembers; of others it does not say what changed.
+const mostSeen = 50_000
+
+// seen remembers objects, to say what a change changed. It belongs to one goroutine.
+type seen[T any] struct {
+	res     *Kind[T]
+	objects map[string]T
+}
+
+// changed takes an event, and says which columns show something else than before: "backends 3→2". Columns that are
+// not shown are named without their values.
+func (s seen[T]) changed(e client.Event[T]) string {
+	name := s.res.name(*e.Object)
+	before, known := s.objects[name]
+	switch {
+	case e.Kind == api.WatchDelete:
+		delete(s.objects, name)
+		return ""
+	case known || len(s.objects) < mostSeen:
+		s.objects[name] = *e.Object
+	}
+	if !known {
+		if len(s.objects) < mostSeen {
+			return "new"
+		}
+		return ""
+	}
+	var changes []string
+	for _, column := range s.res.table {
+		was, is := column.Text(before), column.Text(*e.Object)
+		title := strings.ToLower(column.Title)
+		switch {
+		case was == is || title == "age" || title == "since": // time passes without a change
+		case column.Wide:
+			changes = append(changes, title)
+		default:
+			changes = append(changes, title+" "+cmp.Or(was, "none")+"→"+cmp.Or(is, "none"))
+		}
+	}
+	return strings.Join(changes, ", ")
 }

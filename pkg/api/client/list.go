@@ -16,6 +16,7 @@ type Query struct {
 	Cluster, Namespace, Name, Identity, Prefix string
 	Labels                                     string // a selector, such as app=web
 	Kind                                       string // of conflicts and events
+	Contains                                   string // a part of the name, of an address also of its pod's, in whatever case
 	Limit                                      int    // 0: no limit
 	Cursor                                     string
 }
@@ -23,7 +24,7 @@ type Query struct {
 func (q Query) values() url.Values {
 	v := given(map[string]string{
 		"cluster": q.Cluster, "namespace": q.Namespace, "name": q.Name, "identity": q.Identity,
-		"prefix": q.Prefix, "labels": q.Labels, "kind": q.Kind, "cursor": q.Cursor,
+		"prefix": q.Prefix, "labels": q.Labels, "kind": q.Kind, "contains": q.Contains, "cursor": q.Cursor,
 	})
 	if q.Limit != 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))
