@@ -51,8 +51,8 @@ func broken(after ...fruit) iter.Seq2[fruit, error] {
 	}
 }
 
-// TestCutIsTold: only where something is missing.
-func TestCutIsTold(t *testing.T) {
+// TestCutIsReported: only where something is missing.
+func TestCutIsReported(t *testing.T) {
 	t.Parallel()
 	for width, want := range map[int]bool{0: false, 31: false, 30: true, 18: true, 1: true} {
 		cut := false
