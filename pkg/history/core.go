@@ -108,7 +108,7 @@ func (s *series) look(now time.Time, elapsed time.Duration, said *remotecluster.
 		}
 		events, before := src.Lag.Events, s.before.of[r]
 		if seen.of[r] = events; events < before {
-			counted = false // it is counted anew
+			counted = false // it is counted from the beginning
 		} else if changes += events - before; events > before {
 			lag = max(lag, src.Lag.P99)
 		}

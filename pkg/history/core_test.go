@@ -57,16 +57,16 @@ func TestWhatWasNotObservedIsAbsent(t *testing.T) {
 		then          time.Time
 		want          string
 	}{
-		"changes":                  {cluster("a", 5, 10), cluster("a", 7, 30), at(1), "10s ready changes 2 lag 0.002 age 10 entries 7"},
-		"nothing changed":          {cluster("a", 5, 10), cluster("a", 5, 10), at(1), "10s ready changes 0 lag - age 10 entries 5"},
-		"it was not connected":     {changed(cluster("a", 5, 10), lost), cluster("a", 7, 30), at(1), "10s ready changes - lag - age 10 entries 7"},
-		"it is not connected":      {cluster("a", 5, 10), changed(cluster("a", 5, 10), lost), at(1), "10s degraded changes - lag - age 10 entries 5"},
-		"it is counted anew":       {cluster("a", 5, 10), cluster("a", 7, 3), at(1), "10s ready changes - lag - age 10 entries 7"},
-		"the machine slept":        {cluster("a", 5, 10), cluster("a", 7, 30), at(100), "16m40s ready changes - lag - age 1000 entries 7"},
-		"a sample too late":        {cluster("a", 5, 10), cluster("a", 7, 30), begun.Add(16 * time.Second), "16s ready changes 1.25 lag 0.002 age 16 entries 7"},
-		"the clock was set back":   {cluster("a", 5, 10), cluster("a", 7, 30), at(-100), "-16m40s ready changes - lag - age 0 entries 7"},
-		"nothing was ever read":    {remotecluster.Status{Name: "a"}, remotecluster.Status{Name: "a", State: remotecluster.Connecting}, at(1), "10s connecting changes - lag - age - entries -"},
-		"a state of another agent": {remotecluster.Status{Name: "a"}, remotecluster.Status{Name: "a", State: "new"}, at(1), "10s  changes - lag - age - entries -"},
+		"changes":                          {cluster("a", 5, 10), cluster("a", 7, 30), at(1), "10s ready changes 2 lag 0.002 age 10 entries 7"},
+		"nothing changed":                  {cluster("a", 5, 10), cluster("a", 5, 10), at(1), "10s ready changes 0 lag - age 10 entries 5"},
+		"it was not connected":             {changed(cluster("a", 5, 10), lost), cluster("a", 7, 30), at(1), "10s ready changes - lag - age 10 entries 7"},
+		"it is not connected":              {cluster("a", 5, 10), changed(cluster("a", 5, 10), lost), at(1), "10s degraded changes - lag - age 10 entries 5"},
+		"it is counted from the beginning": {cluster("a", 5, 10), cluster("a", 7, 3), at(1), "10s ready changes - lag - age 10 entries 7"},
+		"the machine slept":                {cluster("a", 5, 10), cluster("a", 7, 30), at(100), "16m40s ready changes - lag - age 1000 entries 7"},
+		"a sample too late":                {cluster("a", 5, 10), cluster("a", 7, 30), begun.Add(16 * time.Second), "16s ready changes 1.25 lag 0.002 age 16 entries 7"},
+		"the clock was set back":           {cluster("a", 5, 10), cluster("a", 7, 30), at(-100), "-16m40s ready changes - lag - age 0 entries 7"},
+		"nothing was ever read":            {remotecluster.Status{Name: "a"}, remotecluster.Status{Name: "a", State: remotecluster.Connecting}, at(1), "10s connecting changes - lag - age - entries -"},
+		"a state of another agent":         {remotecluster.Status{Name: "a"}, remotecluster.Status{Name: "a", State: "new"}, at(1), "10s  changes - lag - age - entries -"},
 	} {
 		var c core
 		c.take(at(0), []remotecluster.Status{test.before})
@@ -94,7 +94,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestAnHour: what is older is not told, also when no sample came since; what began later has no more than was seen of it.
+// TestAnHour: what is older is not shown, also when no sample came since; what began later has no more than was seen of it.
 func TestAnHour(t *testing.T) {
 	t.Parallel()
 	var c core
@@ -111,7 +111,7 @@ func TestAnHour(t *testing.T) {
 		t.Errorf("%d from %d, %d from %d", len(a), *a[0].Entries, len(b), *b[0].Entries)
 	}
 	if got := len(c.series("a", c.clusters["a"], last.Add(30*time.Minute)).Points); got != Samples/2+1 {
-		t.Errorf("half an hour later %d are told", got)
+		t.Errorf("half an hour later %d are shown", got)
 	}
 	c.take(last.Add(Interval), []remotecluster.Status{cluster("b", 1, 0)})
 	if _, there := c.clusters["a"]; there {

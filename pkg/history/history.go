@@ -11,7 +11,7 @@ import (
 // Series is the last hour of a cluster, or of all clusters together.
 type Series struct {
 	Cluster         string  `json:"cluster" doc:"Empty for all clusters together."`
-	IntervalSeconds float64 `json:"intervalSeconds" doc:"The time between two samples. After a longer gap, nothing is known of the time between."`
+	IntervalSeconds float64 `json:"intervalSeconds" doc:"The time between two samples. When two samples are further apart, nothing is known about the time between them."`
 	Points          []Point `json:"points" doc:"The samples, the oldest first. None is older than an hour or than the start of the agent."`
 }
 

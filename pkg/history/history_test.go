@@ -37,7 +37,7 @@ func TestRun(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour) // of the test's own clock
 		if of, _ := h.Of("a"); len(of.Points) > 0 {
-			t.Errorf("%d samples are told two hours later", len(of.Points))
+			t.Errorf("%d samples are shown two hours later", len(of.Points))
 		}
 	})
 }

@@ -48,8 +48,8 @@ func busy(t *testing.T, all []contents.Cluster) {
 	for _, v := range [][2]string{{"#/", "Mesh"}, {"#/clusters/" + one, "Cluster " + one}, {"#/services", "Services"}, {"#/events", "Events"}} {
 		p.visit(v[0], v[1])
 		p.untilText(".live", "live")
-		settled := p.clock() + 3000 // what the opening takes is not what is measured
-		p.until("three seconds", "performance.now() > "+number(settled))
+		opened := p.clock() + 3000 // what the opening takes is not what is measured
+		p.until("three seconds", "performance.now() > "+number(opened))
 		begun, before := p.clock(), p.worked()
 		p.until("ten seconds", "performance.now() > "+number(begun+10_000))
 		seconds, after := (p.clock()-begun)/1000, p.worked()
