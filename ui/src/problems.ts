@@ -15,7 +15,7 @@ export const sorted = computed(() => [...clusters.value.values()].sort((a, b) =>
 export const wrong = computed(() => sorted.value.filter((c) => toneOf(c) === "bad" || toneOf(c) === "warn"));
 export const busy = computed(() => sorted.value.filter((c) => toneOf(c) === "busy"));
 
-const kindOf = (c: Cluster) => (toneOf(c) === "good" ? "healthy" : c.trouble?.kind || (c.policy && c.policy.state !== "keep" ? `${c.policy.state === "demote" ? "demoted" : "withdrawn"}` : c.state));
+const kindOf = (c: Cluster) => (toneOf(c) === "good" ? "ready" : c.trouble?.kind || (c.policy && c.policy.state !== "keep" ? `${c.policy.state === "demote" ? "demoted" : "withdrawn"}` : c.state));
 
 /** How many clusters there are of each kind, the worst first; together they are all. */
 export const kinds = computed(() => {
