@@ -125,7 +125,9 @@ func TestTheImport(t *testing.T) {
 	t.Run("a Service with an address and no port is refused, so there is none", func(t *testing.T) {
 		t.Parallel()
 		without := func(e *wire.ServiceExport) { e.Ports = nil }
-		invalid := func(e *wire.ServiceExport) { e.Ports = []wire.ServiceExportPort{{Name: "Not_a_name", Protocol: "TCP", Port: 80}} }
+		invalid := func(e *wire.ServiceExport) {
+			e.Ports = []wire.ServiceExportPort{{Name: "Not_a_name", Protocol: "TCP", Port: 80}}
+		}
 		for _, change := range []func(*wire.ServiceExport){without, invalid} {
 			w := Make("shop", "cart", []*services.Export{export("c2", 0, change)}, facts())
 			if got := conditionOf(w.Import.Status.Conditions, ConditionReady); got != "False NoPorts" || w.Derived != nil || w.Import.Annotations[AnnotationDerived] != "" {
