@@ -44,7 +44,17 @@ upstream team-a-web {
     server 10.1.0.4:8080;
 }
 `,
-		"haproxy": `backend shop-cart
+		"haproxy": `listen mesh-agent-servers
+    mode http
+    bind 127.0.0.1:8405
+    timeout connect 5s
+    timeout client 1m
+    timeout server 1m
+    stats enable
+    stats uri /
+    stats refresh 5s
+
+backend shop-cart
     balance roundrobin
     server own-10.0.0.1 10.0.0.1:8080 check
     server own-10.0.0.2 10.0.0.2:8080 weight 0
