@@ -52,14 +52,34 @@ func New(c *command.Env) *cobra.Command {
 // shownAddresses bounds how many addresses an error names.
 const shownAddresses = 10
 
+// copied is the address in a text as logs and lists have it: with a port, brackets, the length of a single
+// address, or blanks. The text is the result if it has none.
+func copied(text string) string {
+	text = strings.TrimSpace(text)
+	if a, err := netip.ParseAddrPort(text); err == nil {
+		return a.Addr().String()
+	}
+	if p, err := netip.ParsePrefix(text); err == nil && p.IsSingleIP() {
+		return p.Addr().String()
+	}
+	if inner, is := strings.CutPrefix(strings.TrimSuffix(text, "]"), "["); is {
+		return inner
+	}
+	return text
+}
+
 // addressOf is an address, or that of the pod with this name.
 func addressOf(ctx context.Context, cl *client.Client, name string) (string, error) {
+	name = copied(name)
 	if _, err := netip.ParseAddr(name); err == nil || strings.ContainsAny(name, ":%") {
 		return name, nil // the agent says what is wrong with it
 	}
 	namespace, pod, named := strings.Cut(name, "/")
 	if !named {
 		namespace, pod = "", name
+	}
+	if pod == "" {
+		return "", exit.Usagef("%q: want an IPv4 or IPv6 address, or the name of a pod that has one", name)
 	}
 	list, err := client.List[api.IP](ctx, cl, "ips", client.Query{Namespace: namespace, Contains: pod})
 	if err != nil {
