@@ -35,6 +35,9 @@ func TestHabitsOfKubectl(t *testing.T) {
 		"get cluster c2 --sort-by .id":            "--sort-by is for a list",
 		"get clusters --sort-by {.id":             "no path such as",
 		"get clusters --sort-by .nothing":         "no item has this field: it has .cached, ",
+		"get clusters --since 10m":                "no time of clusters is kept",
+		"get events 1 --since 10m":                "leave out one of them",
+		"get events --since -1m":                  "positive",
 		"get clusters -o jsonpath":                "give its path",
 		"get clusters -o jsonpath={.items[*].id":  "no path such as",
 		"get clusters -o go-template={{.items}}":  "must be one of",
@@ -42,6 +45,24 @@ func TestHabitsOfKubectl(t *testing.T) {
 	} {
 		if got := a.Ask(strings.Split(args, " ")...); got.Code != exit.Usage || !strings.Contains(got.Err, want) {
 			t.Errorf("%s: exit %d, %q, which has no %q", args, got.Code, got.Err, want)
+		}
+	}
+}
+
+// TestSince: of events and conflicts, those of a time until now.
+func TestSince(t *testing.T) {
+	t.Parallel()
+	a := clitest.NewAgent(t, clitest.Well("c2", 2), clitest.Well("c3", 3))
+	for _, list := range []string{"events", "conflicts"} {
+		all := a.Ask("get", list, "-o", "name").Out
+		if all == "" {
+			t.Fatalf("there are no %s", list)
+		}
+		if got := a.Ask("get", list, "-o", "name", "--since", "200000h").Out; got != all {
+			t.Errorf("%s of many years: %q, want %q", list, got, all)
+		}
+		if got := a.Ask("get", list, "-o", "name", "--since", "1ns"); got.Code != exit.OK || got.Out != "" {
+			t.Errorf("%s of this moment: exit %d, %q", list, got.Code, got.Out)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,6 +49,9 @@ func New(c *command.Env) *cobra.Command {
 				return err
 			}
 			defer r.Client.Close()
+			if r.Since, err = asKubectl.after(time.Now()); err != nil {
+				return err
+			}
 			r.Watch, r.SortBy, r.Style.NoHeader = watch, sortBy, asKubectl.noHeaders
 			cut := false
 			if r.Style.Wide = format.String() == printer.Wide; r.Style.Wide {
@@ -77,6 +81,7 @@ func New(c *command.Env) *cobra.Command {
 	cmd.Flags().BoolVarP(&asKubectl.all, "all-namespaces", "A", false, "objects of all namespaces, which is the default")
 	cmd.Flags().BoolVar(&asKubectl.noHeaders, "no-headers", false, "leave out the titles of the columns")
 	cmd.Flags().StringVar(&asKubectl.sortBy, "sort-by", "", "order of the list, as the path of a field in -o json, such as .cluster")
+	cmd.Flags().DurationVar(&asKubectl.since, "since", 0, "only events and conflicts of this time until now, such as 10m")
 	// The flags are there.
 	_ = cmd.RegisterFlagCompletionFunc("cluster", resource.CompleteCluster(c))
 	_ = cmd.RegisterFlagCompletionFunc("namespace", resource.CompleteNamespace(c))
@@ -88,6 +93,18 @@ func New(c *command.Env) *cobra.Command {
 type kubectl struct {
 	all, noHeaders bool
 	sortBy         string
+	since          time.Duration
+}
+
+// after is the time since which objects are shown, zero for all.
+func (k kubectl) after(now time.Time) (time.Time, error) {
+	switch {
+	case k.since < 0:
+		return time.Time{}, exit.Usagef("--since=%s: a time that is over is positive, such as 10m", k.since)
+	case k.since == 0:
+		return time.Time{}, nil
+	}
+	return now.Add(-k.since), nil
 }
 
 // check refuses what does not go together, and reads the order, nil for that of the agent.

@@ -3,6 +3,7 @@ package resource
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
@@ -23,7 +24,8 @@ func Conflicts() Kind[api.Conflict] {
 			{Title: "RULE", Wide: true, Text: func(c api.Conflict) string { return c.Rule }},
 			{Title: "MESSAGE", Text: func(c api.Conflict) string { return c.Message }},
 		},
-		fields: func(q *client.Query) []*string { return []*string{&q.Kind, &q.Name} },
+		fields:   func(q *client.Query) []*string { return []*string{&q.Kind, &q.Name} },
+		happened: func(c api.Conflict) time.Time { return c.Since },
 	}
 }
 
@@ -31,7 +33,8 @@ func Conflicts() Kind[api.Conflict] {
 func Events() Kind[api.Event] {
 	return Kind[api.Event]{
 		Plural: "events", singular: "event", form: "ID", fades: true,
-		name: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) },
+		happened: func(e api.Event) time.Time { return e.Time },
+		name:     func(e api.Event) string { return strconv.FormatUint(e.ID, 10) },
 		table: printer.Table[api.Event]{
 			{Title: "ID", Right: true, Wide: true, Text: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) }},
 			{Title: "TIME", Text: func(e api.Event) string { return printer.Ago(&e.Time) }},

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,7 @@ type Request struct {
 	Name     string // empty: the list
 	Watch    bool
 	SortBy   *printer.Path // nil: as the agent lists them
+	Since    time.Time     // only what happened after it; zero: everything
 	Format   *printer.Format
 	Out, Err io.Writer
 	Style    printer.Style
@@ -68,6 +70,8 @@ type Kind[T any] struct {
 	matches func(name string, v T) bool
 	// Explained: the agent says why there is none of a name.
 	Explained bool
+	// happened is when what an object is about was; nil for what has no such time.
+	happened func(T) time.Time
 	// fades: what goes has only grown old, so a watch for people does not show it.
 	fades bool
 }
@@ -109,6 +113,9 @@ func (res Kind[T]) Parts(name string, q *client.Query) []string {
 
 // Get implements Resource.
 func (res Kind[T]) Get(ctx context.Context, r Request) error {
+	if !r.Since.IsZero() && (res.happened == nil || r.Name != "") {
+		return exit.Usagef("--since is for the lists of events and conflicts, and %s", res.noSince(r.Name))
+	}
 	if r.Watch {
 		return res.watch(ctx, r)
 	}
@@ -119,7 +126,7 @@ func (res Kind[T]) Get(ctx context.Context, r Request) error {
 	if err != nil {
 		return err
 	}
-	items := list.All(ctx)
+	items := res.after(r.Since, list.All(ctx))
 	if r.SortBy != nil {
 		sorted, err := printer.Sorted(items, r.SortBy)
 		if errors.Is(err, printer.ErrNoField) {
@@ -145,6 +152,27 @@ func (res Kind[T]) Get(ctx context.Context, r Request) error {
 		fmt.Fprintf(r.Err, "No %s found.\n", res.Plural)
 	}
 	return err
+}
+
+func (res Kind[T]) noSince(name string) string {
+	if name != "" {
+		return "a NAME is of one object: leave out one of them"
+	}
+	return "no time of " + res.Plural + " is kept"
+}
+
+// after are the objects of which something happened after a time; a zero one is before all.
+func (res Kind[T]) after(since time.Time, items iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if since.IsZero() {
+		return items
+	}
+	return func(yield func(T, error) bool) {
+		for item, err := range items {
+			if (err != nil || res.happened(item).After(since)) && !yield(item, err) {
+				return
+			}
+		}
+	}
 }
 
 func (res Kind[T]) one(ctx context.Context, r Request) error {

@@ -31,6 +31,9 @@ func (res Kind[T]) watch(ctx context.Context, r Request) error {
 	if r.Name != "" && res.matches != nil {
 		show = only(func(v T) bool { return res.matches(r.Name, v) }, show)
 	}
+	if !r.Since.IsZero() {
+		show = only(func(v T) bool { return res.happened(v).After(r.Since) }, show)
+	}
 	lost := func(err error) {
 		fmt.Fprintln(r.Err, command.LostAgent(err))
 	}
