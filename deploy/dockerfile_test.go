@@ -27,10 +27,10 @@ func TestTheImage(t *testing.T) {
 
 	t.Run("is built as with make", func(t *testing.T) {
 		t.Parallel()
-		flags := regexp.MustCompile(`build -trimpath -tags \S+ -ldflags "[^"]*"`).FindString(readFile(t, filepath.Join(context, "Makefile")))
+		flags := regexp.MustCompile(`-trimpath -tags \S+ -gcflags '[^']*' -ldflags "[^"]*"`).FindString(readFile(t, filepath.Join(context, "Makefile")))
 		flags = strings.ReplaceAll(flags, "$(VERSION)", "$VERSION")
 		run := instructions[slices.IndexFunc(instructions, func(in instruction) bool { return in.name == "RUN" })].args
-		if flags == "" || !strings.Contains(run, "go "+flags+" ") || !strings.Contains(run, "CGO_ENABLED=0 ") {
+		if flags == "" || !strings.Contains(run, "go build "+flags+" ") || !strings.Contains(run, "CGO_ENABLED=0 ") {
 			t.Errorf("%q is not in: %s", flags, run)
 		}
 		// The compiler is that of go.mod.

@@ -26,7 +26,9 @@ type ledgerRig struct {
 	events []kvstore.Event
 	heard  map[string]int64         // what is there as far as it was heard, by revision
 	values map[string]kvstore.Event // the same, all of it
-	sent   []sentPart
+	// written is what acknowledged writes have left, of which the events may be still to come.
+	written map[string]kvstore.Event
+	sent    []sentPart
 
 	wanted map[string]string // what the owner wants
 	asked  map[string]bool
@@ -38,14 +40,15 @@ type ledgerRig struct {
 // sentPart is a write that was taken.
 type sentPart struct {
 	part
-	rev  int64 // at which it was made; 0: not yet
-	lost bool  // the ledger was informed that nobody knows
+	rev   int64 // at which it was made; 0: not yet
+	lease int64 // of what it has put
+	lost  bool  // the ledger was informed that nobody knows
 }
 
 func newLedgerRig(t *rapid.T, shared, lean, keep bool) *ledgerRig {
 	return &ledgerRig{
 		t: t, l: newLedger(shared, lean, keep), now: time.Unix(0, 0), items: map[string]kvstore.Event{}, rev: 1, lease: 100,
-		heard: map[string]int64{}, values: map[string]kvstore.Event{}, wanted: map[string]string{}, asked: map[string]bool{},
+		heard: map[string]int64{}, values: map[string]kvstore.Event{}, written: map[string]kvstore.Event{}, wanted: map[string]string{}, asked: map[string]bool{},
 	}
 }
 
@@ -104,7 +107,7 @@ func (r *ledgerRig) make(f *sentPart) {
 	case f.deletes:
 		f.rev = r.write(f.name, "", 0)
 	default:
-		f.rev = r.write(f.name, string(f.value), r.lease)
+		f.rev, f.lease = r.write(f.name, string(f.value), r.lease), r.lease
 	}
 }
 
@@ -116,6 +119,7 @@ func (r *ledgerRig) acknowledge(f *sentPart) {
 		}
 		r.l.finishKept(f.part, f.kept, r.owns, r.now)
 	} else {
+		r.written[f.name] = kvstore.Event{KeyValue: kvstore.KeyValue{Value: f.value, Lease: f.lease, ModRevision: f.rev}}
 		r.l.finish(f.part, acknowledged, f.rev, nil, r.now)
 	}
 }
@@ -142,6 +146,7 @@ func (r *ledgerRig) relist(meanwhile func()) {
 	at := r.rev
 	clear(r.heard)
 	clear(r.values)
+	clear(r.written)
 	r.list()
 	meanwhile()
 	r.l.endList(at, r.owns)
@@ -337,6 +342,9 @@ func (r *ledgerRig) reached() {
 			continue
 		}
 		is := r.values[name]
+		if written := r.written[name]; written.ModRevision > is.ModRevision {
+			is = written // an older event has come since
+		}
 		if r.isKept(is) {
 			continue
 		}
