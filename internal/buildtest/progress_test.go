@@ -60,7 +60,7 @@ func TestProgressInLines(t *testing.T) {
 // TestProgressOnATerminal: one line that moves although a package takes long, and that never wraps.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
-	terminal, written := terminaltest.Open(t, 80, 24)
+	terminal, _, written := terminaltest.Open(t, 80, 24)
 	cmd := progress(build(3, "echo example.com/"+strings.Repeat("long/", 30)+" >&2; read until"))
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -1,11 +1,15 @@
 package cli_test
 
 import (
+	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
@@ -16,16 +20,59 @@ import (
 // onTerminal starts a command line of the real program on a terminal.
 func onTerminal(t *testing.T, width, height uint16, args ...string) (cmd *exec.Cmd, written *waittest.Output) {
 	t.Helper()
-	terminal, written := terminaltest.Open(t, width, height)
+	cmd, _, written = typing(t, width, height, args...)
+	return cmd, written
+}
+
+// typing starts one at whose keyboard a test types.
+func typing(t *testing.T, width, height uint16, args ...string) (cmd *exec.Cmd, keyboard io.Writer, written *waittest.Output) {
+	t.Helper()
+	terminal, keyboard, written := terminaltest.Open(t, width, height)
 	cmd = agenttest.Program(t, args...)
-	cmd.Stdout, cmd.Stderr = terminal, terminal
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=1")
 	agenttest.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	return cmd, written
+	return cmd, keyboard, written
+}
+
+// TestKeysOfTop: they change the order and the filter at once, and end the command; the terminal is as before.
+func TestKeysOfTop(t *testing.T) {
+	t.Parallel()
+	a := clitest.NewAgent(t, clitest.Well("c2", 2), clitest.Lost("c3"))
+	cmd, keyboard, written := typing(t, 100, 24, "top", "--interval", "1h", "--server", a.Server)
+	last := func() string {
+		all := strings.Split(written.String(), "\x1b[J")
+		return all[max(len(all)-2, 0)] // each text ends with the escape
+	}
+	for _, step := range []struct{ keys, has, hasNot string }{
+		{"", "s sort: rate   / filter: none   q quit", ""},
+		{"s", "s sort: entries", ""},
+		{"/c", "/ filter: c_ (Enter: done, Esc: none)", ""},
+		{"3\r", "/ filter: c3   q", "c2  "},
+		{"/qx", "No cluster and no resource has the text", "c3  "},
+		{"\x1b", "/ filter: none", ""},
+	} {
+		_, err := io.WriteString(keyboard, step.keys)
+		agenttest.Must(t, err)
+		waittest.Until(t, step.has, func() bool {
+			text := last()
+			return strings.Contains(text, step.has) && (step.hasNot == "" || !strings.Contains(text, step.hasNot))
+		}, written.String)
+	}
+	_, err := io.WriteString(keyboard, "q")
+	agenttest.Must(t, err)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after q: %v", err)
+	}
+	state, err := unix.IoctlGetTermios(int(cmd.Stdin.(*os.File).Fd()), unix.TCGETS)
+	agenttest.Must(t, err)
+	if want := uint32(unix.ICANON | unix.ECHO); state.Lflag&want != want {
+		t.Errorf("the terminal does not show what is typed: %#x", state.Lflag)
+	}
 }
 
 // TestWatchesOnATerminal: a watch is written over its last text, fits the screen however much there is, and ends well when interrupted.

@@ -13,8 +13,8 @@ import (
 )
 
 // Open returns a terminal of this size for programs, and what they have written to it so far, in which
-// each line ends in \r\n. The test is skipped where the system has no pseudoterminals.
-func Open(t *testing.T, width, height uint16) (terminal *os.File, written *waittest.Output) {
+// each line ends in \r\n. What is written to the keyboard is typed there. The test is skipped where the system has no pseudoterminals.
+func Open(t *testing.T, width, height uint16) (terminal *os.File, keyboard io.Writer, written *waittest.Output) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -45,5 +45,5 @@ func Open(t *testing.T, width, height uint16) (terminal *os.File, written *waitt
 		<-ended
 		_ = master.Close()
 	})
-	return terminal, written
+	return terminal, master, written
 }

@@ -49,6 +49,11 @@ func AddInterval(cmd *cobra.Command, interval *time.Duration, help string) {
 // the same place, elsewhere below each other, as far as it is different. An error ends it when it is the
 // first answer; later ones are shown, and an agent that is away is waited for.
 func (c *Env) Watch(cmd *cobra.Command, args []string, interval time.Duration, once func(*cobra.Command, []string) error) error {
+	return c.WatchKeys(cmd, args, interval, once, nil, nil)
+}
+
+// WatchKeys is Watch with keys, of which each is pressed, and then shown what it changes. A key may end it.
+func (c *Env) WatchKeys(cmd *cobra.Command, args []string, interval time.Duration, once func(*cobra.Command, []string) error, keys <-chan byte, press func(key byte) (quit bool)) error {
 	if interval < leastInterval {
 		return exit.Usagef("--interval must be %s at the least", leastInterval)
 	}
@@ -76,6 +81,12 @@ func (c *Env) Watch(cmd *cobra.Command, args []string, interval time.Duration, o
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case key, pressed := <-keys:
+			if !pressed { // the terminal is gone
+				keys = nil
+			} else if press(key) {
+				return nil
+			}
 		}
 	}
 }

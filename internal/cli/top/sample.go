@@ -19,6 +19,9 @@ type sample struct {
 	Entries         int     `json:"entries"`
 	EventsPerSecond float64 `json:"eventsPerSecond"`
 	Rows            []row   `json:"rows"`
+
+	keys     string // what the keys do, where there are some
+	filtered bool   // there are rows, and none passes the filter
 }
 
 // row is one resource of a cluster.
@@ -47,6 +50,12 @@ type look struct {
 	at    time.Time // of the last answer; zero for none
 	agent time.Time // when the agent of the last answer was started
 	last  map[place]seen
+
+	sample *sample // the last one, with all rows
+	again  bool    // it is shown once more, as a key was pressed
+	keys   bool    // whether there are keys
+	filter string  // what the cluster or the resource of a row contains; it is being typed, while typing
+	typing bool
 }
 
 // place is one resource of a cluster.
@@ -61,8 +70,12 @@ type seen struct {
 	events  uint64
 }
 
-// next asks the agent.
+// next asks the agent, but after a key.
 func (l *look) next(ctx context.Context) (*sample, error) {
+	if l.again && l.sample != nil {
+		l.again = false
+		return l.arranged(), nil
+	}
 	st, err := l.client.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -110,8 +123,8 @@ func (l *look) compare(st *api.Status, now time.Time) *sample {
 		}
 	}
 	l.at, l.agent, l.last = now, st.Agent.Started, next
-	s.Rows = sorted(s.Rows, l.order.String())
-	return s
+	l.sample = s
+	return l.arranged()
 }
 
 func rowOf(c *api.Cluster, r wire.Resource, f *api.Freshness) row {

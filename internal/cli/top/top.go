@@ -47,7 +47,7 @@ func New(c *command.Env) *cobra.Command {
 		Short: "Show rates, lag and sizes by cluster and resource",
 		Long: "Show the entries, the events per second, the age of the data and the lag, for each cluster and resource. The lag is\n" +
 			"the time from the receipt of an event until its data is visible. The command refreshes the table, in place on a\n" +
-			"terminal, until you interrupt it. With --once it shows one table, after one interval.\n\n" +
+			"terminal, until you interrupt it. There, s changes the order, / filters by text, and q quits. With --once it shows one table, after one interval.\n\n" +
 			"EVENTS/S is the rate since the previous refresh. A list is not an event.",
 		Example: "  mesh-agent top\n  mesh-agent top c2 --interval 5s\n  mesh-agent top --once --sort entries",
 		Args:    command.Arguments(0, 1, "at most one CLUSTER"),
@@ -68,13 +68,24 @@ func New(c *command.Env) *cobra.Command {
 			if o.once {
 				return l.once(cmd, show)
 			}
-			return c.Watch(cmd, args, o.interval, show)
+			return printer.WithKeys(cmd.Context(), keyboard(cmd, o.format), func(keys <-chan byte) error {
+				l.keys = keys != nil
+				return c.WatchKeys(cmd, args, o.interval, show, keys, l.press)
+			})
 		})(cmd, args)
 	}
 	cmd.Flags().BoolVar(&o.once, "once", false, "show one table, after one interval")
 	command.AddInterval(cmd, &o.interval, "time between two refreshes")
 	cmd.Flags().Var(o.order, "sort", "order of the rows: the highest value first, or by cluster")
 	return command.WithOutput(cmd, o.format)
+}
+
+// keyboard is where keys are pressed: nowhere, unless a table is redrawn on a terminal.
+func keyboard(cmd *cobra.Command, format *printer.Format) any {
+	if _, shown := printer.Terminal(cmd.OutOrStdout()); !shown || format.Structured() {
+		return nil
+	}
+	return cmd.InOrStdin()
 }
 
 // once shows what happens within one interval.
@@ -96,7 +107,14 @@ func (l *look) once(cmd *cobra.Command, show func(*cobra.Command, []string) erro
 func (s *sample) page(p *printer.Page) {
 	p.Text("%s on %s, %s: %s a second, %s of %s", s.Agent, s.Node, printer.Painted{Text: s.State, Color: printer.WellColor(s.State == api.StateReady)},
 		strconv.FormatFloat(s.EventsPerSecond, 'f', 1, 64)+" events", printer.Counted(s.Entries, "entry", "entries"), printer.Count(s.Clusters, "cluster"))
+	if s.keys != "" {
+		p.Line("%s", s.keys)
+	}
 	p.Blank()
+	if s.filtered {
+		p.Line("No cluster and no resource has the text of the filter.")
+		return
+	}
 	if len(s.Rows) == 0 {
 		p.Line("Nothing is read of any cluster yet.")
 		return
