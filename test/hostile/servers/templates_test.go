@@ -15,7 +15,7 @@ import (
 // allowedLines are the forms that a line of a file may have, by its template.
 var allowedLines = map[string]*regexp.Regexp{
 	"nginx.tmpl":   regexp.MustCompile(`^(|#[ -~]*|upstream "?[A-Za-z0-9_.:/-]+"? \{|    (server "?[0-9A-Za-z.:\[\]]+"?( [a-z_]+(=[0-9a-z]+)?)*|[a-z_]+ [A-Za-z0-9_ .:/-]+);|\})$`),
-	"haproxy.tmpl": regexp.MustCompile(`^(|#[ -~]*|backend [A-Za-z0-9_.:-]+|    balance roundrobin|    server [A-Za-z0-9_.:-]+ [0-9A-Za-z.:\[\]]+( [a-z0-9]+)*|    [a-z-]+( [A-Za-z0-9_.:-]+)*)$`),
+	"haproxy.tmpl": regexp.MustCompile(`^(|#[ -~]*|listen mesh-agent-servers|    stats uri /|backend [A-Za-z0-9_.:-]+|    balance roundrobin|    server [A-Za-z0-9_.:-]+ [0-9A-Za-z.:\[\]]+( [a-z0-9]+)*|    [a-z-]+( [A-Za-z0-9_.:-]+)*)$`),
 	"hosts.tmpl":   regexp.MustCompile(`^(|#[ -~]*|[0-9a-f.:]+( [A-Za-z0-9.-]+)+)$`),
 }
 
