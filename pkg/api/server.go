@@ -310,14 +310,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		ConnState:         transport.NoteState,
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	for _, one := range s.listeners.All {
-		g.Go(func() error {
-			if err := server.Serve(one); !errors.Is(err, http.ErrServerClosed) {
-				return err
-			}
-			return nil
-		})
-	}
+	s.listeners.Serve(g, server)
 	g.Go(func() error {
 		<-ctx.Done()
 		s.stop()

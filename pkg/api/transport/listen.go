@@ -8,11 +8,14 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const socketMode fs.FileMode = 0o660 // lets the owner's group in, too
@@ -93,6 +96,18 @@ type Listeners struct {
 	All     []net.Listener // to accept connections from
 	Address string         // the TCP address in use, with the port that was chosen when the wanted one was 0; empty without one
 	Socket  string         // the path of the unix socket in use; empty without one
+}
+
+// Serve lets the group serve HTTP on each of them, until the server is closed.
+func (l *Listeners) Serve(g *errgroup.Group, server *http.Server) {
+	for _, one := range l.All {
+		g.Go(func() error {
+			if err := server.Serve(one); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
 }
 
 // Close closes them. It may be called twice.

@@ -3,7 +3,6 @@ package transport
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -54,14 +53,7 @@ func (p *Probes) Serve(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	for _, one := range p.listeners.All {
-		g.Go(func() error {
-			if err := server.Serve(one); !errors.Is(err, http.ErrServerClosed) {
-				return err
-			}
-			return nil
-		})
-	}
+	p.listeners.Serve(g, server)
 	g.Go(func() error {
 		<-ctx.Done()
 		return server.Close()
