@@ -3,6 +3,7 @@ package mesh_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -37,13 +38,13 @@ func TestAPeerOfAddressesAlone(t *testing.T) {
 	if err := m.WaitReady(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	st := m.Clusters()[0]
-	isSaid := slices.ContainsFunc(st.Notices, func(n remotecluster.Notice) bool {
-		return n.Code == codes.AddressesOnly && n.Message == "it publishes addresses only (2): no nodes, services or identities"
-	})
-	if !st.Ready || st.ID != 255 || !isSaid {
-		t.Errorf("%+v", st)
-	}
+	// The mesh is ready once everything was listed, the cluster once it is followed too.
+	waittest.Until(t, "the gateway is ready, and says what it has", func() bool {
+		st := m.Clusters()[0]
+		return st.Ready && st.ID == 255 && slices.ContainsFunc(st.Notices, func(n remotecluster.Notice) bool {
+			return n.Code == codes.AddressesOnly && n.Message == "it publishes addresses only (2): no nodes, services or identities"
+		})
+	}, func() string { return fmt.Sprintf("%+v", m.Clusters()[0]) })
 	if ok, why := m.MayDeny(); !ok {
 		t.Errorf("no answer may say that something does not exist: %v", why)
 	}

@@ -159,8 +159,11 @@ func (b *bench) setRefuse(err error) {
 	b.refuse = err
 }
 
-// run starts the controller; it is stopped at the end of the test.
+// run starts the controller, once; it is stopped at the end of the test.
 func (b *bench) run() {
+	if b.stop != nil {
+		b.t.Fatal("the controller runs already: ready starts it too")
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); b.cluster.Run(ctx, b.file) }()

@@ -76,8 +76,6 @@ func TestConnectionsAreLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	b := newBench(t, func(p *Params) { p.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	b.configure(plain(2))
-	b.run()
 	b.ready()
 	b.stop()
 	if n := strings.Count(log.String(), "msg=Connected cluster=c2 endpoint="); n == 0 || !strings.Contains(log.String(), "took=") {
