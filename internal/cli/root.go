@@ -47,7 +47,7 @@ func Main(release string, args []string) int {
 // New is the whole command line of the program.
 func New(release string) *cobra.Command {
 	v := version.Of(release)
-	c := &command.Env{Getenv: os.Getenv, Environ: os.Environ, Poll: 500 * time.Millisecond, Now: time.Now, Version: v}
+	c := &command.Env{Getenv: os.Getenv, Environ: os.Environ, Poll: 500 * time.Millisecond, Completion: time.Second, Now: time.Now, Version: v}
 	return Root(c, run.Commands(v)...)
 }
 

@@ -106,6 +106,7 @@ func TestKubernetes(t *testing.T) {
 	w.prom.scraped(3)
 	_, err := w.mesh.Clusters()[0].Malform(t.Context(), "nodes") // for the panels of what is refused
 	must(t, err)
+	w.data("what is refused", "mesh_agent_clustermesh_remote_cluster_rejected_entries") // panels have 0 without it
 	for _, file := range []string{"mesh", "cluster", "agent", "servers"} {
 		w.panels(file)
 	}
@@ -136,17 +137,23 @@ func (w *whole) panels(file string) {
 	for _, p := range d.Panels {
 		for _, q := range p.Targets {
 			queries++
-			waittest.Try(w.t, fmt.Sprintf("data in the panel %q of %s: %s", p.Title, file, q.Expr), func() error {
-				all, err := w.prom.values(filled.Replace(q.Expr))
-				all = slices.DeleteFunc(all, func(v float64) bool { return v != v }) // NaN is no data
-				if err == nil && len(all) == 0 {
-					err = errors.New("none")
-				}
-				return err
-			})
+			w.data(fmt.Sprintf("the panel %q of %s", p.Title, file), filled.Replace(q.Expr))
 		}
 	}
 	w.t.Logf("%s: %d queries have data", file, queries)
+}
+
+// data waits until Prometheus has an answer to a query.
+func (w *whole) data(of, query string) {
+	w.t.Helper()
+	waittest.Try(w.t, "data in "+of+": "+query, func() error {
+		all, err := w.prom.values(query)
+		all = slices.DeleteFunc(all, func(v float64) bool { return v != v }) // NaN is no data
+		if err == nil && len(all) == 0 {
+			err = errors.New("none")
+		}
+		return err
+	})
 }
 
 // metrics wants every metric that a rule or a dashboard asks for to exist, and those of the agents that nobody looks

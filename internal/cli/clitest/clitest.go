@@ -79,7 +79,7 @@ func With(env map[string]string, socket, server string) Command {
 	return Command{&command.Env{
 		Getenv:        func(name string) string { return env[name] },
 		Environ:       func() []string { return printer.SortedLabels(env) },
-		DefaultSocket: socket, DefaultServer: server, Poll: 5 * time.Millisecond, Now: func() time.Time { return Began },
+		DefaultSocket: socket, DefaultServer: server, Poll: 5 * time.Millisecond, Completion: time.Hour, Now: func() time.Time { return Began },
 	}}
 }
 

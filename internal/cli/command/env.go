@@ -32,6 +32,7 @@ type Env struct {
 	Environ                      func() []string  // all variables, as os.Environ
 	DefaultSocket, DefaultServer string           // where an agent is looked for
 	Poll                         time.Duration    // between two looks at the status while waiting
+	Completion                   time.Duration    // for an agent's part of a completion: who presses a key does not wait longer
 	Now                          func() time.Time // by which a heartbeat is judged
 	Server, Socket               string           // the flags that choose the agent
 	ServerTLS                    client.TLSFiles  // and with what it is asked

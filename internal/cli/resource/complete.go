@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,11 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// Completion must not keep a person waiting, nor an agent busy.
-const (
-	completionTimeout = time.Second
-	completionLimit   = 1000 // names
-)
+// completionLimit is how many names are offered: completion must not keep an agent busy.
+const completionLimit = 1000
 
 // complete asks an agent for the names of a resource. Addresses and identities are too many for that,
 // but for the addresses of a network whose beginning was typed.
@@ -166,7 +162,7 @@ func askNames(c *command.Env, cmd *cobra.Command, resource, begun string) []stri
 		return nil
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), c.Completion)
 	defer cancel()
 	return res.complete(ctx, cl, begun)
 }
