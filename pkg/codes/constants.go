@@ -64,6 +64,7 @@ const (
 	CertificateEndsSoon        Code = "MESH-1232" // a certificate expires within 7 days, or has expired
 	NextConnectionFails        Code = "MESH-1233" // the next connection to the cluster's etcd fails
 	AddressesOnly              Code = "MESH-1234" // the cluster publishes addresses only
+	EtcdFull                   Code = "MESH-1236" // the cluster's etcd has no space left
 	CopyStopped                Code = "MESH-1240" // the copy is stopped: our own etcd is nearly full
 	ClusterNotAdmitted         Code = "MESH-1260" // the claim policy file does not allow the cluster
 	ClusterIDNotPinned         Code = "MESH-1261" // the cluster has another ID than the claim policy file says
@@ -250,6 +251,7 @@ const (
 	ConfigurationUnreadable   Code = "MESH-6272" // the cluster configuration cannot be read
 	ConfigurationInvalid      Code = "MESH-6273" // the cluster configuration cannot be used
 	MaxClustersDiffer         Code = "MESH-6274" // two clusters are of meshes of different sizes
+	CanaryMissing             Code = "MESH-6275" // the cluster has not written everything
 	WouldAdd                  Code = "MESH-6301" // a cluster would be added
 	WouldChange               Code = "MESH-6302" // a cluster's client file would change
 	WouldRemove               Code = "MESH-6303" // a cluster would be removed

@@ -13,6 +13,7 @@ import (
 // rules are the settings of a cluster that its judgment depends on.
 type rules struct {
 	name         string
+	own          bool          // [OriginLocal]
 	skipOptional bool          // optional resources are not waited for
 	staleAfter   time.Duration // [Timings].StaleAfter
 	cacheTTL     time.Duration

@@ -16,7 +16,7 @@ type Notice struct {
 
 // NoticeCodes are the codes that a notice may have.
 func NoticeCodes() []codes.Code {
-	return []codes.Code{codes.ServerRelease, codes.CertificateEnds, codes.CertificateEndsSoon, codes.NextConnectionFails, codes.AddressesOnly}
+	return []codes.Code{codes.ServerRelease, codes.CertificateEnds, codes.CertificateEndsSoon, codes.NextConnectionFails, codes.EtcdFull, codes.AddressesOnly}
 }
 
 // How long before its end a certificate is noticed, and when there is little time left.
@@ -56,6 +56,9 @@ func (j *judgment) notices() []Notice {
 		soon = append([]Notice{notice(codes.NextConnectionFails, "the next connection fails, with the files as they are: %s", j.state.next)}, soon...)
 	}
 	all := append(soon, later...)
+	if j.facts.noSpace && !j.rules.own { // the own one is degraded by it
+		all = append([]Notice{notice(codes.EtcdFull, "its etcd has no space left and refuses all writes (alarm NOSPACE): nothing of it changes any more")}, all...)
+	}
 	if j.facts.faults != "" {
 		all = append(all, notice(codes.ServerRelease, "its etcd %s", j.facts.faults))
 	}

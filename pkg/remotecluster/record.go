@@ -78,7 +78,7 @@ func (c *Cluster) setCanaries(canaries *canaries) {
 // rules are the settings of the cluster.
 func (c *Cluster) rules() rules {
 	return rules{
-		name: c.Name, skipOptional: c.Consumer.SkipOptional(), staleAfter: c.Timings.StaleAfter, cacheTTL: c.CacheTTL, budget: c.Budget,
+		name: c.Name, own: c.Origin == OriginLocal, skipOptional: c.Consumer.SkipOptional(), staleAfter: c.Timings.StaleAfter, cacheTTL: c.CacheTTL, budget: c.Budget,
 	}
 }
 

@@ -91,6 +91,8 @@ func (p *play) Do(line string) error {
 	case "server":
 		p.facts.handshake, p.facts.faults = p.now, kvstore.DescribeFaults(a.values["version"])
 		p.facts.version, p.facts.serverEnds, p.facts.authorityEnds = a.values["version"], p.ends(a, "left"), p.ends(a, "authority")
+	case "nospace":
+		p.facts.noSpace = true
 	case "heartbeat":
 		p.facts.heartbeat = kvstore.HeartbeatStatus{Seen: p.now, Stale: a.is("stale")}
 	case "config":

@@ -58,6 +58,7 @@ type reader struct {
 	remote        *wire.ClusterConfig // nil when it is not known
 	undecoded     error               // why, although there is a value
 	rest          []reading
+	unwritten     []string // the canaries that an agent waits for and that do not exist
 }
 
 // reading is what became of a read of one key, or of all below a prefix.
@@ -90,7 +91,26 @@ func (r *reader) read(ctx context.Context) {
 	for i := range r.rest {
 		all.Go(func() { r.count(ctx, &r.rest[i], at) })
 	}
+	all.Go(func() { r.canaries(ctx) })
 	all.Wait()
+}
+
+// canaries notes which of those that an agent waits for do not exist. One that cannot be read says
+// nothing: that the right is missing is found when they are counted.
+func (r *reader) canaries(ctx context.Context) {
+	if r.remote == nil || !r.remote.Capabilities.SyncedCanaries {
+		return
+	}
+	for _, res := range wire.Resources() {
+		caps := r.remote.Capabilities
+		if !caps.Exports(res) || caps.Details(res) || res.Describe().Optional {
+			continue
+		}
+		key := wire.SyncedKey(r.target.Cluster, res, caps.Cached)
+		if kv, _, err := r.session.Get(ctx, key); err == nil && kv == nil {
+			r.unwritten = append(r.unwritten, key)
+		}
+	}
 }
 
 func (r *reader) decode() {
@@ -215,6 +235,9 @@ func (r *reader) configuration(s *Step) {
 	default:
 		s.found(fmt.Sprintf("ID %d, %s", r.remote.ID, r.remote.Encode()))
 		r.validate(s)
+		if len(r.unwritten) > 0 {
+			s.tell(codes.CanaryMissing, "the cluster has not written everything yet: there is no "+strings.Join(r.unwritten, ", "), remotecluster.WriterRuns)
+		}
 	}
 }
 

@@ -47,7 +47,8 @@ func fill(t *testing.T, s *etcdtest.Server) *etcdtest.Server {
 	s.Put(t,
 		wire.HeartbeatKey, string(wire.EncodeTimestamp(began)),
 		"cilium/cluster-config/c2", `{"id":2,"capabilities":{"syncedCanaries":true,"maxConnectedClusters":255}}`,
-		"cilium/synced/c2/cilium/state/nodes/v1", "x",
+		"cilium/synced/c2/cilium/state/nodes/v1", "x", "cilium/synced/c2/cilium/state/services/v1", "x",
+		"cilium/synced/c2/cilium/state/identities/v1", "x", "cilium/synced/c2/cilium/state/ip/v1", "x",
 		"cilium/state/nodes/v1/c2/n1", "{}", "cilium/state/nodes/v1/c2/n2", "{}", "cilium/state/nodes/v1/c9/n1", "{}",
 	)
 	return s

@@ -291,6 +291,10 @@ func wrongContents(t *testing.T) map[string]wrong {
 			path: holding("cilium/cluster-config/c2", "{}"), failed: []string{StepConfiguration},
 			code: codes.ConfigurationInvalid, cause: "reserved", remedy: "must fit in all clusters",
 		},
+		"a cluster that has not written everything": {
+			path: file(without("cilium/synced/c2/cilium/state/ip/v1")), failed: []string{StepConfiguration},
+			code: codes.CanaryMissing, cause: "has not written everything yet: there is no cilium/synced/c2/cilium/state/ip/v1", remedy: "does what writes it run: clustermesh-apiserver",
+		},
 		"our own ID": {
 			path: holding("x", "y"), failed: []string{StepConfiguration},
 			with: func(o *Options) { o.Own = wire.ClusterInfo{Name: "own", ID: 2, MaxConnectedClusters: 255} },

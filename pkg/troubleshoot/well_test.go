@@ -45,7 +45,7 @@ func TestWell(t *testing.T) {
 				StepCertificate: "remote, signed by mesh test CA, is valid until", StepResolve: "127.0.0.1 (by cilium-host-aliases)",
 				StepTCP: "connected to " + srv.Addr(), StepTLS: "TLS 1.3, TLS_", StepServerCertificate: "for c2.mesh.cilium.io, 127.0.0.1, signed by mesh test CA",
 				StepAccepted: "the server accepts our certificate", StepEtcd: "version 3.",
-				StepRights:    "may read heartbeat, cluster configuration, canaries (1), nodes (2), services (0), identities (0), ips (0)",
+				StepRights:    "may read heartbeat, cluster configuration, canaries (4), nodes (2), services (0), identities (0), ips (0)",
 				StepHeartbeat: "ago by the clock here", StepConfiguration: `ID 2, {"id":2,"capabilities":{"syncedCanaries":true`,
 			},
 		},

@@ -73,6 +73,7 @@ const (
 const (
 	hintClientCert = "the server refuses our client certificate; check cert-file, its dates, and that the server trusts the authority that signed it"
 	hintNoHTTP2    = "a web server, or a proxy or load balancer that does not offer HTTP/2 (ALPN h2), answers there: let it pass TCP through or offer HTTP/2, or use the port of the etcd itself"
+	hintNoFrames   = "what answers there does not speak HTTP/2: a web server or a proxy of HTTP/1.1, which has to pass TCP through or to speak HTTP/2 without TLS, or another service; use the port of the etcd itself"
 	hintNoTLS      = "the server does not speak TLS; the endpoint may need http:// instead of https://"
 	hintSilent     = "the endpoint accepts connections and does not answer: the server may hang, may not be an etcd, or the scheme of the endpoint (http, https) may be wrong"
 	hintRefused    = "nothing listens there; is etcd or the clustermesh-apiserver running, and is it the right port?"
@@ -107,6 +108,7 @@ func all() []known {
 		{says("remote error: tls: no application protocol"), advice{codes.ServerWithoutHTTP2, hintNoHTTP2}},
 		{says("missing selected ALPN property"), advice{codes.ServerWithoutHTTP2, hintNoHTTP2}},
 		{says("looked like an HTTP/1.1 header"), advice{codes.ServerWithoutHTTP2, hintNoHTTP2}},
+		{says("error reading server preface: http2: frame too large"), advice{codes.ServerWithoutHTTP2, hintNoFrames}},
 		{says("remote error: tls: unrecognized name"), advice{codes.HandshakeFails, "the server, or a proxy before it, serves no host of that name (SNI): use a name that it serves in endpoints, with " + clientfile.HostAliasesKey + " if it does not resolve"}},
 		{says("remote error: tls: protocol version not supported"), advice{codes.HandshakeFails, "the server speaks no version of TLS that the agent speaks: let it speak TLS 1.2 or later"}},
 		{says("remote error: tls: handshake failure"), advice{codes.HandshakeFails, "the server has no cipher suite or kind of key in common with the agent: let it speak TLS 1.3, or a suite of TLS 1.2 with ECDHE"}},
