@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -36,6 +38,8 @@ func TestTheFirstLineNamesTheFault(t *testing.T) {
 			return os.WriteFile(path, []byte(strings.ReplaceAll(string(file), old, now)), 0o600)
 		}
 	}
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
 	restore := func() error { return os.WriteFile(path, file, 0o600) }
 	well := func() bool { _, _, code := a.Call("status"); return code == exit.OK }
 	for _, fault := range []struct {
@@ -46,6 +50,7 @@ func TestTheFirstLineNamesTheFault(t *testing.T) {
 		{name: "a dead etcd", want: "nothing listens at an endpoint (cluster1)", spoil: first.Kill, mend: func() error { return first.Start(t.Context()) }},
 		{name: "a wrong port", want: "nothing listens at an endpoint (cluster1)", spoil: edit(first.Endpoint(), "https://127.0.0.1:1"), mend: restore},
 		{name: "http for https", want: "the server does not answer plain text (cluster1)", spoil: edit("https://", "HTTP://"), mend: restore},
+		{name: "a web server", want: "the server does not speak HTTP/2 (cluster1)", spoil: edit(first.Endpoint(), web.URL), mend: restore},
 		{name: "another authority", want: "an unknown authority has signed the server's certificate (cluster1)", spoil: edit(path+".etcd-client-ca.crt", other), mend: restore},
 		{name: "no key file", want: "a file is missing (cluster1)", spoil: edit(path+".etcd-client.key", other+".none"), mend: restore, notTroubleshoot: true},
 		{name: "an expired certificate", want: "the server refuses our client certificate (cluster1)", spoil: func() error {

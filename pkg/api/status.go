@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 
@@ -125,6 +126,10 @@ func (c *Cluster) problem() summary.Problem {
 		p.Also = summary.NotUsed
 	case len(c.Refusals) > 0:
 		p.Also = summary.Refused
+	default:
+		for _, n := range c.Notices {
+			p.Also = cmp.Or(p.Also, summary.Urgent(codes.Code(n.Code)))
+		}
 	}
 	return p
 }

@@ -57,7 +57,7 @@ func (j *judgment) notices() []Notice {
 	}
 	all := append(soon, later...)
 	if j.facts.noSpace && !j.rules.own { // the own one is degraded by it
-		all = append([]Notice{notice(codes.EtcdFull, "its etcd has no space left and refuses all writes (alarm NOSPACE): nothing of it changes any more")}, all...)
+		all = append([]Notice{notice(codes.EtcdFull, "its etcd has no space left and refuses all writes (alarm NOSPACE): what we know of it no longer changes")}, all...)
 	}
 	if j.facts.faults != "" {
 		all = append(all, notice(codes.ServerRelease, "its etcd %s", j.facts.faults))

@@ -35,6 +35,14 @@ const (
 	Refused = "entries are refused"
 )
 
+// Urgent is what a notice of a cluster with nothing wrong says in a few words; empty unless it is an error.
+func Urgent(notice codes.Code) string {
+	if e, known := codes.Find(string(notice)); known && e.Severity == codes.Error {
+		return e.Title
+	}
+	return ""
+}
+
 // OwnKVStore is the problem of an own kvstore that is not well.
 func OwnKVStore(code codes.Code) Problem {
 	return Problem{Cluster: "the own kvstore", Kind: remotecluster.TroubleDegraded, Code: code}

@@ -39,6 +39,7 @@ func TestReason(t *testing.T) {
 		"of several clusters":               {[]summary.Problem{lost("a"), lost("b"), lost("c"), lost("d"), lost("e")}, "nothing listens at an endpoint (a, b, c and 2 more)"},
 		"the worst first":                   {[]summary.Problem{refusing, weak, lost("tokyo"), failed}, "another cluster has the cluster ID (delhi); nothing listens at an endpoint (tokyo); the cluster's heartbeat is missing (oslo); and 1 more"},
 		"of a ready cluster":                {[]summary.Problem{well, refusing}, "entries are refused (osaka)"},
+		"an urgent notice":                  {[]summary.Problem{{Cluster: "osaka", Also: summary.Urgent(codes.EtcdFull)}, {Cluster: "oslo", Also: summary.Urgent(codes.ServerRelease)}}, "the cluster's etcd has no space left (osaka)"},
 		"conflicts":                         {[]summary.Problem{well, summary.Conflicts(0), summary.Conflicts(2)}, "clusters disagree (2 conflicts)"},
 		"the first attempt":                 {[]summary.Problem{{Cluster: "tokyo", Kind: remotecluster.TroubleConnecting, Code: codes.NotConnectedYet}}, "not connected yet (tokyo)"},
 		"an ignored file":                   {[]summary.Problem{well, summary.Ignored(0), summary.Ignored(1)}, "the agent ignores a file of the mesh directory (1 file)"},

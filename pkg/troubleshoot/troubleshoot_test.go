@@ -247,11 +247,20 @@ func wrongContents(t *testing.T) map[string]wrong {
 		s.Put(t, key, value)
 		return clientFile(t, "'"+s.Endpoint()+"'")
 	}
+	certs := etcdtest.NewCerts(t)
+	cert, key := certs.Client(t, "remote")
+	certified := secured(t, certs)
+	certified.EnableAuth(t, etcdserver.User{Name: "remote", Role: etcdserver.RemoteReader("c2")})
 	none, almost := server(nil), server(append(etcdserver.RemoteReader("c2")[:1], etcdserver.RemoteReader("c2")[2:]...))
 	return map[string]wrong{
 		"a wrong password": {
 			path: clientFile(t, "'"+none.Endpoint()+"'", "username: remote", "password: nope"), failed: []string{StepEtcd}, skipped: []string{StepRights},
 			code: codes.EtcdUserRefused, cause: "authentication failed", remedy: "check username and password",
+		},
+		"a password of a user that has none": {
+			path:   clientFile(t, "'"+certified.Endpoint()+"'", "trusted-ca-file: "+certs.CAFile, "cert-file: "+cert, "key-file: "+key, "username: remote", "password: nope"),
+			failed: []string{StepEtcd}, skipped: []string{StepRights},
+			code: codes.EtcdUserRefused, cause: "no password user", remedy: "take username and password out",
 		},
 		"a role without rights": {
 			path: file(none), failed: []string{StepRights}, skipped: []string{StepHeartbeat, StepConfiguration},

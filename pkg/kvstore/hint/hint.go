@@ -93,6 +93,7 @@ func all() []known {
 	return []known{
 		{is(kvstore.ErrPermissionDenied), advice{codes.RightsMissing, "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"}},
 		{is(kvstore.ErrUnauthenticated), advice{codes.EtcdUserRefused, "check username and password, or the common name of the client certificate, against the users of that etcd"}},
+		{says("password was given for no password user"), advice{codes.EtcdUserRefused, "the user of that etcd has no password, and logs in with its client certificate: take username and password out of the client file"}},
 		{is(kvstore.ErrUserNotFound), advice{"", "create the user first"}},
 		{is(kvstore.ErrRoleNotFound), advice{"", "create the role first"}},
 		{is(kvstore.ErrNoSpace), advice{codes.EtcdAlarm, "that etcd is at its quota: compact and defragment it, or raise --quota-backend-bytes, and then 'etcdctl alarm disarm'"}},

@@ -72,3 +72,16 @@ func TestAlerts(t *testing.T) {
 		}
 	}
 }
+
+// TestAWebServerIsNoEtcd: whatever it answers to the first bytes of HTTP/2.
+func TestAWebServerIsNoEtcd(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`connection error: desc = "error reading server preface: http2: frame too large"`,
+		`connection error: desc = "error reading server preface: http2: failed reading the frame payload: http2: frame too large, note that the frame header looked like an HTTP/1.1 header"`,
+	} {
+		if got := Code(errors.New(text)); got != codes.ServerWithoutHTTP2 {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
