@@ -180,8 +180,8 @@ func (p findingsParams) sources() findings.Sources {
 func apiCell() cell.Cell {
 	return cell.Module(
 		"api", "HTTP over a unix socket and TCP",
-		cell.Provide(newAPI, func(v *view.View) *history.History { return history.New(v.Clusters) }),
-		cell.Invoke(serveAPI),
+		cell.Provide(newAPI, newTLS, func(v *view.View) *history.History { return history.New(v.Clusters) }),
+		cell.Invoke(serveAPI, followCertificates),
 		cell.Invoke(func(jobs job.Group, h *history.History) { saying(jobs, "history", "remembering", h.Run) }),
 	)
 }
@@ -201,6 +201,7 @@ type apiParams struct {
 	Writing   *syncstore.Metrics
 	Own       *local.Cluster `optional:"true"`
 	Servers   *servers
+	TLS       *transport.TLS
 	History   *history.History
 	Bounds    *boundary.Boundaries
 	Gatherer  prometheus.Gatherer
@@ -224,10 +225,7 @@ func newAPI(p apiParams) (*api.Server, error) {
 	if err != nil {
 		return nil, exit.UsageError{Err: err}
 	}
-	options = append(options, api.WithNames(names))
-	if files, secure := p.Config.Listening.TLS(); secure {
-		options = append(options, api.WithTLS(files))
-	}
+	options = append(options, api.WithNames(names), api.WithTLS(p.TLS))
 	sources := api.Sources{
 		Agent: api.AgentInfo{
 			Version: p.Version.Version, Cluster: p.Config.ClusterName, ClusterID: p.Config.ClusterID,

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/cilium/hive/cell"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/dnsserver"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
@@ -20,6 +22,25 @@ func dnsCell() cell.Cell {
 		"dns", "Answers DNS questions about the services of all clusters",
 		cell.Invoke(serveDNS),
 	)
+}
+
+// newTLS reads the certificate files of all listeners that use TLS; nil without any.
+func newTLS(c config.Config, log *slog.Logger) *transport.TLS {
+	files, secure := c.Listening.TLS()
+	if !secure {
+		return nil
+	}
+	return transport.NewTLS(files, log)
+}
+
+// followCertificates shows in the health, in the log and in metrics when the certificate files cannot be used.
+func followCertificates(t *transport.TLS, h cell.Health, jobs job.Group, reg prometheus.Registerer) error {
+	if t == nil {
+		return nil
+	}
+	report := reporting(h.NewScope("certificates"), "the previous certificate files stay in use", "the certificate files can be used")
+	runs(jobs, "certificates", func(ctx context.Context) error { return t.Follow(ctx, report) })
+	return reg.Register(t.Collector())
 }
 
 // servers are those of other protocols than that of the API, for its status. They are added before

@@ -23,17 +23,14 @@ func xdsCell() cell.Cell {
 	)
 }
 
-func serveXDS(c config.Config, v *view.View, all *servers, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, bounds *boundary.Boundaries, log *slog.Logger) error {
+func serveXDS(c config.Config, v *view.View, secure *transport.TLS, all *servers, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, bounds *boundary.Boundaries, log *slog.Logger) error {
 	x := c.Serving.XDS
 	if x.Address == "" {
 		return nil
 	}
 	p := xdsserver.Params{
-		View: v, Asker: c.Asker(), Zones: c.Serving.DNS.ZoneNames(), Names: int(x.Names), Memory: x.MemoryLimit(), Outliers: x.Outliers, Metrics: xdsserver.NewMetrics(), Boundary: bounds.Part("xds"), Log: log,
+		View: v, Asker: c.Asker(), Zones: c.Serving.DNS.ZoneNames(), Names: int(x.Names), Memory: x.MemoryLimit(), Outliers: x.Outliers, Metrics: xdsserver.NewMetrics(), Boundary: bounds.Part("xds"), Log: log, TLS: secure,
 		Streams: transport.Limit{All: int(x.Streams), Peer: int(x.StreamsPerPeer)},
-	}
-	if files, secure := c.Listening.TLS(); secure {
-		p.TLS = &files
 	}
 	s, err := xdsserver.New(p)
 	if err != nil {

@@ -134,12 +134,8 @@ type Certificates struct {
 	Authority *time.Time `json:"authority" doc:"The first end of the certificates above that of the etcd in its chain, from the last handshake."`
 }
 
-// Notice is something about a cluster that will go wrong, or may.
-type Notice struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Remedy  string `json:"remedy"`
-}
+// Notice is something that will go wrong, or may.
+type Notice = codes.Notice
 
 // Trouble is a kind of thing that is wrong with a cluster.
 type Trouble struct {

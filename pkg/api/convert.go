@@ -42,8 +42,9 @@ func (s *Server) cluster(st remotecluster.Status, now time.Time) Cluster {
 func toNotices(st remotecluster.Status) []Notice {
 	out := make([]Notice, 0, len(st.Notices))
 	for _, n := range st.Notices {
-		e, _ := codes.Find(string(n.Code))
-		out = append(out, Notice{Code: string(n.Code), Message: n.Message, Remedy: codes.Cluster(st.Name).Fill(e.Remedy)})
+		of := n.Code.Notice(n.Message)
+		of.Remedy = codes.Cluster(st.Name).Fill(of.Remedy)
+		out = append(out, of)
 	}
 	return out
 }

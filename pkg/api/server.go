@@ -81,10 +81,8 @@ func WithBoundary(b *boundary.Boundary) Option { return func(s *Server) { s.boun
 // must be names that nobody else can give to this machine.
 func WithNames(names []string) Option { return func(s *Server) { s.names = names } }
 
-// WithTLS makes the server speak TLS where it listens on TCP.
-func WithTLS(files transport.TLSFiles) Option {
-	return func(s *Server) { s.tls = transport.NewTLS(files, s.log) }
-}
+// WithTLS makes the server speak TLS where it listens on TCP; nil: it does not.
+func WithTLS(t *transport.TLS) Option { return func(s *Server) { s.tls = t } }
 
 // route is one path of the API with one method: what serves it and what describes it.
 type route struct {

@@ -36,6 +36,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		Agent: s.Agent, Ready: ready, State: StateReady,
 		Clusters: make([]Cluster, len(clusters)),
 		Ignored:  ignored,
+		TLS:      s.tls.Certificates(s.now()),
 		Summary: Summary{
 			Clusters:   len(clusters),
 			Nodes:      s.View.Nodes.Table().NumObjects(v.Txn),

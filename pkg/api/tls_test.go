@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 // authority is a CA whose files are in dir.
@@ -41,6 +43,14 @@ func (a authority) serves(t *testing.T, hosts ...string) transport.TLSFiles {
 	must(t, err)
 	return transport.TLSFiles{Cert: cert, Key: key, ClientCA: ca}
 }
+
+// listens is what reads these files.
+func (a authority) listens(t *testing.T, hosts ...string) *transport.TLS {
+	t.Helper()
+	return transport.NewTLS(a.serves(t, hosts...), silent())
+}
+
+func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // client is one with a certificate of signer, or without one, that trusts a.
 func (a authority) client(t *testing.T, signer *pki.CA) *http.Client {
@@ -74,7 +84,7 @@ func status(c *http.Client, url, host string) (int, error) {
 func TestTLSWithClientCertificates(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newAuthority(t, t.TempDir()), newAuthority(t, t.TempDir())
-	f, _, unix := served(t, WithTLS(ours.serves(t, "127.0.0.1", "agent.example", "*.mesh.example")))
+	f, _, unix := served(t, WithTLS(ours.listens(t, "127.0.0.1", "agent.example", "*.mesh.example")))
 	url := "https://" + f.Address() + "/v1/status"
 	for _, test := range []struct {
 		name   string
@@ -116,7 +126,7 @@ func TestTLSWithoutClientCertificates(t *testing.T) {
 	ours := newAuthority(t, t.TempDir())
 	files := ours.serves(t, "127.0.0.1")
 	files.ClientCA = ""
-	f, _, _ := served(t, WithTLS(files))
+	f, _, _ := served(t, WithTLS(transport.NewTLS(files, silent())))
 	if got, err := status(ours.client(t, nil), "https://"+f.Address()+"/healthz", ""); got != http.StatusOK {
 		t.Errorf("%d %v", got, err)
 	}
@@ -129,8 +139,8 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	before, after := newAuthority(t, dir), newAuthority(t, dir)
 	var log waittest.Output
-	logs := func(s *Server) { s.log = slog.New(slog.NewTextHandler(&log, nil)) }
-	f, _, _ := served(t, logs, WithTLS(before.serves(t, "127.0.0.1")))
+	secure := transport.NewTLS(before.serves(t, "127.0.0.1"), slog.New(slog.NewTextHandler(&log, nil)))
+	f, _, _ := served(t, WithTLS(secure))
 	url := "https://" + f.Address() + "/healthz"
 	want := func(what string, a authority, ok bool) {
 		t.Helper()
@@ -161,7 +171,7 @@ func TestTLSFilesThatCannotBeUsed(t *testing.T) {
 		"no authorities":  {Cert: good.Cert, Key: good.Key, ClientCA: none},
 		"no authority in": {Cert: good.Cert, Key: good.Key, ClientCA: good.Key},
 	} {
-		f := newFixture(t, WithTLS(files))
+		f := newFixture(t, WithTLS(transport.NewTLS(files, silent())))
 		err := f.Listen("127.0.0.1:0", "", false)
 		if e, ok := errors.AsType[*transport.ListenError](err); !ok || !strings.Contains(e.Error(), dir) {
 			t.Errorf("%s: %v", what, err)
@@ -173,7 +183,7 @@ func TestTLSFilesThatCannotBeUsed(t *testing.T) {
 func TestAWatchEndsWithTheServerOverTLS(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t, t.TempDir())
-	f := newFixture(t, WithTLS(ours.serves(t, "127.0.0.1")))
+	f := newFixture(t, WithTLS(ours.listens(t, "127.0.0.1")))
 	must(t, f.Listen("127.0.0.1:0", "", false))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -184,5 +194,31 @@ func TestAWatchEndsWithTheServerOverTLS(t *testing.T) {
 	cancel()
 	if err := waittest.Receive(t, "the end", done); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStatusHasTheCertificatesOfTheListeners: their ends, and what the next connection would fail with.
+func TestStatusHasTheCertificatesOfTheListeners(t *testing.T) {
+	t.Parallel()
+	ours := newAuthority(t, t.TempDir())
+	f, _, _ := served(t, WithTLS(ours.listens(t, "127.0.0.1")))
+	renew := func(left time.Duration) {
+		pair, err := ours.Server([]string{"127.0.0.1"}, pki.Valid(epoch.Add(-time.Hour), epoch.Add(left)))
+		must(t, err)
+		_, _, err = pair.Write(ours.dir, "server")
+		must(t, err)
+	}
+	renew(4000 * 24 * time.Hour)
+	st := object[Status](t, f, "/v1/status")
+	if st.TLS == nil || st.TLS.Server == nil || st.TLS.ClientAuthority == nil || st.TLS.Authority != nil || len(st.TLS.Notices) > 0 {
+		t.Fatalf("%+v", st.TLS)
+	}
+	renew(48 * time.Hour)
+	st = object[Status](t, f, "/v1/status")
+	if !st.TLS.Server.Equal(epoch.Add(48*time.Hour)) || len(st.TLS.Notices) != 1 || st.TLS.Notices[0].Code != string(codes.ListenerCertificateEndsSoon) {
+		t.Errorf("%+v", st.TLS)
+	}
+	if plain := object[Status](t, newFixture(t), "/v1/status"); plain.TLS != nil {
+		t.Errorf("without TLS: %+v", plain.TLS)
 	}
 }

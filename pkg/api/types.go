@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 	"github.com/mesh-agent/mesh-agent/pkg/summary"
@@ -58,18 +59,19 @@ type Readiness struct {
 
 // Status is the answer of /v1/status.
 type Status struct {
-	Agent       AgentInfo             `json:"agent"`
-	State       string                `json:"state" enum:"starting,ready,degraded" doc:"starting: until the agent is ready for the first time. degraded: a cluster is not ready or not fresh, the local kvstore refuses writes, or the agent cannot read the source of the description."`
-	Reason      string                `json:"reason" doc:"The problems with their clusters, the worst first, on one line; empty when there are none."`
-	Ready       bool                  `json:"ready" doc:"As /readyz."`
-	Summary     Summary               `json:"summary"`
-	Clusters    []Cluster             `json:"clusters"`
-	Impact      *summary.Impact       `json:"impact" doc:"The backends of services in clusters that are not connected, or whose data could not be confirmed for too long; null without such clusters."`
-	Ignored     []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that belong to no cluster, and why."`
-	KVStore     *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent neither reads nor writes one."`
-	OwnCluster  *Cluster              `json:"ownCluster" doc:"The own cluster as read from its kvstore, in the same form as remote clusters, with all capabilities; null when the agent does not read it."`
-	Serving     []Serving             `json:"serving,omitempty" doc:"The enabled servers of other protocols, such as DNS; absent when there is none."`
-	Description *Description          `json:"description,omitempty" doc:"The description of the own cluster by manifests or the Kubernetes API; absent when there is no source."`
+	Agent       AgentInfo                       `json:"agent"`
+	State       string                          `json:"state" enum:"starting,ready,degraded" doc:"starting: until the agent is ready for the first time. degraded: a cluster is not ready or not fresh, the local kvstore refuses writes, or the agent cannot read the source of the description."`
+	Reason      string                          `json:"reason" doc:"The problems with their clusters, the worst first, on one line; empty when there are none."`
+	Ready       bool                            `json:"ready" doc:"As /readyz."`
+	Summary     Summary                         `json:"summary"`
+	Clusters    []Cluster                       `json:"clusters"`
+	Impact      *summary.Impact                 `json:"impact" doc:"The backends of services in clusters that are not connected, or whose data could not be confirmed for too long; null without such clusters."`
+	Ignored     []clustermesh.Ignored           `json:"ignored" doc:"Files of the mesh directory that belong to no cluster, and why."`
+	KVStore     *KVStore                        `json:"kvstore" doc:"The local kvstore; null when the agent neither reads nor writes one."`
+	OwnCluster  *Cluster                        `json:"ownCluster" doc:"The own cluster as read from its kvstore, in the same form as remote clusters, with all capabilities; null when the agent does not read it."`
+	Serving     []Serving                       `json:"serving,omitempty" doc:"The enabled servers of other protocols, such as DNS; absent when there is none."`
+	TLS         *transport.ListenerCertificates `json:"tls,omitempty" doc:"The ends of the certificates that the HTTP API and xDS use; absent when they do not use TLS."`
+	Description *Description                    `json:"description,omitempty" doc:"The description of the own cluster by manifests or the Kubernetes API; absent when there is no source."`
 }
 
 // AgentInfo says who answers.

@@ -117,6 +117,7 @@ const (
 	Troubleshoot  Owner = "troubleshoot"  // pkg/troubleshoot: why a cluster cannot be connected
 	IdentityCheck Owner = "identitycheck" // pkg/identity: the identities that a kvstore holds
 	API           Owner = "api"           // pkg/api: what the agent says of itself
+	Listeners     Owner = "listeners"     // pkg/api/transport: the certificates of its listeners
 	Mirror        Owner = "mirror"        // pkg/mirror: how full our own etcd is
 	Operate       Owner = "operate"       // pkg/operate: what its cluster's objects say
 	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
@@ -144,6 +145,19 @@ func (c Code) Found(message, remedy string) Finding {
 		remedy = e.Remedy
 	}
 	return Finding{Code: c, Severity: e.Severity, Message: message, Remedy: remedy}
+}
+
+// Notice is something that will go wrong, or may: nothing is wrong by it yet.
+type Notice struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy"`
+}
+
+// Notice returns one with the remedy of the registry.
+func (c Code) Notice(message string) Notice {
+	e, _ := Find(string(c))
+	return Notice{Code: string(c), Message: message, Remedy: e.Remedy}
 }
 
 // String is the finding on one line, with its code at the end.

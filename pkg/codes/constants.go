@@ -267,29 +267,32 @@ const (
 
 // The agent.
 const (
-	FileIgnored         Code = "MESH-7001" // a file of the mesh directory is ignored
-	FileTaken           Code = "MESH-7002" // a file of the mesh directory is no longer ignored
-	DirectoryUnreadable Code = "MESH-7003" // the mesh directory cannot be read
-	DirectoryReadable   Code = "MESH-7004" // the mesh directory can be read again
-	DescriptionBroken   Code = "MESH-7005" // some of the description of the own cluster cannot be used
-	DescriptionWell     Code = "MESH-7006" // the whole description of the own cluster can be used again
-	LogLevelChanged     Code = "MESH-7007" // the level of the log was changed
-	ContentsNotCompared Code = "MESH-7010" // contents of client files are not compared with the running agent
-	ReadyWithout        Code = "MESH-7011" // the agent is ready without some clusters
-	OwnEtcdFull         Code = "MESH-7020" // copying is stopped: the own etcd is nearly full
-	OwnEtcdRoom         Code = "MESH-7021" // the own etcd has room
-	OwnEtcdUnknown      Code = "MESH-7022" // the own etcd does not report how full it is
-	AgentSilent         Code = "MESH-7040" // Prometheus gets no metrics from an agent
-	AgentRestarts       Code = "MESH-7041" // an agent restarts repeatedly
-	NobodyLeads         Code = "MESH-7042" // no process is the leader
-	WritesRefused       Code = "MESH-7043" // the own kvstore refuses writes
-	WritesBehind        Code = "MESH-7044" // keys to publish are not in the own kvstore
-	KubernetesRefuses   Code = "MESH-7045" // requests to the Kubernetes API fail
-	ClientsRefused      Code = "MESH-7046" // clients are refused, since there are too many
-	UpdatesRejected     Code = "MESH-7047" // xDS clients reject resources
-	NotReadyToServe     Code = "MESH-7048" // an agent cannot answer all clients, because it does not know every cluster
-	AllocationsFail     Code = "MESH-7049" // identities cannot be allocated
-	WorkFailed          Code = "MESH-7060" // an internal error ended the work for one client, question or object
-	ImportsLeftOut      Code = "MESH-7070" // services that clusters export are not imported
-	EndpointsRefused    Code = "MESH-7071" // backends of remote clusters are not in EndpointSlices, because of their addresses
+	FileIgnored                 Code = "MESH-7001" // a file of the mesh directory is ignored
+	FileTaken                   Code = "MESH-7002" // a file of the mesh directory is no longer ignored
+	DirectoryUnreadable         Code = "MESH-7003" // the mesh directory cannot be read
+	DirectoryReadable           Code = "MESH-7004" // the mesh directory can be read again
+	DescriptionBroken           Code = "MESH-7005" // some of the description of the own cluster cannot be used
+	DescriptionWell             Code = "MESH-7006" // the whole description of the own cluster can be used again
+	LogLevelChanged             Code = "MESH-7007" // the level of the log was changed
+	ContentsNotCompared         Code = "MESH-7010" // contents of client files are not compared with the running agent
+	ReadyWithout                Code = "MESH-7011" // the agent is ready without some clusters
+	ListenerCertificateEnds     Code = "MESH-7012" // a certificate of the agent's listeners expires within 30 days
+	ListenerCertificateEndsSoon Code = "MESH-7013" // a certificate of the agent's listeners expires within 7 days, or has expired
+	ListenerFilesUnusable       Code = "MESH-7014" // the certificate files of the agent's listeners cannot be used
+	OwnEtcdFull                 Code = "MESH-7020" // copying is stopped: the own etcd is nearly full
+	OwnEtcdRoom                 Code = "MESH-7021" // the own etcd has room
+	OwnEtcdUnknown              Code = "MESH-7022" // the own etcd does not report how full it is
+	AgentSilent                 Code = "MESH-7040" // Prometheus gets no metrics from an agent
+	AgentRestarts               Code = "MESH-7041" // an agent restarts repeatedly
+	NobodyLeads                 Code = "MESH-7042" // no process is the leader
+	WritesRefused               Code = "MESH-7043" // the own kvstore refuses writes
+	WritesBehind                Code = "MESH-7044" // keys to publish are not in the own kvstore
+	KubernetesRefuses           Code = "MESH-7045" // requests to the Kubernetes API fail
+	ClientsRefused              Code = "MESH-7046" // clients are refused, since there are too many
+	UpdatesRejected             Code = "MESH-7047" // xDS clients reject resources
+	NotReadyToServe             Code = "MESH-7048" // an agent cannot answer all clients, because it does not know every cluster
+	AllocationsFail             Code = "MESH-7049" // identities cannot be allocated
+	WorkFailed                  Code = "MESH-7060" // an internal error ended the work for one client, question or object
+	ImportsLeftOut              Code = "MESH-7070" // services that clusters export are not imported
+	EndpointsRefused            Code = "MESH-7071" // backends of remote clusters are not in EndpointSlices, because of their addresses
 )

@@ -3,6 +3,7 @@ package remotecluster
 import (
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/expiry"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -18,12 +19,6 @@ type Notice struct {
 func NoticeCodes() []codes.Code {
 	return []codes.Code{codes.ServerRelease, codes.CertificateEnds, codes.CertificateEndsSoon, codes.NextConnectionFails, codes.EtcdFull, codes.AddressesOnly}
 }
-
-// How long before its end a certificate is noticed, and when there is little time left.
-const (
-	certificateEnds     = 30 * 24 * time.Hour
-	certificateEndsSoon = 7 * 24 * time.Hour
-)
 
 // notices are those of the cluster at this moment, the more urgent ones first.
 func (j *judgment) notices() []Notice {
@@ -41,15 +36,12 @@ func (j *judgment) notices() []Notice {
 		{"the certificate that the etcd showed at " + handshake, j.status.ServerCertificate, ", unless the etcd has a newer one by now"},
 		{"a certificate above that of the etcd, as of " + handshake + ",", j.status.AuthorityCertificate, ", unless the etcd has a newer one by now"},
 	} {
-		switch left := c.until.Sub(j.now); {
-		case c.until.IsZero(), left >= certificateEnds:
-		case left < 0 && c.unless == "": // that is what is wrong, and said
-		case left < 0:
-			soon = append(soon, notice(codes.CertificateEndsSoon, "%s expired at %s: a new connection fails%s", c.of, at(c.until), c.unless))
-		case left < certificateEndsSoon:
-			soon = append(soon, notice(codes.CertificateEndsSoon, "%s expires at %s%s", c.of, at(c.until), c.unless))
+		switch text, urgent := expiry.Notice(c.of, c.until, j.now, c.unless); {
+		case text == "", c.unless == "" && c.until.Before(j.now): // which is what is wrong, and said
+		case urgent:
+			soon = append(soon, Notice{codes.CertificateEndsSoon, text})
 		default:
-			later = append(later, notice(codes.CertificateEnds, "%s expires at %s%s", c.of, at(c.until), c.unless))
+			later = append(later, Notice{codes.CertificateEnds, text})
 		}
 	}
 	if j.state.open && j.state.next != "" {

@@ -67,7 +67,7 @@ func TestTLS(t *testing.T) {
 	if files.ClientCA, err = ca.Write(dir, "ca"); err != nil {
 		t.Fatal(err)
 	}
-	s, err := xdsserver.New(xdsserver.Params{View: w.View, TLS: &files, Log: slog.New(slog.DiscardHandler)})
+	s, err := xdsserver.New(xdsserver.Params{View: w.View, TLS: transport.NewTLS(files, slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		err = s.Listen("127.0.0.1:0")
 	}

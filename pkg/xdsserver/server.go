@@ -96,17 +96,17 @@ const unixPrefix = "unix:"
 // default.
 type Params struct {
 	View     *view.View
-	Asker    backends.Asker      // where the clients are
-	Zones    []string            // of DNS, in which services have names; none: there are only the others
-	TLS      *transport.TLSFiles // nil: TCP is plain
-	Streams  transport.Limit     // at once, over TCP and the unix socket; zero: 2,000, and 100 of one address
-	Names    int                 // that a stream may follow of one type; 0: DefaultNames
-	Memory   int64               // bytes of what clients make the server keep, an estimate; half as much again for answers; 0: DefaultMemory
-	Outliers time.Duration       // interval at which clients look for backends that fail; 0: they do not
-	Wait     time.Duration       // how long a stream waits until the view may deny, and an answer until there is room for it, before it is refused; 0: DefaultWait
-	Metrics  *Metrics            // nil: nobody looks at them
-	Boundary *boundary.Boundary  // of each stream and resource; nil: failures are logged, and not counted
-	Log      *slog.Logger        // nil: silence
+	Asker    backends.Asker     // where the clients are
+	Zones    []string           // of DNS, in which services have names; none: there are only the others
+	TLS      *transport.TLS     // nil: TCP is plain
+	Streams  transport.Limit    // at once, over TCP and the unix socket; zero: 2,000, and 100 of one address
+	Names    int                // that a stream may follow of one type; 0: DefaultNames
+	Memory   int64              // bytes of what clients make the server keep, an estimate; half as much again for answers; 0: DefaultMemory
+	Outliers time.Duration      // interval at which clients look for backends that fail; 0: they do not
+	Wait     time.Duration      // how long a stream waits until the view may deny, and an answer until there is room for it, before it is refused; 0: DefaultWait
+	Metrics  *Metrics           // nil: nobody looks at them
+	Boundary *boundary.Boundary // of each stream and resource; nil: failures are logged, and not counted
+	Log      *slog.Logger       // nil: silence
 }
 
 // Server serves streams. [Server.Listen] opens its socket, [Server.Run] serves.
@@ -151,13 +151,10 @@ func New(p Params) (*Server, error) {
 	random := make([]byte, 6)
 	_, _ = rand.Read(random) // never fails
 	s := &Server{
-		view: p.View, catalog: newCatalog(p, hex.EncodeToString(random)+"."),
+		view: p.View, tls: p.TLS, catalog: newCatalog(p, hex.EncodeToString(random)+"."),
 		gate: transport.NewGate(p.Streams, p.Metrics.refusals(tooManyStreams)), conns: transport.NewGate(p.Streams, p.Metrics.refusals(tooManyConnections)),
 		names: cmp.Or(p.Names, DefaultNames), memory: cmp.Or(p.Memory, DefaultMemory), wait: cmp.Or(p.Wait, DefaultWait), metrics: p.Metrics, boundary: p.Boundary, log: p.Log, saying: rate.NewLimiter(1, 10), now: time.Now,
 		listeners: new(transport.Listeners), clients: make(map[uint64]*client),
-	}
-	if p.TLS != nil {
-		s.tls = transport.NewTLS(*p.TLS, p.Log, "h2")
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s, nil
@@ -174,7 +171,7 @@ func SplitAddress(address string) (tcp, socket string) {
 // Listen opens an address: HOST:PORT, or unix:PATH. The error is a [*transport.ListenError].
 func (s *Server) Listen(address string) error {
 	tcp, socket := SplitAddress(address)
-	l, err := transport.Listen(transport.Options{Address: tcp, Socket: socket, TLS: s.tls, Connections: s.conns, Flag: "--xds", Log: s.log})
+	l, err := transport.Listen(transport.Options{Address: tcp, Socket: socket, TLS: s.tls, Protocols: []string{"h2"}, Connections: s.conns, Flag: "--xds", Log: s.log})
 	if err != nil {
 		return fmt.Errorf("xDS: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
@@ -130,6 +131,18 @@ func certificateTexts(c *api.Cluster, now time.Time) []string {
 	}
 	if of.Authority != nil {
 		texts = append(texts, "authority of the etcd "+certificateText(of.Authority, now))
+	}
+	return texts
+}
+
+// ListenerEnds say until when the certificates of the agent's listeners are valid.
+func ListenerEnds(of *transport.ListenerCertificates, now time.Time) []string {
+	texts := []string{"server " + certificateText(of.Server, now)}
+	if of.Authority != nil {
+		texts = append(texts, "above it "+certificateText(of.Authority, now))
+	}
+	if of.ClientAuthority != nil {
+		texts = append(texts, "last authority of clients "+certificateText(of.ClientAuthority, now))
 	}
 	return texts
 }

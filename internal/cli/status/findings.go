@@ -60,20 +60,29 @@ func (v *View) writeConflicts(p *printer.Page) {
 	}
 }
 
-// writeNotices tells of what will go wrong, or may, with clusters, each once with those that it is about.
+// writeNotices tells of what will go wrong, or may, with the agent and clusters, each once with those that it is about.
 func (v *View) writeNotices(p *printer.Page) {
 	var all []api.Notice
 	var remedies clustertext.Advice
 	of := make(map[api.Notice][]string)
-	for _, c := range v.noticed() {
-		for _, n := range c.Notices {
-			remedies.AddFor(n.Code, n.Remedy, c.Name)
+	add := func(name string, notices []api.Notice) {
+		for _, n := range notices {
+			remedies.AddFor(n.Code, n.Remedy, name)
 			n.Remedy = "" // which names the cluster
 			if of[n] == nil {
 				all = append(all, n)
 			}
-			of[n] = append(of[n], c.Name)
+			of[n] = append(of[n], name)
 		}
+	}
+	if v.TLS != nil {
+		add("this agent", v.TLS.Notices)
+	}
+	if own := v.OwnCluster; own != nil {
+		add(own.Name, own.Notices)
+	}
+	for _, c := range v.Clusters {
+		add(c.Name, c.Notices)
 	}
 	if len(all) == 0 {
 		return
@@ -96,14 +105,6 @@ func (v *View) writeNotices(p *printer.Page) {
 	for _, remedy := range remedies.Texts() {
 		p.Advice("%s", remedy)
 	}
-}
-
-// noticed are the own cluster, if it is read, and the others.
-func (v *View) noticed() []api.Cluster {
-	if own := v.OwnCluster; own != nil {
-		return append([]api.Cluster{*own}, v.Clusters...)
-	}
-	return v.Clusters
 }
 
 func writeExit(p *printer.Page, why []string) {

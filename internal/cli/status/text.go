@@ -98,6 +98,9 @@ func (v *View) writeSummary(p *printer.Page) {
 	for _, s := range v.Serving {
 		p.Text("%s on %s: %s, %d refused", s.Protocol, s.Address, printer.Count(int(s.Requests), "request"), s.Refused) //nolint:gosec // no process lives that long
 	}
+	if v.wide && v.TLS != nil {
+		p.Text("certificates of the listeners: %s", strings.Join(clustertext.ListenerEnds(v.TLS, v.Now), "; "))
+	}
 }
 
 // writeCounts says how many of everything there are: what an agent shows, what a

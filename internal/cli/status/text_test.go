@@ -14,7 +14,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
 
@@ -237,11 +239,20 @@ func TestStatusTextOfTheModes(t *testing.T) {
 	}
 	serves := samples.StatusOf([]api.Cluster{samples.GoodCluster("accra", 2)})
 	serves.Serving = []api.Serving{{Protocol: "DNS", Address: "127.0.0.1:5353", Requests: 12345, Refused: 2}}
+	serves.TLS = &transport.ListenerCertificates{
+		Server: samples.Before(-3 * 24 * time.Hour), Authority: samples.Before(-20 * 24 * time.Hour), ClientAuthority: samples.Before(time.Hour), Notices: []api.Notice{
+			codes.ListenerFilesUnusable.Notice("since 2026-11-21T00:52:03Z, the files on disk cannot be used, and those of before stay in use: the certificate /tls/tls.crt with the key /tls/tls.key: tls: private key does not match public key"),
+			codes.ListenerCertificateEndsSoon.Notice("the certificate /tls/tls.crt expires at 2026-11-24T01:02:03Z"),
+			codes.ListenerCertificateEndsSoon.Notice("the last authority of clients in /tls/ca.crt expired at 2026-11-21T00:02:03Z: a new connection fails"),
+			codes.ListenerCertificateEnds.Notice("a certificate above the first one in /tls/tls.crt expires at 2026-12-11T01:02:03Z"),
+		},
+	}
 	for name, test := range map[string]struct {
 		status *api.Status
 		style  printer.Style
 	}{
-		"status-serves":          {status: serves},
+		"status-serves":          {status: serves, style: printer.Style{Width: 80}},
+		"status-serves-wide":     {status: serves, style: printer.Style{Width: 80, Wide: true}},
 		"status-operates":        {status: operates},
 		"status-operates-badly":  {status: refused},
 		"status-mirrors":         {status: mirrors},

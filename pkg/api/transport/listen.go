@@ -43,12 +43,13 @@ func (e *ListenError) Unwrap() error { return e.Err }
 
 // Options say how to listen.
 type Options struct {
-	Address, Socket string // either may be empty for none
-	SocketOptional  bool   // go on without a socket that cannot be created
-	TLS             *TLS   // nil: TCP is plain
-	Connections     *Gate  // those over TCP
-	Public          bool   // what is served is for everybody: no warning about who can read it
-	Flag            string // that gives both, for errors; empty: --listen and --socket
+	Address, Socket string   // either may be empty for none
+	SocketOptional  bool     // go on without a socket that cannot be created
+	TLS             *TLS     // nil: TCP is plain
+	Protocols       []string // that are offered with TLS; none: HTTP/1.1
+	Connections     *Gate    // those over TCP
+	Public          bool     // what is served is for everybody: no warning about who can read it
+	Flag            string   // that gives both, for errors; empty: --listen and --socket
 	Log             *slog.Logger
 }
 
@@ -127,7 +128,10 @@ func (o Options) listenTCP() (net.Listener, error) {
 	}
 	l = &boundedListener{l, newLane(o.Connections), newSpareLane()}
 	if o.TLS != nil {
-		config, err := o.TLS.listenConfig()
+		if len(o.Protocols) == 0 {
+			o.Protocols = []string{"http/1.1"}
+		}
+		config, err := o.TLS.listenConfig(o.Protocols)
 		if err != nil {
 			_ = l.Close()
 			return nil, err

@@ -3,6 +3,7 @@ package transport
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 )
 
 // TLSFiles are the files of a server that speaks TLS, in PEM form. They are read at each handshake.
@@ -20,49 +22,56 @@ type TLSFiles struct {
 	ClientCA string
 }
 
-// TLS is what the files held when all of them could be used last. It is safe for concurrent use.
+// TLS is what the files held when all of them could be used last. Several listeners may have the same one. It is safe for
+// concurrent use.
 type TLS struct {
-	files     TLSFiles
-	protocols []string
-	log       *slog.Logger
+	files TLSFiles
+	log   *slog.Logger
 
 	mu     sync.Mutex
 	texts  [3]string   // what config was made of
 	failed string      // why they could not be used when they were read last
-	config *tls.Config // for a connection; not changed once it is there
+	since  time.Time   // when that was seen first
+	config *tls.Config // for a connection, without its protocols; not changed once it is there
+	// What config has: the server's certificate with those above it, and the authorities of clients.
+	chain, authorities []*x509.Certificate
 }
 
-// NewTLS returns what reads the files when it listens. The protocols are those that are offered to
-// clients, HTTP/1.1 when none is given.
-func NewTLS(files TLSFiles, log *slog.Logger, protocols ...string) *TLS {
-	if len(protocols) == 0 {
-		protocols = []string{"http/1.1"}
-	}
-	return &TLS{files: files, protocols: protocols, log: log}
-}
+// NewTLS returns what reads the files when it listens.
+func NewTLS(files TLSFiles, log *slog.Logger) *TLS { return &TLS{files: files, log: log} }
 
-func (t *TLS) listenConfig() (*tls.Config, error) {
+// listenConfig is for a listener that offers these protocols.
+func (t *TLS) listenConfig(protocols []string) (*tls.Config, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.load(); err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: t.current}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		_ = t.read() // it is logged, and the previous files stay in use
+		config := t.config.Clone()
+		config.NextProtos = protocols
+		return config, nil
+	}}, nil
 }
 
-// current is the configuration of now. Files that cannot be used change nothing:
-// while they are replaced, a certificate and a key may not belong together.
-func (t *TLS) current(*tls.ClientHelloInfo) (*tls.Config, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	failed := ""
-	if err := t.load(); err != nil {
-		if failed = err.Error(); failed != t.failed {
-			t.log.Warn("Cannot read the certificate of the API again; the previous one stays in use", "error", err)
+// read loads the files. Files that cannot be used change nothing: while they are replaced, a certificate and a key may
+// not belong together. mu is held.
+func (t *TLS) read() error {
+	err := t.load()
+	switch {
+	case err == nil:
+		t.failed, t.since = "", time.Time{}
+	case t.failed != err.Error():
+		if t.since.IsZero() {
+			t.since = time.Now()
 		}
+		t.failed = err.Error()
+		t.log.Warn("Cannot read the certificate of the API again; the previous one stays in use", "error", err)
 	}
-	t.failed = failed
-	return t.config, nil
+	return err
 }
 
 // load reads the files, and makes a configuration of them when they are others than
@@ -90,18 +99,35 @@ func (t *TLS) load() error {
 		return t.unusable(err)
 	}
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: t.protocols,
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
 		// A session that is resumed would not be checked against other authorities.
 		SessionTicketsDisabled: true,
 	}
+	authorities := certificatesIn([]byte(texts[2]))
 	if t.files.ClientCA != "" {
-		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		if !config.ClientCAs.AppendCertsFromPEM([]byte(texts[2])) {
+		if len(authorities) == 0 {
 			return fmt.Errorf("the authorities of clients: there is no certificate in %s", t.files.ClientCA)
 		}
+		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		for _, one := range authorities {
+			config.ClientCAs.AddCert(one)
+		}
 	}
-	t.texts, t.config = texts, config
+	t.texts, t.config, t.chain, t.authorities = texts, config, certificatesIn([]byte(texts[0])), authorities
 	return nil
+}
+
+// certificatesIn are those of a text in PEM form; it may hold anything else.
+func certificatesIn(text []byte) (all []*x509.Certificate) {
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return all
+		}
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			all = append(all, cert)
+		}
+	}
 }
 
 func (t *TLS) unusable(err error) error {
@@ -142,6 +168,5 @@ func (t *TLS) names(name string) bool {
 	if t.config == nil {
 		return false
 	}
-	leaf := t.config.Certificates[0].Leaf
-	return leaf != nil && leaf.VerifyHostname(name) == nil
+	return t.chain[0].VerifyHostname(name) == nil
 }

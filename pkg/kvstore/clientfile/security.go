@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/expiry"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
@@ -206,9 +207,6 @@ func readCertificates(key, path string) ([]*x509.Certificate, error) {
 	}
 }
 
-// expiresSoon is how long before its end a certificate is warned of.
-const expiresSoon = 30 * 24 * time.Hour
-
 // Validity is what the dates of a certificate mean at a moment.
 type Validity struct {
 	// Invalid: nobody accepts the certificate at that moment; NotYet: since it begins later.
@@ -234,7 +232,7 @@ func ValidityOf(cert *x509.Certificate, now time.Time) Validity {
 	case now.Before(cert.NotBefore):
 		v.Invalid, v.NotYet = true, true
 		v.Text, v.Remedy = "is not valid before "+cert.NotBefore.UTC().Format(time.RFC3339), "wait, or set the clock"
-	case left < expiresSoon:
+	case left < expiry.Noticed:
 		v.Soon, v.Text, v.Remedy = true, fmt.Sprintf("expires on %s, in %d days", end, v.Days), "renew it"
 	default:
 		v.Text = fmt.Sprintf("is valid until %s, for %d days", end, v.Days)
