@@ -48,3 +48,29 @@ func clientAlerts() []Alert {
 		},
 	}
 }
+
+// listenerAlerts are about the certificates that agents show to their clients.
+func listenerAlerts() []Alert {
+	const left = "min by (cluster, job, certificate) (mesh_agent_listener_certificate_expiry_timestamp_seconds) - time()"
+	const which = "The certificate is that of the {{ $labels.certificate }}, for agents of {{ $labels.job }}. It expires in {{ $value | humanizeDuration }}."
+	return []Alert{
+		{
+			Name: "MeshListenerCertificateEnds", Severity: Warning, Code: codes.ListenerCertificateEnds, For: "5m",
+			Expr:        left + " < 30 * 86400 >= 7 * 86400",
+			Summary:     "A certificate of the listeners of agents expires within 30 days.",
+			Description: which,
+		},
+		{
+			Name: "MeshListenerCertificateEndsSoon", Severity: Critical, Code: codes.ListenerCertificateEndsSoon, For: "5m",
+			Expr:        left + " < 7 * 86400",
+			Summary:     "A certificate of the listeners of agents expires within 7 days.",
+			Description: which + " Clients of the HTTP API and of xDS cannot connect after that.",
+		},
+		{
+			Name: "MeshListenerFilesUnusable", Severity: Critical, Code: codes.ListenerFilesUnusable, For: "5m",
+			Expr:        "count " + byJob + ` (mesh_agent_listener_notice{code="` + string(codes.ListenerFilesUnusable) + `"} == 1)`,
+			Summary:     "Agents cannot use the certificate files of their listeners.",
+			Description: ofAgents + " keep the previous files in use, and cannot start again with those on disk.",
+		},
+	}
+}

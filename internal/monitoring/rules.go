@@ -42,7 +42,7 @@ func Alerts() []Group {
 		{"mesh-agent-clusters", append(connectionAlerts(), policyAlerts()...)},
 		{"mesh-agent-entries", append(entryAlerts(), conflictAlerts()...)},
 		{"mesh-agent-processes", append(processAlerts(), writerAlerts()...)},
-		{"mesh-agent-clients", clientAlerts()},
+		{"mesh-agent-clients", append(clientAlerts(), listenerAlerts()...)},
 	}
 }
 

@@ -41,6 +41,9 @@ func hurry(rules string) string {
 // target is a process that Prometheus scrapes.
 type target struct{ job, address string }
 
+// secure begins the address of one that speaks TLS.
+const secure = "https://"
+
 // prometheus is a running one with the rules of deploy/monitoring. What it scrapes is of the cluster "home".
 type prometheus struct {
 	*programtest.Prometheus
@@ -60,6 +63,7 @@ func startPrometheus(t *testing.T, targets ...target) *prometheus {
 rule_files: [rules.yaml]
 scrape_configs:
 - job_name: all
+  tls_config: {insecure_skip_verify: true}
   file_sd_configs: [{files: [targets.json], refresh_interval: 1s}]
 `)
 	return p
@@ -74,7 +78,12 @@ func (p *prometheus) scrape(targets ...target) {
 	}
 	all := []group{}
 	for _, t := range targets {
-		all = append(all, group{[]string{t.address}, map[string]string{"job": t.job, "cluster": "home"}})
+		labels := map[string]string{"job": t.job, "cluster": "home"}
+		address, is := strings.CutPrefix(t.address, secure)
+		if is {
+			labels["__scheme__"] = "https"
+		}
+		all = append(all, group{[]string{address}, labels})
 	}
 	text, err := json.Marshal(all)
 	must(p.t, err)

@@ -28,7 +28,7 @@ func TestEveryAlertIsProved(t *testing.T) {
 	must(t, yaml.Unmarshal(text, &file))
 	proved := unproved()
 	for _, alerts := range [][]string{
-		readingAlerts(), nameAlerts(), pathAlerts(), processAlerts(), servingAlerts(), refusingAlerts(), roomAlerts(), writingAlerts(), fullAlerts(), rightsAlerts(), kubernetesAlerts(),
+		readingAlerts(), nameAlerts(), pathAlerts(), processAlerts(), servingAlerts(), refusingAlerts(), roomAlerts(), writingAlerts(), fullAlerts(), rightsAlerts(), kubernetesAlerts(), listenerAlerts(),
 	} {
 		for _, a := range alerts {
 			name, _, _ := strings.Cut(a, " ")

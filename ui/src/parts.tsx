@@ -8,7 +8,7 @@ import { title } from "./problems";
 import { safe } from "./safe";
 import { announce, codes, heard, live } from "./store";
 import { clock, duration } from "./time";
-import { type Cluster, type Explanation, type Freshness, resources } from "./types";
+import { type Cluster, type Explanation, type Freshness, type Notice, resources } from "./types";
 
 type Tone = "good" | "warn" | "bad" | "busy" | "none";
 const icons: Record<Tone, string> = { good: "✓", warn: "▲", bad: "✕", busy: "…", none: "·" };
@@ -87,6 +87,11 @@ export function Remedy({ code, remedy }: { code: string; remedy?: string }) {
   const known = codes.value.get(code);
   const text = remedy || known?.remedy;
   return text ? <p class="remedy"><strong>What to do:</strong> {text}</p> : null;
+}
+
+/** What will go wrong, or may. */
+export function Notices({ of }: { of: Notice[] | null | undefined }) {
+  return <>{of?.map((n) => <div key={n.code + n.message} class="note warn"><p><Said text={n.message} /> <CodeLink code={n.code} /></p><Remedy code={n.code} remedy={n.remedy} /></div>)}</>;
 }
 
 export const ClusterLink = ({ name }: { name: string }) => (name ? <a href={link(["clusters", name])}>{name}</a> : null);

@@ -53,6 +53,7 @@ export interface Status {
   kvstore: { state: string; connected: boolean; message: string; code: string; endpoints: string[]; lease: string; lastError: string; written?: Written[] } | null;
   impact?: Impact | null;
   ownCluster: Cluster | null; serving?: Serving[];
+  tls?: { server: string | null; authority: string | null; clientAuthority: string | null; notices: Notice[] };
   description?: { source: string; listed: boolean; asOf: string | null; error: string; objects: Record<string, number>; refused: string[] };
 }
 

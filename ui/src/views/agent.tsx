@@ -1,4 +1,4 @@
-import { Ago, Badge, CodeLink, Facts, Scroll, Title, useSome, Waiting } from "../parts";
+import { Ago, Badge, CodeLink, Facts, Notices, Scroll, Title, useSome, Waiting } from "../parts";
 import { shortcuts, setShortcuts } from "../keys";
 import { events, health, heard, live, status } from "../store";
 import type { Health } from "../types";
@@ -18,6 +18,9 @@ export function Agent() {
         ["This page", live.value ? <Badge tone="good">live, last data <Ago at={heard.value} /></Badge> : <Badge tone="bad">not live</Badge>], ["Events kept", events.value.size],
         ["More", <><a href="../metrics">metrics</a>, <a href="../openapi.json">OpenAPI</a>, <a href="../">all paths</a></>],
       ]} />
+      {s.tls && <section><h2>Certificates of the listeners</h2>
+        <Notices of={s.tls.notices} />
+        <Facts of={[["Server", s.tls.server && <>expires <Ago at={s.tls.server} /></>], ["Above it", s.tls.authority && <>expires <Ago at={s.tls.authority} /></>], ["Last authority of clients", s.tls.clientAuthority && <>expires <Ago at={s.tls.clientAuthority} /></>]]} /></section>}
       {s.ignored?.length ? <section><h2>Ignored files</h2><ul class="plain">{s.ignored.map((i) => <li key={i.file}><code>{i.file}</code>: {i.reason}</li>)}</ul></section> : null}
       {s.kvstore && <section><h2>Own kvstore</h2>
         <Facts of={[["State", <Badge tone={s.kvstore.state === "ready" ? "good" : "warn"}>{s.kvstore.state}</Badge>], ["Message", s.kvstore.message && <>{s.kvstore.message} <CodeLink code={s.kvstore.code} /></>],

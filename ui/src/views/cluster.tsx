@@ -1,6 +1,6 @@
 import { pathOf } from "../api";
 import { LastHour } from "../history";
-import { Ago, Badge, CodeLink, Copy, Facts, Known, Remedy, Said, Scroll, stateOf, Title, toneOf, Waiting, Why, worstOf } from "../parts";
+import { Ago, Badge, CodeLink, Copy, Facts, Known, Notices, Remedy, Said, Scroll, stateOf, Title, toneOf, Waiting, Why, worstOf } from "../parts";
 import { lossOf, remedyOf, sinceOf, textOf } from "../problems";
 import { useRead } from "../read";
 import { link } from "../route";
@@ -19,7 +19,7 @@ export function Cluster({ name }: { name: string }) {
     <Title text={`Cluster ${name}`}><Badge tone={toneOf(c)}>{stateOf(c)}</Badge> {toneOf(c) !== "good" && sinceOf(c) && <span>since <Ago at={sinceOf(c)} /></span>} <Known f={worstOf(c)} /></Title>
     {toneOf(c) !== "good" && <div class={`note ${toneOf(c)}`}><p><Said text={c.message} /> <CodeLink code={c.code} /></p><Remedy code={c.code} remedy={remedyOf(c)} />
       {lossOf(c) && <p><strong>Affected:</strong> {lossOf(c)}.</p>}<Copy text={() => textOf(c)} to={link(["clusters", c.name])} /></div>}
-    {c.notices?.map((n) => <div key={n.code + n.message} class="note warn"><p><Said text={n.message} /> <CodeLink code={n.code} /></p><Remedy code={n.code} remedy={n.remedy} /></div>)}
+    <Notices of={c.notices} />
     <Facts of={[
       ["ID", c.id || "not known yet"],
       ["Service backends", <>{c.policy ? { keep: "used", demote: "demoted: used only where no other cluster has a usable one", withdraw: "withdrawn: not used where another cluster has a usable one" }[c.policy.state] : "used"}{c.policy?.reason && <>; <Said text={once(c.policy.reason, c)} /></>}</>],
