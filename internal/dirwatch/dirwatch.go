@@ -46,6 +46,9 @@ type Directory[F comparable] struct {
 	// before that counts: one that is being rewritten in place is empty for
 	// a moment, and the price of a wrong guess is what it said being withdrawn.
 	Confirm time.Duration
+	// Grace is how long a file must be among those that the listing has as broken before it counts as gone: somebody may
+	// have overwritten it by mistake, and can correct that.
+	Grace time.Duration
 	// Rescan is the period of the scans that need no event; where there are events and a scan takes
 	// long it is longer, so that looking at nothing new costs next to nothing.
 	Rescan time.Duration
@@ -57,6 +60,8 @@ type Directory[F comparable] struct {
 // Listing is what one scan of the directory found.
 type Listing[F comparable] struct {
 	Files map[string]F // by name
+	// Broken are files that are there, and are not what Files has, with why. It matters for known ones only.
+	Broken map[string]string
 	// Watch are the directories whose events may change the listing: the
 	// directory itself, and those that its entries lead to.
 	Watch []string
@@ -74,9 +79,27 @@ const (
 
 // doubt is a state of a known file that does not count yet.
 type doubt[F comparable] struct {
-	found F
-	there bool // false: the file is not found
-	since time.Time
+	found  F
+	there  bool   // false: the file is not found
+	broken string // why it is none, though it is there
+	since  time.Time
+}
+
+// Broken is a known file that is there and is none any more: what is known of it counts until then.
+type Broken struct {
+	Why          string
+	Since, Until time.Time
+}
+
+// Broken are the files that count although they are broken, by name. It is for the goroutine that runs the directory.
+func (d *Directory[F]) Broken() map[string]Broken {
+	all := make(map[string]Broken)
+	for name, seen := range d.doubts {
+		if seen.broken != "" {
+			all[name] = Broken{seen.broken, seen.since, seen.since.Add(d.Grace)}
+		}
+	}
+	return all
 }
 
 // A scan of a large directory is repeated after rescanShare times as long as it took,
@@ -92,7 +115,7 @@ func New[F comparable](path, what string, scan func() (Listing[F], error), log *
 	return &Directory[F]{
 		Path: filepath.Clean(path), What: what, Scan: scan, Log: cmp.Or(log, slog.New(slog.DiscardHandler)),
 		Unchanged: 200 * time.Millisecond,
-		Confirm:   500 * time.Millisecond, Rescan: 30 * time.Second,
+		Confirm:   500 * time.Millisecond, Grace: 5 * time.Minute, Rescan: 30 * time.Second,
 		known: make(map[string]F), doubts: make(map[string]doubt[F]),
 	}
 }
@@ -141,18 +164,18 @@ func (d *Directory[F]) look(events *fsnotify.Watcher, found func(map[string]F, e
 		clear(d.doubts) // nobody has seen anything missing
 		return 0, err
 	}
-	again := d.merge(l.Files, time.Now())
+	again := d.merge(l, time.Now())
 	found(maps.Clone(d.known), nil)
 	added, blind := d.watch(events, l.Watch)
 	switch {
 	case added:
 		return d.Unchanged, nil // what changed there before the watch made no event
-	case again > 0:
-		return again, nil
-	case blind:
-		return d.Rescan, nil
+	case !blind:
+		wait = max(d.Rescan, min(rescanShare*took, rescanMax))
+	default:
+		wait = d.Rescan
 	}
-	return max(d.Rescan, min(rescanShare*took, rescanMax)), nil
+	return sooner(wait, again), nil
 }
 
 func (d *Directory[F]) warn(err error) {
@@ -165,16 +188,16 @@ func (d *Directory[F]) warn(err error) {
 
 // merge takes what a scan found into known, and returns after how long to look
 // again for files whose state does not count yet; 0 is never.
-func (d *Directory[F]) merge(files map[string]F, now time.Time) (again time.Duration) {
-	for name, f := range files {
+func (d *Directory[F]) merge(l Listing[F], now time.Time) (again time.Duration) {
+	for name, f := range l.Files {
 		known, was := d.known[name]
 		judgement := Take
 		if was && known != f && d.Judge != nil {
 			judgement = d.Judge(known, f)
 		}
 		if judgement == Wait {
-			left := d.stays(name, doubt[F]{found: f, there: true, since: now})
-			if again = max(again, left); left > 0 {
+			left := d.stays(name, doubt[F]{found: f, there: true, since: now}, d.Confirm)
+			if again = sooner(again, left); left > 0 {
 				continue
 			}
 		}
@@ -184,11 +207,15 @@ func (d *Directory[F]) merge(files map[string]F, now time.Time) (again time.Dura
 		delete(d.doubts, name)
 	}
 	for name := range d.known {
-		if _, there := files[name]; there {
+		if _, there := l.Files[name]; there {
 			continue
 		}
-		left := d.stays(name, doubt[F]{since: now})
-		if again = max(again, left); left <= 0 {
+		confirm := d.Confirm
+		if l.Broken[name] != "" {
+			confirm = d.Grace
+		}
+		left := d.stays(name, doubt[F]{broken: l.Broken[name], since: now}, confirm)
+		if again = sooner(again, left); left <= 0 {
 			delete(d.known, name)
 			delete(d.doubts, name)
 		}
@@ -196,14 +223,22 @@ func (d *Directory[F]) merge(files map[string]F, now time.Time) (again time.Dura
 	return again
 }
 
+// sooner is the shorter one of two times that may be none.
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b <= 0 {
+		return max(a, b, 0)
+	}
+	return min(a, b)
+}
+
 // stays notes a doubted state of a file, and returns for how long it still has to stay like that.
-func (d *Directory[F]) stays(name string, seen doubt[F]) time.Duration {
+func (d *Directory[F]) stays(name string, seen doubt[F], confirm time.Duration) time.Duration {
 	now := seen.since
-	if noted, is := d.doubts[name]; is && noted.there == seen.there && noted.found == seen.found {
+	if noted, is := d.doubts[name]; is && noted.there == seen.there && noted.found == seen.found && (noted.broken == "") == (seen.broken == "") {
 		seen.since = noted.since
 	}
 	d.doubts[name] = seen
-	return seen.since.Add(d.Confirm).Sub(now)
+	return seen.since.Add(confirm).Sub(now)
 }
 
 // watch adds inotify watches, and removes those that neither this nor the directory needs. It tells

@@ -113,6 +113,11 @@ func (st *Status) SumUp() []summary.Problem {
 	if st.Description != nil && st.Description.Error != "" {
 		all = append(all, summary.OwnDescription())
 	}
+	if st.TLS != nil {
+		for _, n := range st.TLS.Notices {
+			all = append(all, summary.Problem{Cluster: "this agent", Also: summary.Urgent(codes.Code(n.Code))})
+		}
+	}
 	st.Reason = summary.Reason(all)
 	return problems
 }

@@ -51,7 +51,7 @@ func followFor(t *testing.T, dir string, confirm time.Duration) *follower {
 	t.Helper()
 	f := &follower{t: t, dir: dir, changed: make(chan struct{}, 1)}
 	d := newDirectory(dir, "own", slog.New(slog.DiscardHandler))
-	d.Unchanged, d.Confirm = 10*time.Millisecond, confirm
+	d.Unchanged, d.Confirm, d.Grace = 10*time.Millisecond, confirm, confirm
 	d.Rescan = time.Hour // events alone must do
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -42,10 +43,11 @@ type Mesh struct {
 type member struct {
 	cluster *remotecluster.Cluster
 	file    File
-	wanted  bool          // its file is there
-	recheck bool          // what it may claim has changed
-	regrant bool          // that is why its session was ended last
-	changed chan struct{} // closed and replaced when file or wanted changes
+	wanted  bool            // its file is there
+	recheck bool            // what it may claim has changed
+	regrant bool            // that is why its session was ended last
+	changed chan struct{}   // closed and replaced when file or wanted changes
+	broken  dirwatch.Broken // its file is there and is none any more, while this is not zero
 }
 
 // New returns a mesh that watches nothing yet.
@@ -92,7 +94,7 @@ func (m *Mesh) Run(ctx context.Context) error {
 	first := true
 	g.Go(func() error {
 		return m.dir.run(ctx, func(files map[string]File, ignored []Ignored, err error) {
-			supervise(m.want(files, ignored, err == nil))
+			supervise(m.want(files, ignored, m.dir.Broken(), err == nil))
 			if err == nil && first && m.Leftovers != nil {
 				first = false
 				g.Go(func() error { return m.takeOver(ctx, supervise) })
@@ -125,7 +127,7 @@ func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
 
 // want takes what the directory asks for, tells the clusters, and returns the
 // names of those that need a supervisor. read tells whether the directory could be.
-func (m *Mesh) want(files map[string]File, ignored []Ignored, read bool) (added []string) {
+func (m *Mesh) want(files map[string]File, ignored []Ignored, broken map[string]dirwatch.Broken, read bool) (added []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !slices.Equal(m.ignored, ignored) {
@@ -153,6 +155,10 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored, read bool) (added 
 		}
 	}
 	for name, mb := range m.members {
+		if mb.broken != broken[name] {
+			mb.broken = broken[name]
+			m.bump()
+		}
 		if _, there := files[name]; !there && mb.wanted {
 			mb.wanted = false
 			mb.signal()

@@ -45,7 +45,7 @@ func scan(dir, own string) (listing, error) {
 	if err != nil {
 		return listing{}, err
 	}
-	l := listing{Listing: dirwatch.Listing[File]{Files: make(map[string]File), Watch: []string{dir}}}
+	l := listing{Listing: dirwatch.Listing[File]{Files: make(map[string]File), Broken: make(map[string]string), Watch: []string{dir}}}
 	for _, e := range entries {
 		l.add(e)
 	}
@@ -80,6 +80,9 @@ func (l *listing) add(e Entry) {
 		}
 	case EntryOwn, EntryOther:
 	}
+	if errors.Is(e.Reason, errNoMarker) {
+		l.Broken[e.Name] = e.Reason.Error() // if it was a client file
+	}
 }
 
 // maxConfig bounds what is read of an entry. Client files have a few hundred
@@ -88,6 +91,9 @@ const maxConfig = 1 << 20
 
 // errNoClientFile: the entry is nothing that could be a client file.
 var errNoClientFile = errors.New("no client file")
+
+// errNoMarker is an errNoClientFile: the file could be read, and has other contents.
+var errNoMarker = fmt.Errorf("%w: the text %q is not in it", errNoClientFile, clientfile.Marker)
 
 // readConfig returns what a client file contains: the entry leads to a regular,
 // readable file that contains the marker. The error is an errNoClientFile when
@@ -112,7 +118,7 @@ func readConfig(path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	case !bytes.Contains(content, []byte(clientfile.Marker)):
-		return content, fmt.Errorf("%w: the text %q is not in it", errNoClientFile, clientfile.Marker)
+		return content, errNoMarker
 	}
 	return content, nil
 }

@@ -30,11 +30,22 @@ func (m *Mesh) Clusters() []remotecluster.Status {
 		if mb.wanted && st.State == remotecluster.Removing {
 			st.Message = "its file was gone and is back; it is taken up again when the entries of before are withdrawn"
 		}
+		st.Notices = append(brokenFile(mb), st.Notices...)
 		st.Outlook = m.policy.outlook(st.Name)
 		all = append(all, st)
 	}
 	slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
 	return all
+}
+
+// brokenFile is what is to be said of a client file that is there and is none any more.
+func brokenFile(mb member) []remotecluster.Notice {
+	if mb.broken.Why == "" {
+		return nil
+	}
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	return []remotecluster.Notice{{Code: codes.ClientFileBroken, Message: fmt.Sprintf("since %s, %s cannot be used (%s): the present connection continues, a new one fails, and the agent withdraws the cluster at %s",
+		at(mb.broken.Since), mb.file.Path, mb.broken.Why, at(mb.broken.Until))}}
 }
 
 // Find tells what is known of one key of a cluster, the own one included, by its

@@ -26,6 +26,8 @@ const (
 	PolicyHeld                 Code = "MESH-1021" // the disconnect policy is held
 	PolicyResumed              Code = "MESH-1022" // the disconnect policy is no longer held
 	ClusterKept                Code = "MESH-1023" // a cluster is restored
+	ClientFileBroken           Code = "MESH-1024" // the client file cannot be used any more
+	ClientFileWell             Code = "MESH-1025" // the client file can be used again
 	ClusterIDConflict          Code = "MESH-1101" // a cluster ID is that of several clusters
 	ClusterNameConflict        Code = "MESH-1102" // several clusters answer to one name
 	MoreConflicts              Code = "MESH-1103" // there are more conflicts than are listed

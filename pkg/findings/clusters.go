@@ -94,6 +94,12 @@ func changes(old, c *remotecluster.Status) []Event {
 	case withoutPorts(c.LastError) != withoutPorts(old.LastError) && c.Failures > old.Failures && !old.Connected:
 		add("cluster-error", codes.ClusterError, c.LastError, "failures", strconv.Itoa(c.Failures))
 	}
+	switch before, now := brokenFile(old), brokenFile(c); {
+	case before == "" && now != "":
+		add("client-file-broken", codes.ClientFileBroken, now, "file", c.ConfigFile)
+	case before != "" && now == "" && c.State != remotecluster.Removing:
+		add("client-file-well", codes.ClientFileWell, c.ConfigFile+" is a client file again", "file", c.ConfigFile)
+	}
 	switch {
 	case old.Withheld.IsZero() && !c.Withheld.IsZero():
 		add("backends-withheld", codes.BackendsWithheld, "without contact for too long: its service backends are not used; everything else is kept")
@@ -102,6 +108,16 @@ func changes(old, c *remotecluster.Status) []Event {
 	}
 	events = append(events, policyEvents(old, c)...)
 	return append(events, rejections(old, c)...)
+}
+
+// brokenFile is what is said of a client file that is none any more; empty for one that is.
+func brokenFile(c *remotecluster.Status) string {
+	for _, n := range c.Notices {
+		if n.Code == codes.ClientFileBroken {
+			return n.Message
+		}
+	}
+	return ""
 }
 
 // withoutPorts is a text by which errors are compared: our own port is another one in each attempt.

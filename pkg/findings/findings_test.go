@@ -155,6 +155,9 @@ func TestClustersHaveAHistory(t *testing.T) {
 		c.Connected, c.State, c.Message, c.LastLoss = false, remotecluster.Degraded, "not connected", "timeout"
 	},
 		"c2 cluster-disconnected: timeout", "c2 cluster-degraded: degraded, was ready: not connected")
+	step("its file is emptied", func() { c.Notices = []remotecluster.Notice{{Code: codes.ClientFileBroken, Message: "cannot be used"}} }, "c2 client-file-broken: cannot be used")
+	step("and stays so", func() {})
+	step("its file is right again", func() { c.Notices = nil }, "c2 client-file-well: /mesh/c2 is a client file again")
 	step("too long", func() { c.Withheld = epoch }, "c2 backends-withheld: ")
 	step("back", func() { c.Withheld = time.Time{} }, "c2 backends-back: ")
 	for _, state := range []remotecluster.State{remotecluster.Failed, remotecluster.Connecting, remotecluster.Removing} {

@@ -15,9 +15,9 @@ type Notice struct {
 	Message string // in a person's words
 }
 
-// NoticeCodes are the codes that a notice may have.
+// NoticeCodes are the codes that a notice may have, also one of whoever knows the client files.
 func NoticeCodes() []codes.Code {
-	return []codes.Code{codes.ServerRelease, codes.CertificateEnds, codes.CertificateEndsSoon, codes.NextConnectionFails, codes.EtcdFull, codes.AddressesOnly}
+	return []codes.Code{codes.ClientFileBroken, codes.ServerRelease, codes.CertificateEnds, codes.CertificateEndsSoon, codes.NextConnectionFails, codes.EtcdFull, codes.AddressesOnly}
 }
 
 // notices are those of the cluster at this moment, the more urgent ones first.

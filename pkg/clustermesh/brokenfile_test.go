@@ -1,0 +1,75 @@
+package clustermesh
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+)
+
+// TestAFileThatIsBroken: whoever overwrites a client file by mistake has time to correct it. The cluster stays as it is, and
+// says until when. Whoever removes the file does not wait.
+func TestAFileThatIsBroken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c1 := w.remote("c1", 1)
+	c1.join()
+	w.inState("c1", remotecluster.Ready)
+	c1.converges()
+	path := filepath.Join(w.dir, "c1")
+	good, err := os.ReadFile(path)
+	must(t, err)
+	status := func() remotecluster.Status {
+		for _, c := range w.mesh.Clusters() {
+			if c.Name == "c1" {
+				return c
+			}
+		}
+		return remotecluster.Status{}
+	}
+	since := status().ConnectedSince
+	notice := func() string {
+		for _, n := range status().Notices {
+			if n.Code == codes.ClientFileBroken {
+				return n.Message
+			}
+		}
+		return ""
+	}
+	for _, text := range []string{"", "endpo", `{"endpoints": []}`} {
+		revision := w.mesh.Revision()
+		write(t, path, text)
+		w.until("a notice", func() bool { return notice() != "" })
+		if c := status(); c.State != remotecluster.Ready || !strings.Contains(notice(), path) || w.mesh.Revision() == revision {
+			t.Errorf("with %q: %s %q", text, c.State, notice())
+		}
+		c1.object(7, len(text)+2) // it is still followed
+		c1.converges()
+		write(t, path, string(good))
+		w.until("no notice", func() bool { return notice() == "" })
+	}
+	if c := status(); c.State != remotecluster.Ready || !c.ConnectedSince.Equal(since) {
+		t.Errorf("%s, connected since %v, before since %v", c.State, c.ConnectedSince, since)
+	}
+	write(t, path, "")
+	w.until("a notice", func() bool { return notice() != "" })
+	must(t, os.Remove(path))
+	w.gone("c1")
+}
+
+// TestABrokenFileIsGoneInTheEnd: nothing that was no client file from the beginning, or is none for long, is a cluster's.
+func TestABrokenFileIsGoneInTheEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "never"), "nothing of ours")
+	write(t, filepath.Join(dir, "a"), configText(1))
+	write(t, filepath.Join(dir, "b"), configText(2))
+	f := followFor(t, dir, 50*time.Millisecond)
+	f.untilNames("a", "b")
+	write(t, filepath.Join(dir, "a"), "endpo")
+	f.untilNames("b")
+}
