@@ -218,6 +218,9 @@ func TestStatusHasTheCertificatesOfTheListeners(t *testing.T) {
 	if !st.TLS.Server.Equal(epoch.Add(48*time.Hour)) || len(st.TLS.Notices) != 1 || st.TLS.Notices[0].Code != string(codes.ListenerCertificateEndsSoon) {
 		t.Errorf("%+v", st.TLS)
 	}
+	if want := "a certificate of the agent's listeners expires within 7 days, or has expired (this agent)"; !strings.Contains(st.Reason, want) {
+		t.Errorf("the first line is %q, without %s", st.Reason, want)
+	}
 	if plain := object[Status](t, newFixture(t), "/v1/status"); plain.TLS != nil {
 		t.Errorf("without TLS: %+v", plain.TLS)
 	}

@@ -247,12 +247,19 @@ func TestStatusTextOfTheModes(t *testing.T) {
 			codes.ListenerCertificateEnds.Notice("a certificate above the first one in /tls/tls.crt expires at 2026-12-11T01:02:03Z"),
 		},
 	}
+	var wide strings.Builder // the times in its table are those of now
+	if err := Write(&wide, printer.Style{Wide: true}, View{Status: serves, Now: samples.Now}); err != nil {
+		t.Fatal(err)
+	}
+	const ends = "certificates of the listeners: server valid until 2026-11-24T01:02:03Z (3d from now); above it valid until 2026-12-11T01:02:03Z (20d from now); last authority of clients expired 2026-11-21T00:02:03Z (1h ago) "
+	if !strings.Contains(strings.Join(strings.Fields(wide.String()), " "), ends) {
+		t.Errorf("without %s: %s", ends, wide.String())
+	}
 	for name, test := range map[string]struct {
 		status *api.Status
 		style  printer.Style
 	}{
 		"status-serves":          {status: serves, style: printer.Style{Width: 80}},
-		"status-serves-wide":     {status: serves, style: printer.Style{Width: 80, Wide: true}},
 		"status-operates":        {status: operates},
 		"status-operates-badly":  {status: refused},
 		"status-mirrors":         {status: mirrors},
