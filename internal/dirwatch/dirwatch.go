@@ -47,7 +47,7 @@ type Directory[F comparable] struct {
 	// a moment, and the price of a wrong guess is what it said being withdrawn.
 	Confirm time.Duration
 	// Grace is how long a file must be among those that the listing has as broken before it counts as gone: somebody may
-	// have overwritten it by mistake, and can correct that.
+	// be writing it, slowly.
 	Grace time.Duration
 	// Rescan is the period of the scans that need no event; where there are events and a scan takes
 	// long it is longer, so that looking at nothing new costs next to nothing.
@@ -85,13 +85,13 @@ type doubt[F comparable] struct {
 	since  time.Time
 }
 
-// Broken is a known file that is there and is none any more: what is known of it counts until then.
+// Broken is a known file that is there and is none any more: what was known of it counts until then, and no longer.
 type Broken struct {
 	Why          string
 	Since, Until time.Time
 }
 
-// Broken are the files that count although they are broken, by name. It is for the goroutine that runs the directory.
+// Broken are the files that are broken, by name. It is for the goroutine that runs the directory.
 func (d *Directory[F]) Broken() map[string]Broken {
 	all := make(map[string]Broken)
 	for name, seen := range d.doubts {
@@ -115,7 +115,7 @@ func New[F comparable](path, what string, scan func() (Listing[F], error), log *
 	return &Directory[F]{
 		Path: filepath.Clean(path), What: what, Scan: scan, Log: cmp.Or(log, slog.New(slog.DiscardHandler)),
 		Unchanged: 200 * time.Millisecond,
-		Confirm:   500 * time.Millisecond, Grace: 5 * time.Minute, Rescan: 30 * time.Second,
+		Confirm:   500 * time.Millisecond, Grace: 10 * time.Second, Rescan: 30 * time.Second,
 		known: make(map[string]F), doubts: make(map[string]doubt[F]),
 	}
 }
@@ -217,6 +217,10 @@ func (d *Directory[F]) merge(l Listing[F], now time.Time) (again time.Duration) 
 		left := d.stays(name, doubt[F]{broken: l.Broken[name], since: now}, confirm)
 		if again = sooner(again, left); left <= 0 {
 			delete(d.known, name)
+		}
+	}
+	for name := range d.doubts { // what is broken is said for as long as it is there
+		if _, known := d.known[name]; !known && l.Broken[name] == "" {
 			delete(d.doubts, name)
 		}
 	}

@@ -73,3 +73,28 @@ func TestABrokenFileIsGoneInTheEnd(t *testing.T) {
 	write(t, filepath.Join(dir, "a"), "endpo")
 	f.untilNames("b")
 }
+
+// TestABrokenFileIsListedInTheEnd: its cluster is gone, and the file that nobody has corrected is among those that are ignored.
+func TestABrokenFileIsListedInTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newIdleWorld(t, nil)
+	w.mesh.dir.Grace = 50 * time.Millisecond
+	w.start()
+	c1 := w.remote("c1", 1)
+	c1.join()
+	w.inState("c1", remotecluster.Ready)
+	path := filepath.Join(w.dir, "c1")
+	good, err := os.ReadFile(path)
+	must(t, err)
+	write(t, path, "endpo")
+	w.gone("c1")
+	w.until("the file to be listed", func() bool {
+		all := w.mesh.Ignored()
+		return len(all) == 1 && all[0].File == path && strings.Contains(all[0].Reason, "it was a client file")
+	})
+	write(t, path, string(good))
+	w.inState("c1", remotecluster.Ready)
+	if all := w.mesh.Ignored(); len(all) > 0 {
+		t.Errorf("still listed: %v", all)
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,6 +132,12 @@ func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
 func (m *Mesh) want(files map[string]File, ignored []Ignored, broken map[string]dirwatch.Broken, read bool) (added []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for name, b := range broken {
+		if _, counts := files[name]; !counts {
+			ignored = append(slices.Clip(ignored), Ignored{File: filepath.Join(m.Params.Directory, name), Reason: "it was a client file, and its cluster was withdrawn: " + b.Why})
+		}
+	}
+	slices.SortFunc(ignored, func(a, b Ignored) int { return strings.Compare(a.File, b.File) })
 	if !slices.Equal(m.ignored, ignored) {
 		m.ignored = ignored
 		m.bump()

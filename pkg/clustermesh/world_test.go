@@ -68,6 +68,14 @@ func newWorld(t *testing.T, change ...func(*Params)) *world {
 // newWorldOn has the sources' metrics.
 func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *world {
 	t.Helper()
+	w := newIdleWorld(t, sources, change...)
+	w.start()
+	return w
+}
+
+// newIdleWorld is not started.
+func newIdleWorld(t *testing.T, sources *store.Metrics, change ...func(*Params)) *world {
+	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
 	w.db, w.view = newView(t, ipcache.New(ipcache.Rules{}))
 	w.view.NodeDelay = 200 * time.Millisecond
@@ -85,8 +93,7 @@ func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *
 		f(&p)
 	}
 	w.mesh = New(p)
-	w.mesh.dir.Confirm = 50 * time.Millisecond
-	w.start()
+	w.mesh.dir.Confirm, w.mesh.dir.Grace = 50*time.Millisecond, time.Hour
 	return w
 }
 
