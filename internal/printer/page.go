@@ -78,10 +78,19 @@ func (p *Page) Section(format string, args ...any) {
 }
 
 // Text writes running text, broken where the page ends.
-func (p *Page) Text(format string, args ...any) { p.running("", format, args...) }
+func (p *Page) Text(format string, args ...any) { p.running("", fmt.Sprintf(format, p.clean(args)...)) }
 
 // Advice writes what to do, behind an arrow.
-func (p *Page) Advice(format string, args ...any) { p.running("→ ", format, args...) }
+func (p *Page) Advice(format string, args ...any) { p.running("→ ", p.advice(format, args)) }
+
+// AdviceItem writes what to do as an item, with an arrow behind its mark.
+func (p *Page) AdviceItem(mark, format string, args ...any) {
+	p.Item(mark+"→ ", "%s", p.advice(format, args))
+}
+
+func (p *Page) advice(format string, args []any) string {
+	return pasteable(fmt.Sprintf(format, p.clean(args)...), p.style.Paste)
+}
 
 // Item writes a text behind a mark, such as a name that is padded already. On a terminal it is
 // broken where the page ends; elsewhere it stays one line, for programs that read lines.
@@ -91,16 +100,16 @@ func (p *Page) Item(mark, format string, args ...any) {
 		p.write(p.indent + mark + fmt.Sprintf(format, p.clean(args)...))
 		return
 	}
-	p.running(mark, format, args...)
+	p.running(mark, fmt.Sprintf(format, p.clean(args)...))
 }
 
-func (p *Page) running(mark, format string, args ...any) {
+func (p *Page) running(mark, text string) {
 	hang := strings.Repeat(" ", utf8.RuneCountInString(mark))
 	width := pageWidth - len(p.indent) - len(hang)
 	if p.style.Width > 0 {
 		width = min(width, p.style.Width-len(p.indent)-len(hang))
 	}
-	for _, line := range Wrap(fmt.Sprintf(format, p.clean(args)...), max(width, minWidth)) {
+	for _, line := range Wrap(text, max(width, minWidth)) {
 		p.write(p.indent + mark + line)
 		mark = hang
 	}

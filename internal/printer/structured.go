@@ -124,7 +124,8 @@ func Lines[T any](w io.Writer, items iter.Seq2[T, error], line func(T) string) (
 type Format struct {
 	name    string
 	allowed []string
-	path    *Path // of the format JSONPath
+	path    *Path          // of the format JSONPath
+	columns []customColumn // of the format CustomColumns
 }
 
 // The names of formats.
@@ -150,7 +151,13 @@ func (f *Format) Type() string { return strings.Join(f.allowed, "|") }
 
 // Set chooses the format of that name.
 func (f *Format) Set(name string) (err error) {
-	f.path = nil
+	f.path, f.columns = nil, nil
+	if columns, is := strings.CutPrefix(name, CustomColumns+"="); is || name == CustomColumns {
+		name = CustomColumns
+		if f.columns, err = parseColumns(columns); err != nil {
+			return err
+		}
+	}
 	if path, is := strings.CutPrefix(name, JSONPath+"="); is {
 		name = JSONPath
 		if f.path, err = ParsePath(path); err != nil {

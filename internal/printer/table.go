@@ -35,6 +35,7 @@ type Column[T any] struct {
 	Text  func(T) string
 	Wide  bool          // shown only in wide tables
 	Right bool          // aligned to the right, as numbers are
+	Kept  bool          // of the last column: rows that are cut lose others before it
 	Color func(T) Color // nil: none
 }
 
@@ -52,6 +53,8 @@ type Style struct {
 	Cut *bool
 	// Indent comes before each line.
 	Indent string
+	// Paste completes a command of this program in advice; nil leaves it as it is.
+	Paste func(line string) string
 }
 
 // cell is the text of one place, ready to be written.
@@ -81,9 +84,16 @@ func (t Table[T]) Print(w io.Writer, items iter.Seq2[T, error], style Style) (n 
 // Live is a table whose rows come one after another, for as long as somebody
 // looks. The rows before the first Flush decide the widths of the columns.
 type Live[T any] struct {
-	out     *bufio.Writer // keeps its first error
 	columns []Column[T]
+	*grid
+}
+
+// grid are the cells of a table, whatever it is about.
+type grid struct {
+	out     *bufio.Writer // keeps its first error
 	style   Style
+	right   []bool   // by column
+	kept    bool     // the last column
 	titles  int      // the number of lines with titles
 	waiting [][]cell // the header and the first rows, until there are enough of them
 	widths  []int    // nil: nothing is written yet
@@ -92,21 +102,21 @@ type Live[T any] struct {
 // Live returns a table of these columns without rows.
 func (t Table[T]) Live(w io.Writer, style Style) *Live[T] {
 	columns := slices.DeleteFunc(slices.Clone(t), func(c Column[T]) bool { return c.Wide && !style.Wide })
-	header := make([]cell, len(columns))
-	for i, c := range columns {
-		header[i] = newCell(c.Title)
+	g := &grid{out: bufio.NewWriterSize(w, 32<<10), style: style}
+	var header []cell
+	for _, c := range columns {
+		header, g.right, g.kept = append(header, newCell(c.Title)), append(g.right, c.Right), c.Kept
 	}
-	l := &Live[T]{out: bufio.NewWriterSize(w, 32<<10), columns: columns, style: style, titles: 1, waiting: [][]cell{header}}
-	if style.NoHeader {
-		l.titles, l.waiting = 0, nil
+	if !style.NoHeader {
+		g.titles, g.waiting = 1, [][]cell{header}
 	}
-	return l
+	return &Live[T]{columns, g}
 }
 
 // Flush writes what was added; the header before the first row.
-func (l *Live[T]) Flush() error {
-	l.begin()
-	return l.out.Flush()
+func (g *grid) Flush() error {
+	g.begin()
+	return g.out.Flush()
 }
 
 // Row adds one row, which Flush writes.
@@ -118,74 +128,100 @@ func (l *Live[T]) Row(item T) error {
 			cells[i].color = c.Color(item)
 		}
 	}
-	if l.widths != nil {
-		return l.write(cells)
+	return l.add(cells)
+}
+
+func (g *grid) add(cells []cell) error {
+	if g.widths != nil {
+		return g.write(cells)
 	}
-	if l.waiting = append(l.waiting, cells); len(l.waiting) > sampleRows {
-		l.begin()
+	if g.waiting = append(g.waiting, cells); len(g.waiting) > sampleRows {
+		g.begin()
 	}
 	return nil
 }
 
-func (l *Live[T]) begin() {
-	if len(l.waiting) <= l.titles {
+func (g *grid) begin() {
+	if len(g.waiting) <= g.titles {
 		return
 	}
-	l.widths = make([]int, len(l.columns))
-	for _, row := range l.waiting {
+	g.widths = make([]int, len(g.right))
+	for _, row := range g.waiting {
 		for i, c := range row {
-			l.widths[i] = max(l.widths[i], c.width)
+			g.widths[i] = max(g.widths[i], c.width)
 		}
 	}
-	for _, row := range l.waiting {
-		_ = l.write(row) // the writer keeps its error
+	for _, row := range g.waiting {
+		_ = g.write(row) // the writer keeps its error
 	}
-	l.waiting = nil
+	g.waiting = nil
 }
 
-func (l *Live[T]) write(row []cell) error {
-	_, _ = l.out.WriteString(l.style.Indent)
-	used := len(l.style.Indent)
+func (g *grid) write(row []cell) error {
+	_, _ = g.out.WriteString(g.style.Indent)
+	at, width := len(row)-1, g.style.Width
+	if last := row[at]; g.style.Cut == nil || width == 0 || !g.kept || last.text == none {
+		g.cells(row, width)
+	} else {
+		used := g.cells(row[:at], width-len(gap)-min(last.width, width/2))
+		shorter := last.cut(width - used - len(gap))
+		*g.style.Cut = *g.style.Cut || shorter != last
+		_, _ = g.out.WriteString(gap + shorter.text)
+	}
+	return g.out.WriteByte('\n')
+}
+
+// cells writes the cells of a row within a width, and returns how much of it they use.
+func (g *grid) cells(row []cell, width int) (used int) {
+	used = len(g.style.Indent)
 	for i := 0; i < len(row); i++ {
 		c := row[i]
-		if l.style.Cut != nil && l.style.Width > 0 && i > 0 && used+len(gap)+min(leastCell, l.widths[i]) > l.style.Width {
-			*l.style.Cut = true
+		if g.style.Cut != nil && width > 0 && i > 0 && used+len(gap)+min(leastCell, g.widths[i]) > width {
+			*g.style.Cut = true
 			break
 		}
 		if i > 0 {
-			_, _ = l.out.WriteString(gap)
+			_, _ = g.out.WriteString(gap)
 			used += len(gap)
 		}
-		last := i == len(row)-1
-		if all := l.style.Cut != nil; l.style.Width > 0 && (last || all && used+max(c.width, l.widths[i]) > l.style.Width) {
-			shorter := c.cut(l.style.Width - used)
+		last, column := i == len(row)-1, g.widths[i]
+		if width > 0 {
+			column = min(column, max(c.width, width-used))
+		}
+		if all := g.style.Cut != nil; width > 0 && (last || all && used+max(c.width, g.widths[i]) > width) {
+			shorter := c.cut(width - used)
 			if all && (shorter != c || !last) {
-				*l.style.Cut = true
+				*g.style.Cut = true
 				row, last = row[:i+1], true
 			}
-			c = shorter
+			if shorter != c {
+				c, column = shorter, shorter.width
+			}
 		}
-		padding := strings.Repeat(" ", max(0, l.widths[i]-c.width))
+		padding := strings.Repeat(" ", max(0, column-c.width))
 		text := c.text
-		if l.style.Color {
+		if g.style.Color {
 			text = c.color.Paint(text)
 		}
 		switch {
-		case l.columns[i].Right:
+		case g.right[i]:
 			text = padding + text
-		case !last:
+		case i < len(g.right)-1:
 			text += padding
 		}
-		_, _ = l.out.WriteString(text)
-		used += max(c.width, l.widths[i])
+		_, _ = g.out.WriteString(text)
+		used += max(c.width, column)
 	}
-	return l.out.WriteByte('\n')
+	return used
 }
+
+// none is what a cell without a text shows.
+const none = "-"
 
 func newCell(text string) cell {
 	text = Clean(text)
 	if text == "" {
-		text = "-"
+		text = none
 	}
 	return cell{text: text, width: utf8.RuneCountInString(text)}
 }

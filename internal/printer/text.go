@@ -121,10 +121,11 @@ func two(a int, unit string, b int, smaller string) string {
 }
 
 // Wrap breaks a text into lines of at most this width, where it has spaces.
+// A command of this program in quotes is one word, so that it can be copied, where a line has room for it.
 func Wrap(text string, width int) []string {
 	var lines []string
 	line, used := "", 0
-	for word := range strings.FieldsSeq(text) {
+	for word := range wordsOf(text, width) {
 		n := utf8.RuneCountInString(word)
 		switch {
 		case used == 0:
