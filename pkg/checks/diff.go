@@ -48,7 +48,9 @@ func (r *Report) Compare(st *api.Status, key string) {
 	}
 	d := &Diff{Agent: st.Agent.Cluster, Directory: st.Agent.MeshDirectory, Changes: []Change{}}
 	if d.Agent != r.OwnCluster {
-		r.add(codes.AgentOfOtherNames, fmt.Sprintf("the running agent is of the cluster %q, and the check is for %q", d.Agent, r.OwnCluster))
+		found := codes.AgentOfOtherNames.Found(fmt.Sprintf("the running agent is of the cluster %q, and the check is for %q", d.Agent, r.OwnCluster), "")
+		found.Remedy = codes.Subject{Clusters: []string{d.Agent}, ID: st.Agent.ClusterID}.Fill(found.Remedy)
+		r.Findings = append(r.Findings, found)
 	}
 	running := make(map[string]api.Cluster)
 	for _, c := range st.Clusters {
@@ -73,9 +75,9 @@ func (r *Report) Compare(st *api.Status, key string) {
 		d.Changes = append(d.Changes, Change{Cluster: name, Change: Remove, Vanish: &c.Counts})
 		r.add(codes.WouldRemove, fmt.Sprintf("%s has no client file in %s and would be removed, with %s", name, r.Directory, Entries(&c.Counts)))
 	}
-	slices.SortFunc(d.Changes, func(a, b Change) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	slices.SortFunc(d.Changes, func(a, b Change) int { return printer.Natural(a.Cluster, b.Cluster) })
 	slices.SortFunc(r.Findings, func(a, b codes.Finding) int {
-		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(a.Code, b.Code), printer.Natural(a.Message, b.Message))
 	})
 	d.total()
 	r.Diff = d

@@ -65,7 +65,7 @@ func (f *File) refused(err error) {
 func (f *File) secret(what, path string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
 		f.add(codes.SecretReadable, fmt.Sprintf("%s: %q can be read by all users of this machine (mode %04o)", what, path, info.Mode().Perm()),
-			"take that away (in a Secret's volume, with defaultMode)")
+			"take that away: chmod o-r "+codes.Quote(path)+" (in a Secret's volume, with defaultMode)")
 	}
 }
 

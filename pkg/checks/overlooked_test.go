@@ -79,10 +79,10 @@ func checkPEM(t *testing.T, all *gathered) {
 		file, content string
 		want          found
 	}{
-		"of PKCS 8":       {key, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n", found{codes.CertificateUnusable, "is encrypted"}},
+		"of PKCS 8":       {key, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n", found{codes.CertificateUnusable, "(openssl pkey -in " + key + " -out " + key + ".plain)"}},
 		"of OpenSSL":      {key, "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n", found{codes.CertificateUnusable, "is encrypted"}},
 		"a key with them": {w.caFile, string(good) + string(secret), found{codes.AuthoritiesUnusable, "it has a private key"}},
-		"trusted":         {w.caFile, strings.ReplaceAll(string(good), " CERTIFICATE", " TRUSTED CERTIFICATE"), found{codes.AuthoritiesUnusable, "TRUSTED CERTIFICATE"}},
+		"trusted":         {w.caFile, strings.ReplaceAll(string(good), " CERTIFICATE", " TRUSTED CERTIFICATE"), found{codes.AuthoritiesUnusable, "(openssl x509 -in " + w.caFile + " -out " + w.caFile + ".pem)"}},
 	} {
 		before, err := os.ReadFile(test.file)
 		waittest.Must(t, err)
@@ -94,4 +94,14 @@ func checkPEM(t *testing.T, all *gathered) {
 		wantFindings(t, r.of(t, "c2").Findings, []found{test.want})
 		waittest.Must(t, os.WriteFile(test.file, before, 0o600))
 	}
+
+	// The name of a file is one word of the command that a person copies, whatever is in it.
+	evil := filepath.Join(t.TempDir(), "key; rm -rf ~ $(id)")
+	waittest.Must(t, os.WriteFile(evil, []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"), 0o600))
+	for i := range lines {
+		lines[i] = strings.ReplaceAll(lines[i], key, evil)
+	}
+	w.file("c2", lines...)
+	r := w.report(time.Now())
+	wantFindings(t, r.of(t, "c2").Findings, []found{{codes.CertificateUnusable, "(openssl pkey -in '" + evil + "' -out '" + evil + ".plain')"}})
 }

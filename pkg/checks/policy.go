@@ -61,7 +61,7 @@ func (r *Report) Policy(ctx context.Context, file string, o troubleshoot.Options
 // Budgets finds budgets of clusters that are not there.
 func (r *Report) Budgets(b budget.Budgets) {
 	defer r.count()
-	for _, name := range slices.Sorted(maps.Keys(b.Clusters)) {
+	for _, name := range slices.SortedFunc(maps.Keys(b.Clusters), printer.Natural) {
 		if !r.has(name) {
 			r.add(codes.PolicyClusterUnknown, fmt.Sprintf("--remote-budget names %s, which has no client file in %s", name, r.Directory))
 		}

@@ -32,6 +32,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
@@ -49,7 +50,7 @@ const (
 type Report struct {
 	Directory  string `json:"directory"`
 	OwnCluster string `json:"ownCluster"`
-	Files      []File `json:"files"` // every entry, sorted by name
+	Files      []File `json:"files"` // every entry, in the natural order of names
 	// Findings are those of the directory as a whole.
 	Findings []codes.Finding `json:"findings"`
 	// Errors, Warnings and Notes count all findings.
@@ -96,7 +97,9 @@ func (r *Report) add(code codes.Code, message string) {
 
 // add adds a finding. Without a remedy of its own it has that of its code.
 func (f *File) add(code codes.Code, message, remedy string) {
-	f.Findings = append(f.Findings, code.Found(message, remedy))
+	found := code.Found(message, remedy)
+	found.Remedy = codes.Cluster(f.Cluster).Fill(found.Remedy)
+	f.Findings = append(f.Findings, found)
 }
 
 func (f *File) has(code codes.Code) bool {
@@ -130,6 +133,7 @@ func Directory(dir, own string, now time.Time) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Directory: dir, OwnCluster: own, Files: []File{}, Findings: []codes.Finding{}}
+	slices.SortFunc(entries, func(a, b clustermesh.Entry) int { return printer.Natural(a.Name, b.Name) })
 	key := clientfile.NewKey()
 	same := make(map[string]string) // the first file with these contents
 	for _, e := range entries {

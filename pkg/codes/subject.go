@@ -2,6 +2,7 @@ package codes
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -9,6 +10,7 @@ import (
 type Subject struct {
 	Clusters []string
 	Own      bool   // the cluster is the agent's own one
+	ID       uint32 // the cluster ID of the first of them
 	Service  string // NAMESPACE/NAME
 	Address  string
 }
@@ -19,7 +21,7 @@ func Cluster(name string) Subject { return Subject{Clusters: []string{name}} }
 // mostNamed are the clusters that a command names.
 const mostNamed = 5
 
-// Fill puts names into the commands of a remedy, in the place of CLUSTER, NAME, NAMESPACE/NAME and ADDRESS, so that they can be
+// Fill puts names into the commands of a remedy, in the place of CLUSTER, NAME, ID, NAMESPACE/NAME and ADDRESS, so that they can be
 // pasted. Names come from outside: one that a shell does not take as it is stays out of the command.
 func (s Subject) Fill(remedy string) string {
 	clusters := slices.DeleteFunc(slices.Clone(s.Clusters), func(name string) bool { return !Plain(name) })
@@ -36,6 +38,10 @@ func (s Subject) Fill(remedy string) string {
 		remedy = strings.ReplaceAll(remedy, "troubleshoot CLUSTER", "troubleshoot "+names)
 		put("describe cluster ", "NAME", clusters[0])
 		put("--remote-budget ", "CLUSTER", clusters[0])
+		put("--cluster-name ", "NAME", clusters[0])
+	}
+	if s.ID != 0 {
+		put("--cluster-id ", "ID", strconv.FormatUint(uint64(s.ID), 10))
 	}
 	put("describe service ", "NAMESPACE/NAME", s.Service)
 	put("lookup ", "ADDRESS", s.Address)
@@ -56,7 +62,7 @@ func Plain(text string) bool {
 
 // Quote makes one word of a text for a shell: the text itself where that is one, else in quotes.
 func Quote(text string) string {
-	if Plain(strings.TrimPrefix(text, "/")) {
+	if plain := strings.ReplaceAll(strings.TrimPrefix(text, "/"), "=", ""); Plain(plain) && text[0] != '=' {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"

@@ -43,6 +43,7 @@ func TestFill(t *testing.T) {
 		"many":           {codes.Subject{Clusters: strings.Fields("a b c d e f g")}, "Run 'mesh-agent troubleshoot a b c d e', or 'mesh-agent describe cluster a': CLUSTER is a word."},
 		"the own":        {codes.Subject{Clusters: []string{"a"}, Own: true}, "Run 'mesh-agent troubleshoot --include-local', or 'mesh-agent describe cluster NAME': CLUSTER is a word."},
 		"a hostile name": {codes.Cluster("x;reboot"), remedy},
+		"an agent":       {codes.Subject{Clusters: []string{"a"}, ID: 7}, "Run 'mesh-agent troubleshoot a', or 'mesh-agent describe cluster a': CLUSTER is a word."},
 		"a flag":         {codes.Cluster("--server=evil"), remedy},
 		"one is hostile": {codes.Subject{Clusters: []string{"$(reboot)", "b"}}, "Run 'mesh-agent troubleshoot b', or 'mesh-agent describe cluster b': CLUSTER is a word."},
 	} {
@@ -55,7 +56,7 @@ func TestFill(t *testing.T) {
 // TestQuote: a shell makes one word of it, which is the text.
 func TestQuote(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "/etc/mesh", "a b", "it's", "$(reboot)", "`id`", "a;b", "-n", "*", "a\nb", `\`, "https://10.0.0.1:2379"} {
+	for _, text := range []string{"", "/etc/mesh", "a b", "it's", "$(reboot)", "`id`", "a;b", "-n", "*", "=ls", "etcd.config=/a/b", "x=$(id)", "/=x", "a\nb", `\`, "https://10.0.0.1:2379"} {
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s.' "+codes.Quote(text)).Output()
 		if err != nil || string(out) != text+"." {
 			t.Errorf("%q: %q, %v", text, out, err)

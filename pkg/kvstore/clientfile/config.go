@@ -221,7 +221,8 @@ func (f *fields) checkPair() []error {
 func (f *fields) certificate() (*tls.Certificate, error) {
 	cert, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
 	if err != nil && isEncrypted(f.KeyFile) {
-		return nil, problemf(codes.CertificateUnusable, "key-file: %q is encrypted, and nobody is there to give a passphrase: write the key without one (openssl pkey -in %[1]s -out FILE)", f.KeyFile)
+		return nil, problemf(codes.CertificateUnusable, "key-file: %q is encrypted, and nobody is there to give a passphrase: write the key without one (openssl pkey -in %s -out %s)",
+			f.KeyFile, codes.Quote(f.KeyFile), codes.Quote(f.KeyFile+".plain"))
 	}
 	if err != nil {
 		return nil, problemf(codes.CertificateUnusable, "cert-file %q with key-file %q: %w", f.CertFile, f.KeyFile, err)
@@ -239,7 +240,7 @@ func (f *fields) pool() (*x509.CertPool, error) {
 		return nil, problemf(codes.AuthoritiesUnusable, "trusted-ca-file: %q: %w", f.TrustedCAFile, err)
 	}
 	pool := x509.NewCertPool()
-	if why := notAuthorities(data); why != "" {
+	if why := notAuthorities(f.TrustedCAFile, data); why != "" {
 		return nil, problemf(codes.AuthoritiesUnusable, "trusted-ca-file: %q: %s", f.TrustedCAFile, why)
 	}
 	if !pool.AppendCertsFromPEM(data) {
@@ -262,14 +263,14 @@ func isEncrypted(path string) bool {
 	return false
 }
 
-// notAuthorities says what else than authorities a file has, that etcd's reader takes for one or does not know.
-func notAuthorities(data []byte) string {
+// notAuthorities says what else than authorities the file of a path has, that etcd's reader takes for one or does not know.
+func notAuthorities(path string, data []byte) string {
 	for block := range blocks(data) {
 		switch {
 		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
 			return "it has a private key; keep only the certificates of authorities in it"
 		case block.Type == "TRUSTED CERTIFICATE":
-			return "it has a TRUSTED CERTIFICATE, which only OpenSSL reads; convert it (openssl x509 -in FILE -out OTHER)"
+			return fmt.Sprintf("it has a TRUSTED CERTIFICATE, which only OpenSSL reads; convert it (openssl x509 -in %s -out %s)", codes.Quote(path), codes.Quote(path+".pem"))
 		}
 	}
 	return ""
