@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -64,16 +65,13 @@ func (m *Mesh) Find(cluster string, r wire.Resource, name string) (store.Found, 
 }
 
 // WithAnnounced puts clusters that the directory has now in the place of what is known
-// of them: a change of the directory shows immediately.
+// of them: a change of the directory shows immediately. They are in their natural order.
 func WithAnnounced(known, now []remotecluster.Status) []remotecluster.Status {
-	if len(now) == 0 {
-		return known
-	}
 	all := slices.DeleteFunc(slices.Clone(known), func(c remotecluster.Status) bool {
 		return slices.ContainsFunc(now, func(n remotecluster.Status) bool { return n.Name == c.Name })
 	})
 	all = append(all, now...)
-	slices.SortStableFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(all, func(a, b remotecluster.Status) int { return printer.Natural(a.Name, b.Name) })
 	return all
 }
 

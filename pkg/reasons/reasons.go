@@ -80,10 +80,10 @@ func verdictf(code codes.Code, format string, args ...any) Verdict {
 	return Verdict{code, fmt.Sprintf(format, args...)}
 }
 
-// names are the clusters and these others, sorted, each once.
+// names are the clusters and these others, in their natural order, each once.
 func (v *View) names(others ...string) []string {
 	all := append(slices.Collect(maps.Keys(v.Clusters)), others...)
-	slices.Sort(all)
+	slices.SortFunc(all, printer.Natural)
 	return slices.Compact(all)
 }
 
@@ -156,6 +156,11 @@ func (v *View) unconfirmed(cluster string, at *time.Time) string {
 // list is "a, b and c", and of many the first ones.
 func list(names []string) string { return printer.List(names, 5) }
 
+// ordered is the list of clusters of which none comes before the others.
+func ordered(names []string) string {
+	return list(slices.SortedFunc(slices.Values(names), printer.Natural))
+}
+
 func plural(n int, one, more string) string {
 	if n == 1 {
 		return one
@@ -220,10 +225,10 @@ func refusedFor(r wire.Reason, src remotecluster.SourceStatus) string {
 func unknownTexts(noun string, unconfirmed, refusing []string) string {
 	var texts []string
 	if len(unconfirmed) > 0 {
-		texts = append(texts, fmt.Sprintf("the %s of %s are not known as of now", noun, list(unconfirmed)))
+		texts = append(texts, fmt.Sprintf("the %s of %s are not known as of now", noun, ordered(unconfirmed)))
 	}
 	if len(refusing) > 0 {
-		texts = append(texts, fmt.Sprintf("not all %s of %s are known: some are refused", noun, list(refusing)))
+		texts = append(texts, fmt.Sprintf("not all %s of %s are known: some are refused", noun, ordered(refusing)))
 	}
 	return strings.Join(texts, ", and ")
 }

@@ -155,13 +155,13 @@ func (s *serviceChain) verdict() Verdict {
 	switch {
 	case own == nil && s.view.Own != "" && ownIsRead:
 		return verdictf(codes.NoOwnService, "not used here: %s %s it, and the own cluster %s has no service of this name",
-			list(sharing), plural(len(sharing), "shares", "share"), s.view.Own)
+			ordered(sharing), plural(len(sharing), "shares", "share"), s.view.Own)
 	case own != nil && !own.UsesRemotes():
 		return verdictf(codes.OwnNotGlobal, "not global: the service of the own cluster %s is not annotated as global", own.Cluster)
 	case own != nil && len(sharing) == 0:
 		return s.alone(own)
 	case s.global.NumBackends() == 0 && len(s.by[codes.PartBarred]) > 0 && len(s.doubted()) == 0:
-		return verdictf(codes.NoBackends, "global, and without backends that may be used: those of %s are on addresses that no remote can have", list(s.by[codes.PartBarred]))
+		return verdictf(codes.NoBackends, "global, and without backends that may be used: those of %s are on addresses that no remote can have", ordered(s.by[codes.PartBarred]))
 	case s.global.NumBackends() == 0 && len(s.doubted()) == 0:
 		return verdictf(codes.NoBackends, "global, and without backends: no cluster that shares it has any")
 	}
@@ -177,9 +177,9 @@ func (s *serviceChain) used(own *services.Service, sharing []string) Verdict {
 	case own != nil && !selection.Local:
 		return verdictf(codes.AffinityRemote, "global, and only the backends of others are used: %s", selection.Why)
 	case len(s.doubted()) > 0:
-		return verdictf(codes.BackendsWithheldBy, "global: shared by %s; the backends of %s are not used as usual", list(sharing), list(s.doubted()))
+		return verdictf(codes.BackendsWithheldBy, "global: shared by %s; the backends of %s are not used as usual", ordered(sharing), ordered(s.doubted()))
 	}
-	return verdictf(codes.ServiceGlobal, "global: shared by %s; %s", list(s.clusters((*services.Service).Offers)),
+	return verdictf(codes.ServiceGlobal, "global: shared by %s; %s", ordered(s.clusters((*services.Service).Offers)),
 		printer.Counted(s.global.NumBackends(), "backend is in use", "backends are in use"))
 }
 
@@ -187,7 +187,7 @@ func (s *serviceChain) used(own *services.Service, sharing []string) Verdict {
 func (s *serviceChain) alone(own *services.Service) Verdict {
 	none := verdictf(codes.NotExported, "not global: there is no cluster other than %s", own.Cluster)
 	if missing := s.by[codes.PartNotExported]; len(missing) > 0 {
-		none.Text = fmt.Sprintf("not global: cluster %s %s not export it", list(missing), plural(len(missing), "does", "do"))
+		none.Text = fmt.Sprintf("not global: cluster %s %s not export it", ordered(missing), plural(len(missing), "does", "do"))
 	}
 	return s.unshared("not global as far as is known: ", none)
 }
@@ -205,11 +205,11 @@ func (s *serviceChain) unshared(unknown string, none Verdict) Verdict {
 	others := unknownTexts("services", s.by[codes.PartUnknown], s.by[codes.PartsRefused])
 	switch {
 	case len(refused) > 0:
-		return verdictf(codes.RefusedEverywhere, "not global: the entry of %s is refused", list(refused))
+		return verdictf(codes.RefusedEverywhere, "not global: the entry of %s is refused", ordered(refused))
 	case others != "":
 		return Verdict{codes.ServiceUnknown, unknown + others}
 	case len(private) > 0:
-		return verdictf(codes.NotShared, "not global: %s publishes it with shared=false", list(private))
+		return verdictf(codes.NotShared, "not global: %s publishes it with shared=false", ordered(private))
 	}
 	return none
 }
