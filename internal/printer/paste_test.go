@@ -61,8 +61,8 @@ func TestTheLastColumnIsKept(t *testing.T) {
 	rows := [][]string{{"c2", "long long long long long", ""}, {"c10", "ready", "state failed→ready"}}
 	for width, want := range map[int]string{
 		0:  "NAME  STATE                     CHANGE\nc2    long long long long long  -\nc10   ready                     state failed→ready\n",
-		40: "NAME  STATE                     CHANGE\nc2    long long long long long\nc10   ready           state failed→ready\n",
-		26: "NAME  STATE         CHANGE\nc2    long long long long…\nc10   state failed→ready\n",
+		40: "NAME  STATE                     CHANGE\nc2    long long long long long  -\nc10   ready           state failed→ready\n",
+		26: "NAME  STATE         CHANGE\nc2    long long l…  -\nc10   state failed→ready\n",
 	} {
 		var out bytes.Buffer
 		cut := false

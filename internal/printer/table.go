@@ -93,7 +93,7 @@ type grid struct {
 	out     *bufio.Writer // keeps its first error
 	style   Style
 	right   []bool   // by column
-	kept    bool     // the last column
+	kept    int      // the width of the last column's title, when the column is kept
 	titles  int      // the number of lines with titles
 	waiting [][]cell // the header and the first rows, until there are enough of them
 	widths  []int    // nil: nothing is written yet
@@ -105,7 +105,10 @@ func (t Table[T]) Live(w io.Writer, style Style) *Live[T] {
 	g := &grid{out: bufio.NewWriterSize(w, 32<<10), style: style}
 	var header []cell
 	for _, c := range columns {
-		header, g.right, g.kept = append(header, newCell(c.Title)), append(g.right, c.Right), c.Kept
+		header, g.right = append(header, newCell(c.Title)), append(g.right, c.Right)
+		if c.Kept {
+			g.kept = header[len(header)-1].width
+		}
 	}
 	if !style.NoHeader {
 		g.titles, g.waiting = 1, [][]cell{header}
@@ -160,10 +163,10 @@ func (g *grid) begin() {
 func (g *grid) write(row []cell) error {
 	_, _ = g.out.WriteString(g.style.Indent)
 	at, width := len(row)-1, g.style.Width
-	if last := row[at]; g.style.Cut == nil || width == 0 || !g.kept || last.text == none {
+	if last := row[at]; g.style.Cut == nil || width == 0 || g.kept == 0 {
 		g.cells(row, width)
 	} else {
-		used := g.cells(row[:at], width-len(gap)-min(last.width, width/2))
+		used := g.cells(row[:at], width-len(gap)-min(max(last.width, g.kept), width/2))
 		shorter := last.cut(width - used - len(gap))
 		*g.style.Cut = *g.style.Cut || shorter != last
 		_, _ = g.out.WriteString(gap + shorter.text)
