@@ -93,8 +93,9 @@ func TestDescribeEventOffersWhatWorks(t *testing.T) {
 	about := make(map[string]bool)
 	for _, e := range events.Items {
 		about[resource.EventObject(e)] = true
-		_, offered, found := strings.Cut(a.Ask("describe", "event", strconv.FormatUint(e.ID, 10)).Out, "→ mesh-agent ")
-		if !found {
+		_, offered, found := strings.Cut(a.Ask("describe", "event", strconv.FormatUint(e.ID, 10)).Out, "→ 'mesh-agent ")
+		offered, _, closed := strings.Cut(offered, "'")
+		if !found || !closed {
 			continue
 		}
 		offers++

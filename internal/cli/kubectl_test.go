@@ -13,35 +13,40 @@ func TestHabitsOfKubectl(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c10", 10), clitest.Well("c2", 2), clitest.Lost("c3"))
 	for args, want := range map[string]string{
-		"get clusters -A --no-headers -o wide --sort-by .id":            "c2 ",
-		"get clusters -o name --sort-by={.id}":                          "c2\nc3\nc10\n",
-		"get clusters -o name --sort-by={.state}":                       "c3\n",
-		"get clusters -o name --sort-by=.lastEvent":                     "c10\n", // null in all
-		"get clusters -o jsonpath={.items[?(@.id==10)].name}":           "c10\n",
-		"get clusters --sort-by=.id -o jsonpath={.items[*].name}":       "c2 c3 c10\n",
-		"get cluster c2 -o jsonpath=.name":                              "c2\n",
-		"get clusters -o jsonpath={range.items[*]}{.name}{'\\n'}{end}":  "c10\nc2\nc3\n",
-		"get clusters --sort-by=.id -o jsonpath={.items[*].nothing}":    "\n",
-		"get clusters -c c2 --no-headers -o jsonpath={.items[*].state}": "ready\n",
+		"get clusters -A --no-headers -o wide --sort-by .id":                            "c2 ",
+		"get clusters -o name --sort-by={.id}":                                          "c2\nc3\nc10\n",
+		"get clusters -o name --sort-by={.state}":                                       "c3\n",
+		"get clusters -o name --sort-by=.lastEvent":                                     "c2\n", // null in all
+		"get clusters -o jsonpath={.items[?(@.id==10)].name}":                           "c10\n",
+		"get clusters --sort-by=.id -o jsonpath={.items[*].name}":                       "c2 c3 c10\n",
+		"get cluster c2 -o jsonpath=.name":                                              "c2\n",
+		"get clusters -o jsonpath={range.items[*]}{.name}{'\\n'}{end}":                  "c2\nc3\nc10\n",
+		"get clusters -o custom-columns=NAME:.name,IS:.state,NO:.nothing --sort-by .id": "NAME  IS        NO\nc2    ready     -\nc3    degraded  -\n",
+		"get clusters -o name":                                                          "c2\nc3\nc10\n",
+		"get clusters --sort-by=.id -o jsonpath={.items[*].nothing}":                    "\n",
+		"get clusters -c c2 --no-headers -o jsonpath={.items[*].state}":                 "ready\n",
 	} {
 		if got := a.Ask(strings.Split(args, " ")...); got.Code != exit.OK || !strings.HasPrefix(got.Out, want) {
 			t.Errorf("%s: exit %d, %q, not %q\n%s", args, got.Code, got.Out, want, got.Err)
 		}
 	}
 	for args, want := range map[string]string{
-		"get services -A -n shop":                 "give one of them",
-		"get clusters -w -o jsonpath={.name}":     "use -o json",
-		"get clusters -w --sort-by .id":           "--sort-by is for a list",
-		"get cluster c2 --sort-by .id":            "--sort-by is for a list",
-		"get clusters --sort-by {.id":             "no path such as",
-		"get clusters --sort-by .nothing":         "no item has this field: it has .cached, ",
-		"get clusters --since 10m":                "no time of clusters is kept",
-		"get events 1 --since 10m":                "leave out one of them",
-		"get events --since -1m":                  "positive",
-		"get clusters -o jsonpath":                "give its path",
-		"get clusters -o jsonpath={.items[*].id":  "no path such as",
-		"get clusters -o go-template={{.items}}":  "must be one of",
-		"get clusters -o custom-columns=A:.items": "must be one of",
+		"get services -A -n shop":                "give one of them",
+		"get clusters -w -o jsonpath={.name}":    "use -o json",
+		"get clusters -w --sort-by .id":          "--sort-by is for a list",
+		"get cluster c2 --sort-by .id":           "--sort-by is for a list",
+		"get clusters --sort-by {.id":            "no path such as",
+		"get clusters --sort-by .nothing":        "no item has this field: it has .cached, ",
+		"get clusters --since 10m":               "no time of clusters is kept",
+		"get events 1 --since 10m":               "leave out one of them",
+		"get events --since -1m":                 "positive",
+		"get clusters -o jsonpath":               "give its path",
+		"get clusters -o jsonpath={.items[*].id": "no path such as",
+		"get clusters -o go-template={{.items}}": "must be one of",
+		"get clusters -o custom-columns=A":       "give titles and paths",
+		"get clusters -o custom-columns":         "give titles and paths",
+		"get clusters -o custom-columns=A:{.id":  "no path such as",
+		"top --once -o custom-columns=A:.id":     "must be one of",
 	} {
 		if got := a.Ask(strings.Split(args, " ")...); got.Code != exit.Usage || !strings.Contains(got.Err, want) {
 			t.Errorf("%s: exit %d, %q, which has no %q", args, got.Code, got.Err, want)

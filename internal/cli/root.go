@@ -71,6 +71,8 @@ func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          command.HelpOrUnknown,
+
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { c.Given(cmd) },
 	}
 	root.Version = c.Version.Version
 	root.SuggestionsMinimumDistance = 2
@@ -106,7 +108,7 @@ func completeFlags(cmd *cobra.Command) {
 		var values []string
 		switch format, isFormat := f.Value.(*printer.Format); {
 		case isFormat:
-			values = strings.Split(strings.Replace(format.Type(), printer.JSONPath, printer.JSONPath+"=", 1), "|")
+			values = strings.Split(strings.NewReplacer(printer.JSONPath, printer.JSONPath+"=", printer.CustomColumns, printer.CustomColumns+"=").Replace(format.Type()), "|")
 		case f.Name == "log-level":
 			values = logging.Levels()
 		case f.Name == "log-format":

@@ -132,6 +132,33 @@ func TestWideListsOnATerminal(t *testing.T) {
 	}
 }
 
+// TestWatchOfAListOnATerminal: its rows fit the terminal as those of a list do, and say what changed.
+func TestWatchOfAListOnATerminal(t *testing.T) {
+	t.Parallel()
+	a := clitest.NewAgent(t, clitest.Well("c2", 2))
+	cmd, written := onTerminal(t, 50, 24, "get", "clusters", "-w", "--server", a.Server)
+	waittest.Until(t, "the state", func() bool { return strings.Contains(written.String(), "state") }, written.String)
+	a.Mesh.SetClusters(clitest.Well("c2", 2), clitest.Lost("c3"))
+	waittest.Until(t, "a new one", func() bool { return strings.Contains(written.String(), "new") }, written.String)
+	agenttest.Must(t, cmd.Process.Signal(syscall.SIGINT))
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("interrupted: %v", err)
+	}
+	waittest.Until(t, "the hint", func() bool { return strings.Contains(written.String(), "-o wide shows everything.") }, written.String)
+	rows := 0
+	for line := range strings.Lines(written.String()) {
+		if strings.Contains(line, "c2") || strings.Contains(line, "c3") || strings.Contains(line, "CLUSTER") {
+			rows++
+			if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > 50 {
+				t.Errorf("%d columns: %q", n, line)
+			}
+		}
+	}
+	if rows < 3 {
+		t.Errorf("%d rows:\n%s", rows, written.String())
+	}
+}
+
 // TestProgressOnATerminal: a command that waits says for what, and leaves nothing of it.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ func TestTop(t *testing.T) {
 		code     int
 		out, err string
 	}{
-		{"top --once --interval 10ms", exit.OK, "CLUSTER  RESOURCE        STATE   ENTRIES  CHANGE  REJECTED  EVENTS/S", ""},
+		{"top --once --interval 10ms", exit.OK, "CLUSTER  RESOURCE        FRESHNESS  ENTRIES  CHANGE  REFUSED  EVENTS/S", ""},
 		{"top --once --interval 10ms", exit.OK, "degraded: 0.0 events a second, 63 entries of 2 clusters", ""}, // 7 of each resource
 		{"top c3 --once --interval 10ms", exit.OK, "c3       nodes           stale", ""},
 		{"top c4 --once --interval 10ms", exit.Unwell, "", `there is no cluster "c4"`},

@@ -167,4 +167,17 @@ func (k *keyValues) String() string {
 	return string(text)
 }
 
+// Values are what a flag of the command line has to be given to have its value again: more than one for a flag that may be repeated.
+func Values(f *pflag.Flag) []string {
+	pairs, many := f.Value.(*keyValues)
+	if !many {
+		return []string{f.Value.String()}
+	}
+	var values []string
+	for _, key := range slices.Sorted(maps.Keys(*pairs)) {
+		values = append(values, key+"="+(*pairs)[key])
+	}
+	return values
+}
+
 func (k *keyValues) Type() string { return "key=value" }

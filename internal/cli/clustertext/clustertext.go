@@ -67,7 +67,7 @@ func WritePage(p *printer.Page, c *api.Cluster, lost *summary.Loss, now time.Tim
 		printer.F("Connected", connected),
 		printer.F("Endpoints", c.Endpoints...),
 		printer.F("Etcd cluster ID", c.EtcdClusterID),
-		printer.F("Configuration file", c.ConfigFile),
+		printer.F("Client file", c.ConfigFile),
 		printer.F("Capabilities", capabilities(c.Capabilities)...),
 		printer.F("Copied by a mirror", printer.YesNo(c.Cached)),
 		printer.F("Failures", failures...),
@@ -201,7 +201,7 @@ func resourceRows(c *api.Cluster) []row {
 func resourceTable(now time.Time) printer.Table[row] {
 	return printer.Table[row]{
 		{Title: "RESOURCE", Text: func(r row) string { return r.name }},
-		{Title: "SYNCED", Text: func(r row) string { return printer.YesNo(r.synced) }, Color: func(r row) printer.Color { return printer.WellColor(r.synced) }},
+		{Title: "LISTED", Text: func(r row) string { return printer.YesNo(r.synced) }, Color: func(r row) printer.Color { return printer.WellColor(r.synced) }},
 		{Title: "ENTRIES", Right: true, Text: func(r row) string { return strconv.Itoa(r.n) }},
 		{Title: "REFUSED", Right: true, Text: func(r row) string { return strconv.Itoa(r.wrong) }},
 		{Title: "FRESHNESS", Text: func(r row) string { return copyText(r.fresh) }, Color: func(r row) printer.Color { return printer.WellColor(r.fresh.State == "synced") }},
@@ -211,7 +211,7 @@ func resourceTable(now time.Time) printer.Table[row] {
 			}
 			return printer.Seconds(r.fresh.Lag.P99Seconds)
 		}},
-		{Title: "EQUAL TO THE REMOTE AS OF", Text: func(r row) string {
+		{Title: "AS OF", Text: func(r row) string {
 			if r.fresh.AsOf == nil {
 				return "never"
 			}

@@ -38,6 +38,8 @@ type Env struct {
 	ServerTLS                    client.TLSFiles  // and with what it is asked
 	Troubleshooting              troubleshoot.Options
 	Version                      version.Info // of this program
+
+	given []*pflag.Flag // on the command line, of those that other commands have too
 }
 
 // Connect returns a client for the agent that flags and environment choose.
@@ -99,7 +101,7 @@ const Plain = "plain"
 // Answer writes what a command answers to its output.
 func (c *Env) Answer(cmd *cobra.Command, format *printer.Format, v any, page func(*printer.Page)) error {
 	out := cmd.OutOrStdout()
-	return Answer(out, printer.StyleFor(out, c.Getenv), format, v, page)
+	return Answer(out, c.Style(cmd), format, v, page)
 }
 
 // Tell writes a message, if there is one.

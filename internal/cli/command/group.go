@@ -15,11 +15,23 @@ func HelpOrUnknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
-	similar := ""
-	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-		similar = "; did you mean " + strings.Join(names, " or ") + "?"
+	return exit.Usagef("unknown command %q%s", args[0], similar(cmd, args[0]))
+}
+
+func similar(cmd *cobra.Command, to string) string {
+	if names := cmd.SuggestionsFor(to); len(names) > 0 {
+		return "; did you mean " + strings.Join(names, " or ") + "?"
 	}
-	return exit.Usagef("unknown command %q%s", args[0], similar)
+	return ""
+}
+
+// Similar suggests the names that are like another one; it says nothing when none is.
+func Similar(names []string, to string) string {
+	all := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, name := range names {
+		all.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	return similar(all, to)
 }
 
 // Group returns a command that only has others below it.

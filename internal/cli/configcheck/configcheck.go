@@ -54,8 +54,13 @@ func configCheckCommand(c *command.Env) *cobra.Command {
 		Example: "  mesh-agent config check\n  mesh-agent config check ./clustermesh --cluster-name east --strict\n" +
 			"  mesh-agent config check ./clustermesh --cluster-name east --cluster-id 7 --connect --diff\n" +
 			"  mesh-agent config check ./clustermesh -o junit > config-check.xml",
-		Args: command.Arguments(0, 1, "at most one DIR"),
-		RunE: func(cmd *cobra.Command, args []string) error { return check(c, cmd, args, k) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 { // which is another way to give the flag
+				return cmd.Flags().Set(config.DirectoryFlag, args[0])
+			}
+			return command.Arguments(0, 1, "at most one DIR")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return check(c, cmd, k) },
 	}
 	k.settings.Register(cmd.Flags(), flags()...)
 	cmd.Flags().BoolVar(&k.strict, "strict", false, "exit with code 1 if there are warnings")
@@ -68,19 +73,15 @@ func configCheckCommand(c *command.Env) *cobra.Command {
 	return cmd
 }
 
-func check(c *command.Env, cmd *cobra.Command, args []string, k configCheck) error {
-	cfg, err := resolve(c, cmd, args, k)
+func check(c *command.Env, cmd *cobra.Command, k configCheck) error {
+	cfg, err := c.ResolveFromAgent(cmd, k.settings, flags()...)
 	if err != nil {
 		return err
 	}
 	if err := k.settings.ValidateOwn(cfg); err != nil {
 		return err
 	}
-	dir := cfg.ClustermeshConfig
-	if len(args) == 1 {
-		dir = args[0]
-	}
-	report, err := checks.Directory(dir, cfg.ClusterName, time.Now())
+	report, err := checks.Directory(cfg.ClustermeshConfig, cfg.ClusterName, time.Now())
 	if err != nil {
 		return exit.UsageError{Err: err}
 	}
@@ -114,14 +115,6 @@ func check(c *command.Env, cmd *cobra.Command, args []string, k configCheck) err
 		report.Compare(agent, key)
 	}
 	return exit.Verdict(writeChecked(c, cmd, report, k), report.Errors > 0, k.strict && report.Warnings > 0)
-}
-
-// resolve takes the settings of a running agent where nothing says which directory is checked.
-func resolve(c *command.Env, cmd *cobra.Command, args []string, k configCheck) (config.Config, error) {
-	if len(args) > 0 {
-		return c.Resolve(cmd, k.settings)
-	}
-	return c.ResolveFromAgent(cmd, k.settings, flags()...)
 }
 
 // flags are those of the agent that say what is checked.
@@ -216,7 +209,7 @@ func pageFindings(p *printer.Page, of string, findings []codes.Finding) {
 			}
 			p.Item(word, "%s", printer.Painted{Text: f.String(), Color: explain.SeverityColor(severity)})
 			if severity != codes.Info {
-				p.Item("         → ", "%s", f.Remedy)
+				p.AdviceItem("         ", "%s", f.Remedy)
 			}
 		}
 	}

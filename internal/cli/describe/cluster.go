@@ -2,7 +2,9 @@ package describe
 
 import (
 	"context"
+	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
@@ -119,7 +121,7 @@ func (d *conflictDescription) page(p *printer.Page, now time.Time) {
 		printer.F("Rule", d.Conflict.Rule),
 	)...)
 	if e, known := codes.Find(d.Conflict.Code); known {
-		about := codes.Subject{Clusters: d.Conflict.Clusters, Service: d.Conflict.Subject}
+		about := codes.Subject{Clusters: d.Conflict.Clusters, Service: d.Conflict.Subject, Address: addressIn(d.Conflict.Message)}
 		if d.Lookup != nil {
 			about.Address = d.Lookup.IP
 		}
@@ -166,6 +168,18 @@ func (d *eventDescription) page(p *printer.Page, now time.Time) {
 		printer.F("Cluster now", clusterLine(d.Cluster)...),
 	)...)
 	if d.Exists {
-		p.Advice("mesh-agent describe %s %s", e.Resource, e.Name)
+		if codes.Plain(e.Name) {
+			p.Advice("'mesh-agent describe %s %s' shows it as it is now.", e.Resource, e.Name)
+		}
 	}
+}
+
+// addressIn is the first address, or network, that a message names; empty for none.
+func addressIn(message string) string {
+	for word := range strings.FieldsSeq(message) {
+		if p, err := netip.ParsePrefix(strings.TrimRight(word, ",.:;")); err == nil {
+			return p.Addr().String()
+		}
+	}
+	return ""
 }

@@ -3,6 +3,7 @@ package describe
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +61,7 @@ func whyGlobal(s *api.Service) string {
 	if len(sharing) == 0 {
 		return "no: no cluster is known to share it"
 	}
+	slices.SortFunc(sharing, printer.Natural)
 	return "yes: shared by " + strings.Join(sharing, ", ")
 }
 

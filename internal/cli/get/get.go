@@ -23,7 +23,7 @@ func New(c *command.Env) *cobra.Command {
 		query     client.Query
 		watch     bool
 		asKubectl kubectl
-		format    = printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML, printer.Name, printer.JSONPath)
+		format    = printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML, printer.Name, printer.JSONPath, printer.CustomColumns)
 	)
 	cmd := &cobra.Command{
 		Use:   "get RESOURCE [NAME]",
@@ -57,9 +57,7 @@ func New(c *command.Env) *cobra.Command {
 			if r.Style.Wide = format.String() == printer.Wide; r.Style.Wide {
 				r.Style.Width = 0
 			}
-			if !watch {
-				r.Style.Cut = &cut
-			}
+			r.Style.Cut = &cut
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			if err := res.Get(ctx, r); err != nil || !cut {
@@ -86,6 +84,7 @@ func New(c *command.Env) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("cluster", resource.CompleteCluster(c))
 	_ = cmd.RegisterFlagCompletionFunc("namespace", resource.CompleteNamespace(c))
 	_ = cmd.RegisterFlagCompletionFunc("sort-by", resource.CompleteField)
+	_ = cmd.RegisterFlagCompletionFunc("kind", resource.CompleteKind(c))
 	return cmd
 }
 

@@ -51,7 +51,7 @@ func listed(c identity.Cluster, contents *identity.Contents) []listedIdentity {
 	nodes := contents.Users()
 	items := make([]listedIdentity, 0, len(contents.Mappings))
 	for _, m := range contents.Mappings {
-		users := slices.Compact(slices.Sorted(slices.Values(nodes[m.ID])))
+		users := slices.Compact(slices.SortedFunc(slices.Values(nodes[m.ID]), printer.Natural))
 		items = append(items, listedIdentity{
 			ID: m.ID, Cluster: c.Name, ClusterID: c.ID, Labels: wire.ParseLabels(m.Key).Map(),
 			Nodes: append([]string{}, users...), Revision: m.Revision,

@@ -26,7 +26,7 @@ func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	return c.Watched(command.WithOutput(&cobra.Command{
 		Use:   "lookup ADDRESS|POD",
-		Short: "Show the owner of an address, or of that of a pod",
+		Short: "Show the owner of an address, or of the address of a pod",
 		Long: "Show the owner of an address: prefix, identity with labels, pod, node and cluster; and the claims that lost, with\n" +
 			"the rule. Exit code 1: no cluster claims the address, or only a network contains it and a stale cluster may\n" +
 			"claim the address itself.\n\nOf a POD, with or without NAMESPACE/, the command looks up its address.",

@@ -17,6 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
@@ -99,7 +100,7 @@ func see(ctx context.Context, cl *client.Client) (*seen, error) {
 
 func (s *seen) clusters() []claims.Seen {
 	var all []claims.Seen
-	for _, name := range slices.Sorted(maps.Keys(s.of)) {
+	for _, name := range slices.SortedFunc(maps.Keys(s.of), printer.Natural) {
 		all = append(all, *s.of[name])
 	}
 	return all
@@ -109,7 +110,7 @@ func (s *seen) clusters() []claims.Seen {
 func (s *seen) notes() []string {
 	var all []string
 	if len(s.uncertain) > 0 {
-		slices.Sort(s.uncertain)
+		slices.SortFunc(s.uncertain, printer.Natural)
 		all = append(all, "Not known completely, and not restricted in the file: "+strings.Join(s.uncertain, ", ")+".")
 	}
 	if s.notAsked > 0 {

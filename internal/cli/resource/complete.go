@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
@@ -122,8 +124,33 @@ func CompleteNamespace(c *command.Env) command.Completer {
 			namespace, _, _ := strings.Cut(name, "/")
 			namespaces = append(namespaces, namespace)
 		}
-		slices.Sort(namespaces)
+		slices.SortFunc(namespaces, printer.Natural)
 		return slices.Compact(namespaces)
+	})
+}
+
+// CompleteKind completes a kind that conflicts or events of the agent have.
+func CompleteKind(c *command.Env) command.Completer {
+	return command.Complete(func(cmd *cobra.Command, args []string) []string {
+		cl, err := c.Connect(cmd)
+		if err != nil || len(args) == 0 {
+			return nil
+		}
+		defer cl.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), c.Completion)
+		defer cancel()
+		var kinds []string
+		switch {
+		case Conflicts().Is(args[0]):
+			err = Each(ctx, cl, Conflicts().Plural, func(o api.Conflict) { kinds = append(kinds, o.Kind) })
+		case Events().Is(args[0]):
+			err = Each(ctx, cl, Events().Plural, func(o api.Event) { kinds = append(kinds, o.Kind) })
+		}
+		if err != nil {
+			return nil
+		}
+		slices.Sort(kinds)
+		return slices.Compact(kinds)
 	})
 }
 

@@ -32,7 +32,7 @@ func Conflicts() Kind[api.Conflict] {
 // Events are recent events.
 func Events() Kind[api.Event] {
 	return Kind[api.Event]{
-		Plural: "events", singular: "event", form: "ID", fades: true,
+		Plural: "events", singular: "event", form: "ID", fades: true, ordered: true,
 		happened: func(e api.Event) time.Time { return e.Time },
 		name:     func(e api.Event) string { return strconv.FormatUint(e.ID, 10) },
 		table: printer.Table[api.Event]{

@@ -38,7 +38,7 @@ type Request struct {
 // NewRequest is what a NAME, which may be empty, asks of the agent, whose client the caller closes.
 func NewRequest(c *command.Env, cmd *cobra.Command, name string, query client.Query, format *printer.Format) (Request, error) {
 	r := Request{Query: query, Name: name, Format: format, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
-	r.Style = printer.StyleFor(r.Out, c.Getenv)
+	r.Style = c.Style(cmd)
 	var err error
 	r.Client, err = c.Connect(cmd)
 	return r, err
@@ -72,6 +72,8 @@ type Kind[T any] struct {
 	Explained bool
 	// happened is when what an object is about was; nil for what has no such time.
 	happened func(T) time.Time
+	// ordered: the agent lists them by time or address, and not by name.
+	ordered bool
 	// fades: what goes has only grown old, so a watch for people does not show it.
 	fades bool
 }
@@ -127,6 +129,9 @@ func (res Kind[T]) Get(ctx context.Context, r Request) error {
 		return err
 	}
 	items := res.after(r.Since, list.All(ctx))
+	if !res.ordered {
+		items = printer.NaturalOrder(items, res.name)
+	}
 	if r.SortBy != nil {
 		sorted, err := printer.Sorted(items, r.SortBy)
 		if errors.Is(err, printer.ErrNoField) {
@@ -191,7 +196,7 @@ func (res Kind[T]) print(r Request, items iter.Seq2[T, error]) (n int, err error
 	if r.Format.String() == printer.Name {
 		return printer.Lines(r.Out, items, res.name)
 	}
-	return res.table.Print(r.Out, items, r.Style)
+	return printer.TableFor(r.Format, res.table).Print(r.Out, items, r.Style)
 }
 
 // Fetch asks for the object that has the request's name.
@@ -227,7 +232,14 @@ func Find(name string) (Resource, error) {
 			return k, nil
 		}
 	}
-	return nil, exit.Usagef("unknown resource %q: want one of %s", name, strings.Join(Names(), ", "))
+	return nil, exit.Usagef("unknown resource %q: want one of %s%s", name, strings.Join(Names(), ", "), command.Similar(allNames(), name))
+}
+
+func allNames() (names []string) {
+	for _, k := range All() {
+		names = append(names, k.names()...)
+	}
+	return names
 }
 
 // Names are the plurals of all kinds.

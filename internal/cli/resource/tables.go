@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,9 +28,9 @@ func ClusterTable() printer.Table[api.Cluster] {
 		number("NODES", func(c api.Cluster) int { return c.Counts.Nodes }),
 		number("SERVICES", func(c api.Cluster) int { return c.Counts.Services }),
 		number("IDENTITIES", func(c api.Cluster) int { return c.Counts.Identities }),
-		number("IPS", func(c api.Cluster) int { return c.Counts.IPs }),
+		number("ADDRESSES", func(c api.Cluster) int { return c.Counts.IPs }),
 		{Title: "FRESHNESS", Text: clustertext.FreshnessText, Color: func(c api.Cluster) printer.Color { return printer.WellColor(c.Fresh()) }},
-		{Title: "REJECTED", Right: true, Wide: true, Text: func(c api.Cluster) string { return strconv.Itoa(clustertext.Sum(c.Rejected)) }},
+		{Title: "REFUSED", Right: true, Wide: true, Text: func(c api.Cluster) string { return strconv.Itoa(clustertext.Sum(c.Rejected)) }},
 		{Title: "FAILURES", Right: true, Wide: true, Text: func(c api.Cluster) string { return strconv.Itoa(c.Failures) }},
 		{Title: "HEARTBEAT", Wide: true, Text: func(c api.Cluster) string { return clustertext.HeartbeatText(c.HeartbeatAgeSeconds) }},
 		{Title: "CONNECTED", Wide: true, Text: func(c api.Cluster) string { return printer.Ago(c.ConnectedSince) }},
@@ -163,7 +164,7 @@ func Services() Kind[api.Service] {
 			{Title: "GLOBAL", Text: func(s api.Service) string { return printer.YesNo(s.Global) }},
 			{Title: "BACKENDS", Right: true, Text: func(s api.Service) string { return strconv.Itoa(len(s.Backends)) }},
 			{Title: "CLUSTERS", Text: func(s api.Service) string {
-				return printer.Join(s.Clusters, ",", func(c api.ServiceCluster) string { return c.Cluster })
+				return strings.Join(slices.SortedFunc(slices.Values(printer.Texts(s.Clusters, func(c api.ServiceCluster) string { return c.Cluster })), printer.Natural), ",")
 			}},
 			{Title: "AFFINITY", Wide: true, Text: func(s api.Service) string { return s.Affinity }},
 			{Title: "ADDRESSES", Wide: true, Text: func(s api.Service) string {
@@ -195,8 +196,8 @@ func Identities() Kind[api.Identity] {
 // IPs are addresses.
 func IPs() Kind[api.IP] {
 	return Kind[api.IP]{
-		Plural: "ips", Explained: true, singular: "ip", form: "PREFIX or ADDRESS",
-		name: func(i api.IP) string { return i.Prefix }, table: IPTable(), matches: isPrefix,
+		Plural: "ips", Explained: true, singular: "ip", others: []string{"address", "addresses"}, form: "PREFIX or ADDRESS",
+		name: func(i api.IP) string { return i.Prefix }, table: IPTable(), matches: isPrefix, ordered: true,
 		fields: func(q *client.Query) []*string { return []*string{&q.Prefix} },
 	}
 }

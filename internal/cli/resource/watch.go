@@ -136,7 +136,7 @@ func (res Kind[T]) rows(r Request) func(client.Event[T]) error {
 		}
 		return printer.NoColor
 	}}}
-	for _, column := range res.table {
+	for _, column := range printer.TableFor(r.Format, res.table) {
 		wrapped := printer.Column[change[T]]{
 			Title: column.Title, Wide: column.Wide, Right: column.Right,
 			Text: func(c change[T]) string { return column.Text(c.object) },
@@ -147,7 +147,7 @@ func (res Kind[T]) rows(r Request) func(client.Event[T]) error {
 		table = append(table, wrapped)
 	}
 	if !res.fades { // what has happened does not change any more
-		table = append(table, printer.Column[change[T]]{Title: "CHANGE", Text: func(c change[T]) string { return c.how }})
+		table = append(table, printer.Column[change[T]]{Title: "CHANGE", Kept: true, Text: func(c change[T]) string { return c.how }})
 	}
 	live, synced, before := table.Live(r.Out, r.Style), false, seen[T]{res: &res, objects: map[string]T{}}
 	return func(e client.Event[T]) error {

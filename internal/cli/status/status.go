@@ -67,6 +67,7 @@ func New(c *command.Env) *cobra.Command {
 	f.BoolVar(&o.wait, "wait", false, "wait until every cluster, and the local kvstore, is in the state of --for")
 	f.Var(o.goal, "for", "state to wait for")
 	f.Var(&o.failOn, "fail-on", "reasons for exit code 1, without --wait: conflicts, refusals, degraded, or none")
+	_ = cmd.RegisterFlagCompletionFunc("fail-on", command.Complete(func(*cobra.Command, []string) []string { return append(allFailures(), failOnNone) })) // the flag is there
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "maximum time to wait")
 	f.BoolVar(&o.all, "all", false, "show a line for each cluster, also on a terminal")
 	f.VarP(o.format, "output", "o", "output format")
@@ -132,7 +133,7 @@ func showStatus(c *command.Env, cmd *cobra.Command, cl *client.Client, o *status
 	if err != nil {
 		return err
 	}
-	style := printer.StyleFor(out, c.Getenv)
+	style := c.Style(cmd)
 	style.Wide = o.format.String() == printer.Wide
 	return Write(out, style, View{Status: st, Now: time.Now(), all: o.all, conflicts: conflicts, exit: found})
 }

@@ -112,7 +112,7 @@ func CompleteClientFile(c *command.Env, s *config.Settings) command.Completer {
 			return nil
 		}
 		files, _ := clustermesh.Files(settings.ClustermeshConfig)
-		return slices.Sorted(maps.Keys(files))
+		return slices.SortedFunc(maps.Keys(files), printer.Natural)
 	})
 }
 
@@ -148,7 +148,7 @@ func ClientFiles(dir string) (map[string]clustermesh.File, error) {
 func NoClientFile(dir, cluster string, files map[string]clustermesh.File) error {
 	there := "none at all"
 	if len(files) > 0 {
-		there = printer.Some(slices.Sorted(maps.Keys(files)), 10)
+		there = printer.Some(slices.SortedFunc(maps.Keys(files), printer.Natural), 10)
 	}
 	return fmt.Errorf("there is no client file of the cluster %q in %s; there are: %s", cluster, dir, there)
 }

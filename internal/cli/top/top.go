@@ -134,7 +134,7 @@ func table() printer.Table[row] {
 	return printer.Table[row]{
 		{Title: "CLUSTER", Text: func(r row) string { return r.Cluster }},
 		{Title: "RESOURCE", Text: func(r row) string { return r.Resource }},
-		{Title: "STATE", Text: func(r row) string { return r.State }, Color: func(r row) printer.Color { return printer.WellColor(r.State == "synced") }},
+		{Title: "FRESHNESS", Text: func(r row) string { return r.State }, Color: func(r row) printer.Color { return printer.WellColor(r.State == "synced") }},
 		{Title: "ENTRIES", Right: true, Text: func(r row) string { return strconv.Itoa(r.Entries) }},
 		{Title: "CHANGE", Right: true, Text: func(r row) string {
 			if r.Change == 0 {
@@ -142,7 +142,7 @@ func table() printer.Table[row] {
 			}
 			return printer.Signed(r.Change)
 		}},
-		{Title: "REJECTED", Right: true, Text: func(r row) string { return strconv.Itoa(r.Rejected) }},
+		{Title: "REFUSED", Right: true, Text: func(r row) string { return strconv.Itoa(r.Rejected) }},
 		{Title: "EVENTS/S", Right: true, Text: func(r row) string {
 			if r.EventsPerSecond == nil {
 				return ""

@@ -172,7 +172,7 @@ func pageSteps(p *printer.Page, steps []troubleshoot.Step) {
 		p.Item(fmt.Sprintf("%s%s %-*s", indent, mark, 23-len(indent), s.Name), "%s", cmp.Or(s.Detail, string(s.State)))
 		for _, f := range s.Findings {
 			p.Item(indent+"    ", "%s", printer.Painted{Text: f.String(), Color: color})
-			p.Item(indent+"    → ", "%s", f.Remedy)
+			p.AdviceItem(indent+"    ", "%s", f.Remedy)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func namesOf(c api.XDSClient) (names []string) {
 			names = append(names, "all "+f.Type)
 		}
 	}
-	slices.Sort(names)
+	slices.SortFunc(names, printer.Natural)
 	return slices.Compact(names)
 }
 
