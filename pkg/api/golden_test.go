@@ -71,6 +71,8 @@ func TestGolden(t *testing.T) {
 		"index":           "/",
 		"metrics":         "/metrics",
 		"openapi":         "/openapi.json",
+		"sharing":         "/v1/sharing",
+		"sharing-cluster": "/v1/sharing?cluster=c3",
 		"history":         "/v1/history",
 		"history-cluster": "/v1/history/c2",
 		"history-unknown": "/v1/history/nope",

@@ -44,11 +44,7 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) error {
 
 // metrics serves what can be gathered: one failing collector does not hide the others.
 func (s *Server) metrics() func(http.ResponseWriter, *http.Request) error {
-	h := promhttp.HandlerFor(s.Gatherer, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, ErrorLog: gatherLog{s.log}})
-	return func(w http.ResponseWriter, r *http.Request) error {
-		h.ServeHTTP(w, r)
-		return nil
-	}
+	return handled(promhttp.HandlerFor(s.Gatherer, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, ErrorLog: gatherLog{s.log}}))
 }
 
 // gatherLog takes what collectors complain about.

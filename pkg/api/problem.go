@@ -13,12 +13,7 @@ import (
 
 // problemf returns a problem document with the status' own title.
 func problemf(status int, format string, args ...any) *Problem {
-	return &Problem{
-		Type:   "about:blank",
-		Title:  http.StatusText(status),
-		Status: status,
-		Detail: fmt.Sprintf(format, args...),
-	}
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
 func badRequest(format string, args ...any) *Problem {

@@ -32,13 +32,7 @@ const allStacks = 2
 // profileRoutes serve what go tool pprof asks for.
 func profileRoutes() []route {
 	one := func(path, id, summary string, handle http.HandlerFunc) route {
-		return route{
-			local: true, path: "/debug/pprof/" + path, id: id, summary: summary, media: "application/octet-stream",
-			handle: func(w http.ResponseWriter, r *http.Request) error {
-				handle(w, r)
-				return nil
-			},
-		}
+		return route{local: true, path: "/debug/pprof/" + path, id: id, summary: summary, media: "application/octet-stream", handle: handled(handle)}
 	}
 	return []route{
 		one("", "profiles", "The index of the profiles of the process.", pprof.Index),

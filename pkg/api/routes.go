@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+
+	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
 
 // says is the route of an answer that follows from no request.
@@ -12,6 +14,14 @@ func says[T any](path, id, summary string, answer func() T) route {
 		writeJSON(w, answer())
 		return nil
 	}}
+}
+
+// handled lets a handler of others answer.
+func handled(h http.Handler) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		h.ServeHTTP(w, r)
+		return nil
+	}
 }
 
 // allRoutes is the API: every path with what serves and describes it.
@@ -30,6 +40,7 @@ func (s *Server) allRoutes() []route {
 			unbounded: true, path: "/v1/watch", id: "watch", summary: "The state of some resources and all their changes, as Server-Sent Events.",
 			media: "text/event-stream", parameters: watchParameters(), errors: []int{http.StatusBadRequest}, handle: s.watch,
 		},
+		{path: "/v1/sharing", id: "sharing", summary: "How many services each two clusters share.", parameters: []string{"cluster"}, answer: reflect.TypeFor[summary.Sharing](), handle: s.sharing},
 		{path: "/v1/lookup/{address}", id: "lookup", summary: "The owner of an address.", answer: reflect.TypeFor[Lookup](), errors: []int{http.StatusBadRequest}, handle: s.lookup},
 	}
 	all = append(all, s.logLevelRoutes()...)

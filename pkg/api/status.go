@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/summary"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
 // The states of the agent.
@@ -93,9 +94,15 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		answer.Agent.Leads = new(s.Leads())
 	}
 	answer.Agent.Started = answer.Agent.Started.UTC()
-	lost := summary.Affecting(answer.SumUp())
-	answer.Impact = summary.ImpactOf(lost, statedb.ToSeq(s.View.Services.Global().All(v.Txn)))
+	answer.Impact = summary.ImpactOf(summary.Affecting(answer.SumUp()), statedb.ToSeq(s.View.Services.Global().All(v.Txn)))
 	writeJSON(w, answer)
+	return nil
+}
+
+// sharing is who shares services with whom.
+func (s *Server) sharing(w http.ResponseWriter, r *http.Request) error {
+	v := s.View.DatedSnapshot(r.Context())
+	writeJSON(w, summary.SharingOf(r.FormValue("cluster"), statedb.ToSeq(s.View.Services.Global().All(v.Txn)), v.Unconfirmed(view.Families(view.Services)...)))
 	return nil
 }
 
