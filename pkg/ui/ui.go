@@ -29,9 +29,10 @@ var built embed.FS
 const index = "index.html"
 
 // policy lets the page have scripts, styles and answers of the agent alone, and be in no frame of
-// others. Text cannot become markup or a script: trusted types make that an error.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+// others. Text cannot become markup or a script: trusted types make that an error. Their one policy names the worker that
+// the windows of a browser share.
+const policy = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types worker"
 
 // Page is the files of the page, as they are sent.
 type Page struct{ files map[string]file }

@@ -70,7 +70,7 @@ func TestPolicy(t *testing.T) {
 	got := get(t, newPage(t), "", "").Header.Get("Content-Security-Policy")
 	for _, directive := range []string{
 		"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src 'self' data:", "base-uri 'none'",
-		"form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+		"form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types worker", "worker-src 'self'",
 	} {
 		if !strings.Contains("; "+got+";", "; "+directive+";") {
 			t.Errorf("%q lacks %s", got, directive)

@@ -44,6 +44,7 @@ type page struct {
 	t    *testing.T
 	ctx  context.Context
 	base string // the address of the page, without a fragment
+	end  func() // closes it
 }
 
 // openPage starts a browser, until the end of the test. Whatever the page complains about fails the test.
@@ -53,12 +54,18 @@ func openPage(t *testing.T, base string, more ...chromedp.ExecAllocatorOption) *
 	ctx, cancelAllocator := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	ctx, cancel := chromedp.NewContext(ctx)
 	t.Cleanup(func() { cancel(); cancelAllocator() })
-	p := &page{t: t, ctx: ctx, base: base}
-	must(t, chromedp.Do(ctx))
-	must(t, chromedp.Listen(ctx, p.complain))
-	_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
-	must(t, err)
+	p := &page{t: t, ctx: ctx, base: base, end: cancel}
+	p.listen()
 	return p
+}
+
+// listen opens the tab, and notes what it complains about.
+func (p *page) listen() {
+	p.t.Helper()
+	must(p.t, chromedp.Do(p.ctx))
+	must(p.t, chromedp.Listen(p.ctx, p.complain))
+	_, err := chromedp.Call(p.ctx, log.Enable, cdp.Empty{})
+	must(p.t, err)
 }
 
 // complain notes errors of the page's scripts and breaches of its content security policy. Requests that

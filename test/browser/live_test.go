@@ -34,6 +34,7 @@ func TestLive(t *testing.T) {
 
 	must(t, w.cluster("paris").Kill())
 	p.untilText(".summary", "1 of 3 clusters needs attention")
+	p.untilText(".note.first", "degraded: nothing listens at an endpoint (paris)") // as the command status says it
 	p.untilText(".glance .cards", "paris")
 	p.untilText(".glance .cards", "since")
 	p.untilText(".glance .cards", "Affected:")
@@ -47,7 +48,7 @@ func TestLive(t *testing.T) {
 	p.untilText("[aria-live]", "paris")
 	p.audit("with a cluster away")
 	p.picture("mesh-broken")
-	p.until("its age grows", `(() => { const age = [...document.querySelectorAll("main tr")].find((r) => r.textContent.includes("paris")).textContent.match(/as of (\d+) s ago/); return age && Number(age[1]) >= 2; })()`)
+	p.until("its age grows", `(() => { const age = [...document.querySelectorAll("main > .scroll tr")].find((r) => r.textContent.includes("paris")).textContent.match(/as of (\d+) s ago/); return age && Number(age[1]) >= 2; })()`)
 	p.untilCopied("Copy text", "Cluster paris: ")
 	p.untilCopied("Copy link", p.base+"#/clusters/paris")
 	eval[bool](p, `location.hash = "#/clusters/paris", true`)
@@ -130,7 +131,7 @@ func TestStreamIsCut(t *testing.T) {
 	p.untilText(".banner", "Not live.")
 	p.untilText(".live", "not live")
 	p.until("the age grows", `Number(document.querySelector(".banner").textContent.match(/as of (\d+) s ago/)?.[1]) >= 3`)
-	p.until("what was fresh ages, too", `[...document.querySelectorAll("tbody tr")].every((r) => /as of \d+ s ago/.test(r.textContent))`)
+	p.until("what was fresh ages, too", `[...document.querySelectorAll("main > .scroll tbody tr")].every((r) => /as of \d+ s ago/.test(r.textContent))`)
 	p.audit("not live")
 	p.picture("not-live")
 	must(t, w.cluster("tokyo").Kill()) // nobody sees it now
@@ -139,6 +140,7 @@ func TestStreamIsCut(t *testing.T) {
 	w.setCut(false)
 	p.until("it goes on", `!document.querySelector(".banner")`)
 	p.untilText("main tr", "stale, as of")
+	p.untilText(".picture", "share services; the most")
 	watches := w.requests("/v1/watch")
 	if len(watches) == 0 || !strings.Contains(watches[len(watches)-1], "&since=") {
 		t.Errorf("the stream was not resumed: %v", watches)

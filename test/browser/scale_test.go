@@ -40,6 +40,7 @@ func TestScale(t *testing.T) {
 		{"a key in the filter of 254 clusters", typed("main .filters input", "cluster25"), `document.querySelectorAll("main caption ~ tbody tr").length < 254`},
 		{"the filter is empty again", typed("main .filters input", ""), `document.querySelectorAll("main caption ~ tbody tr").length === 254`},
 		{"sorted by addresses", `[...document.querySelectorAll("th button")].find((b) => b.textContent === "Addresses").click()`, `document.querySelector("th[aria-sort]") !== null`},
+		{"whom one of 254 shares services with", `document.querySelector(".picture select").value = "cluster77", document.querySelector(".picture select").dispatchEvent(new Event("change", {bubbles: true}))`, `document.querySelectorAll(".picture .arc").length > 0 && document.querySelector(".picture").innerText.includes("cluster77 shares 20 services: ")`},
 		{"another view: a cluster", `location.hash = "#/clusters/cluster77"`, `document.querySelector("main h1").textContent === "Cluster cluster77"`},
 		{"another view: the mesh", `location.hash = "#/"`, `document.querySelectorAll("main caption ~ tbody tr").length === 254`},
 		{"the first 100 of 50,000 addresses", `location.hash = "#/addresses"`, `document.querySelectorAll("main tbody tr").length === 100`},

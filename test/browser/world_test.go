@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,7 @@ type world struct {
 	mu    sync.Mutex
 	cut   bool
 	asked []string // paths with queries, since forget
+	under []string // those that are not answered completely, which a stream never is
 }
 
 // below is the path of the agent at the proxy.
@@ -55,6 +57,7 @@ func newWorld(t *testing.T, clusters ...contents.Cluster) *world {
 		if !w.take(r) {
 			panic(http.ErrAbortHandler)
 		}
+		defer w.end(r)
 		http.StripPrefix(below, through).ServeHTTP(to, r)
 	}))
 	w.proxy.Config.ErrorLog = nil
@@ -91,8 +94,32 @@ func (w *world) open() *page {
 func (w *world) take(r *http.Request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asked = append(w.asked, strings.TrimPrefix(r.URL.RequestURI(), below))
+	asked := strings.TrimPrefix(r.URL.RequestURI(), below)
+	w.asked = append(w.asked, asked)
+	if !w.cut {
+		w.under = append(w.under, asked)
+	}
 	return !w.cut
+}
+
+// end notes that a request is over.
+func (w *world) end(r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := slices.Index(w.under, strings.TrimPrefix(r.URL.RequestURI(), below))
+	w.under = slices.Delete(w.under, at, at+1)
+}
+
+// streams are the watches that are open now.
+func (w *world) streams() (all []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range w.under {
+		if strings.HasPrefix(one, "/v1/watch") {
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 // setCut cuts the connections and lets no others through, or lets them.

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -22,12 +24,33 @@ func bundle() (files map[string][]byte, used []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	files = make(map[string][]byte)
+	worker, used, err := build(work, files, nil, "src/worker.ts")
+	if err != nil {
+		return nil, nil, err
+	}
+	of := map[string]string{"WORKER": strconv.Quote("./" + path.Base(worker[".js"]))}
+	names, more, err := build(work, files, of, "src/app.tsx", "src/app.css", "src/icon.svg")
+	if err != nil {
+		return nil, nil, err
+	}
+	if files["index.html"], err = indexOf(names); err != nil {
+		return nil, nil, err
+	}
+	used = append(used, more...)
+	slices.Sort(used)
+	return files, slices.Compact(used), nil
+}
+
+// build adds the files that sources make, with values for names in them. It returns the names of the files, by what follows
+// their last dot, and the packages of npm.
+func build(work string, files map[string][]byte, values map[string]string, sources ...string) (names map[string]string, used []string, err error) {
 	r := api.Build(api.BuildOptions{
-		EntryPoints: []string{"src/app.tsx", "src/app.css", "src/icon.svg"},
-		EntryNames:  "assets/[name]-[hash]",
-		Outdir:      filepath.Join(work, "out"), // only for the names: nothing is written there
-		Loader:      map[string]api.Loader{".svg": api.LoaderCopy},
-		Bundle:      true, Metafile: true,
+		EntryPoints: sources, Define: values,
+		EntryNames: "assets/[name]-[hash]",
+		Outdir:     filepath.Join(work, "out"), // only for the names: nothing is written there
+		Loader:     map[string]api.Loader{".svg": api.LoaderCopy},
+		Bundle:     true, Metafile: true,
 		Format: api.FormatESModule, Target: api.ES2022,
 		JSX: api.JSXAutomatic, JSXImportSource: "preact",
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
@@ -37,8 +60,7 @@ func bundle() (files map[string][]byte, used []string, err error) {
 	if len(r.Errors) > 0 {
 		return nil, nil, errors.New("see above")
 	}
-	files = make(map[string][]byte)
-	names := make(map[string]string) // by what follows their last dot
+	names = make(map[string]string)
 	for _, f := range r.OutputFiles {
 		name, err := filepath.Rel(filepath.Join(work, "out"), f.Path)
 		if err != nil {
@@ -47,11 +69,8 @@ func bundle() (files map[string][]byte, used []string, err error) {
 		name = filepath.ToSlash(name)
 		files[name], names[filepath.Ext(name)] = f.Contents, name
 	}
-	if files["index.html"], err = indexOf(names); err != nil {
-		return nil, nil, err
-	}
 	used, err = usedOf(r.Metafile)
-	return files, used, err
+	return names, used, err
 }
 
 // indexOf puts the names of the files into the page.

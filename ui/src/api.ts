@@ -1,7 +1,7 @@
-// Requests to the agent that the page came from. Its paths begin one directory above the page, so
+// Requests to the agent that the page came from. Its paths begin two directories above the files of the page, so
 // that the agent may be behind a path of another server.
 
-const base = new URL("../", document.baseURI).href;
+const base = new URL("../../", import.meta.url).href;
 
 export class Problem extends Error {
   constructor(readonly status: number, message: string, readonly retryAfter = 0) { super(message); }

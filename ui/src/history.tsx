@@ -69,7 +69,7 @@ export function LastHour({ cluster = "" }: { cluster?: string }) {
   return <section><h2>The last hour</h2>
     {s && !first && <p class="muted">The agent has no sample yet.</p>}
     {first && <p class="muted">{Date.parse(first.time) > now() - 3_500_000 ? <>The agent has seen {cluster ? "the cluster" : "the mesh"} since <Ago at={first.time} />.</> : "One sample each 10 seconds."} Where a line is missing, nothing was observed. Read <Ago at={at} />. <button type="button" onClick={again}>Read again</button></p>}
-    <div class="charts">{all.map((c) => <Chart key={c.title} title={c.title} unit={c.unit} points={c.points} summary={c.text} show={c.show} from0={c.title !== "Entries"} />)}</div>
+    <div class="charts">{all.map((c) => !c.points.values.some((v) => v !== null) ? <p key={c.title}><strong>{c.title}</strong> <span class="muted">{c.text}</span></p> : <Chart key={c.title} title={c.title} unit={c.unit} points={c.points} summary={c.text} show={c.show} from0={c.title !== "Entries"} />)}</div>
     <Timeline of={(e) => !cluster || e.cluster === cluster} />
   </section>;
 }

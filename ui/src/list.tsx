@@ -2,7 +2,7 @@
 // changes is shown where it is; what is new is announced, so that rows do not move while one reads.
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { get } from "./api";
 import { Ago, ClusterLink, Failed, Filter, Scroll, Title, Waiting } from "./parts";
 import { link, route } from "./route";
@@ -99,9 +99,7 @@ export function ListView<T>({ of }: { of: ListOf<T> }) {
           <thead><tr>{of.columns.map((c) => <th key={c.title} scope="col" class={c.right ? "right" : undefined}>{c.title}</th>)}</tr></thead>
           <tbody>{r.items.map((item) => {
             const key = of.key(item), gone = r.gone.has(key);
-            return <tr key={key} class={gone ? "gone" : r.changed.has(key) ? "changed" : undefined}>
-              {of.columns.map((c, i) => <td key={c.title} class={c.right ? "right" : undefined}>{c.cell(item)}{i === 0 && gone && <span class="muted"> (gone)</span>}</td>)}
-            </tr>;
+            return <Row key={key} of={of} item={item} gone={gone} changed={r.changed.has(key)} />;
           })}</tbody>
         </table>
       </Scroll>
@@ -114,4 +112,11 @@ export function ListView<T>({ of }: { of: ListOf<T> }) {
       </p>
     </>}
   </>;
+}
+
+/** A row, which is compared only when its object changed: the others of a page are many. */
+function Row<T>({ of, item, gone, changed }: { of: ListOf<T>; item: T; gone: boolean; changed: boolean }) {
+  return useMemo(() => <tr class={gone ? "gone" : changed ? "changed" : undefined}>
+    {of.columns.map((c, i) => <td key={c.title} class={c.right ? "right" : undefined}>{c.cell(item)}{i === 0 && gone && <span class="muted"> (gone)</span>}</td>)}
+  </tr>, [of, item, gone, changed]);
 }

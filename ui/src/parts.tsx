@@ -54,7 +54,7 @@ export function Ago({ at }: { at: string | number | null | undefined }) {
   return <time dateTime={new Date(ms).toISOString()} title={new Date(ms).toISOString()}>{s < -1 ? `in ${duration(-s)}` : `${duration(s)} ago`}</time>;
 }
 
-const times = /\b(since |at |until |as of )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
+const times = /\b(since |trying again at |at |until |as of )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
 
 /** A message of the agent, with its times as how long ago they are; the time itself is the title. */
 export function Said({ text }: { text: string }) {
@@ -64,6 +64,7 @@ export function Said({ text }: { text: string }) {
     if (i % 3 === 0) return part;
     if (i % 3 === 1) return null;
     const word = parts[i - 1];
+    if (word === "trying again at ") return <span key={i}>trying again {Date.parse(part!) > clock.value ? <Ago at={part} /> : "now"}</span>;
     return word === "since " && Date.parse(part!) <= clock.value + 1000 ? <span key={i}>for <time dateTime={part} title={part}>{duration((clock.value - Date.parse(part!)) / 1000)}</time></span>
       : <span key={i}>{word === "at " ? "" : word}<Ago at={part} /></span>;
   })}</>;
@@ -123,7 +124,7 @@ export function Scroll({ label, children }: { label: string; children: Component
 }
 
 /** A field of the query of the address. */
-export function Filter({ name, label, hint, options, wait = 0 }: { name: string; label: string; hint?: string; options?: string[]; wait?: number }) {
+export function Filter({ name, label, hint, options, none = "all", wait = 0 }: { name: string; label: string; hint?: string; options?: string[]; none?: string; wait?: number }) {
   const value = route.value.query.get(name) ?? "";
   const timer = useRef(0);
   const typed = useSignal<string | null>(null); // what is not in the address yet
@@ -135,7 +136,7 @@ export function Filter({ name, label, hint, options, wait = 0 }: { name: string;
   useEffect(() => () => clearTimeout(timer.current), []);
   if (options) {
     return <label class="filter">{label}<select value={value} onChange={(e) => setQuery({ [name]: e.currentTarget.value, cursor: "" })}>
-      <option value="">all</option>{options.map((o) => <option key={o} value={o}>{o}</option>)}</select></label>;
+      <option value="">{none}</option>{options.map((o) => <option key={o} value={o}>{o}</option>)}</select></label>;
   }
   return <label class="filter">{label}<input type="search" value={typed.value ?? value} placeholder={hint ?? ""} autocomplete="off" spellcheck={false}
     onInput={(e) => set(e.currentTarget.value)} /></label>;

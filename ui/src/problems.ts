@@ -1,7 +1,7 @@
 // What is wrong with the mesh as a whole, in the same words everywhere: in the summary, in the title and the icon of the
 // tab, and in what is copied. Each cluster counts once.
 import { computed, effect, signal } from "@preact/signals";
-import { stateOf, toneOf } from "./parts";
+import { stateOf, toneOf, worstOf } from "./parts";
 import { clusters, events, known, live, heard, status } from "./store";
 import type { Cluster, Impact, MeshEvent } from "./types";
 
@@ -53,13 +53,14 @@ export const verdict = computed<["bad" | "busy" | "good" | "warn" | "none", stri
 
 const well = ["cluster-ready", "cluster-connected"];
 
-/** Since when a cluster is as it is: the first event after it was well the last time. */
+/** Since when a cluster is as it is: the first event after it was well the last time, or the last confirmation before that. */
 export function sinceOf(c: Cluster, all: Iterable<MeshEvent> = events.value.values()): string | null {
   let since: string | null = null;
   for (const e of [...all].filter((e) => e.cluster === c.name && (e.kind.startsWith("cluster-") || e.kind === "backends-withheld")).sort((a, b) => a.id - b.id)) {
     since = e.kind === "cluster-ready" || (since === null && well.includes(e.kind)) ? null : since ?? e.time;
   }
-  return since;
+  const asOf = c.freshness.worst.state === "stale" ? worstOf(c).asOf : null; // it may be noticed later
+  return since && asOf && Date.parse(asOf) < Date.parse(since) ? asOf : since;
 }
 
 /** What services lose with a cluster, as the agent says; nothing where it does not. */

@@ -2,9 +2,10 @@
 // and its status, which is read again when the stream says that something has changed.
 import { batch, signal } from "@preact/signals";
 import { get } from "./api";
-import { type Change, type Follower, Watch } from "./stream";
+import type { Change, Follower } from "./stream";
 import { now } from "./time";
 import type { Cluster, Code, Conflict, Health, MeshEvent, Status } from "./types";
+import { type Source, sourceOf } from "./windows";
 
 type Objects = Map<string, any>;
 
@@ -141,13 +142,13 @@ function readCodes(): void {
 /** Why the streams of the present view are not followed; empty while they are. */
 export const viewLostWhy = signal("");
 
-/** One watch for all that follow the same: browsers have few connections for all of their tabs. */
+/** One stream for all of a window that follow the same. */
 class Shared implements Follower {
   readonly members = new Set<Follower>();
-  readonly watch: Watch;
+  readonly watch: Source;
   why = "";
 
-  constructor(query: string, token: string) { this.watch = new Watch(query, this, token); }
+  constructor(query: string, token: string) { this.watch = sourceOf(query, this, token); }
 
   changes(all: Change[]): void { this.members.forEach((m) => m.changes(all)); }
   reset(): void { this.members.forEach((m) => m.reset()); }
@@ -193,5 +194,7 @@ export function start(): void {
     if (document.hidden) timer = window.setTimeout(() => watches.forEach((w) => w.watch.pause(true)), hiddenFor);
     else watches.forEach((w) => w.watch.pause(false));
   });
+  addEventListener("pagehide", () => watches.forEach((w) => w.watch.pause(true)));
+  addEventListener("pageshow", () => watches.forEach((w) => w.watch.pause(false)));
   addEventListener("online", () => watches.forEach((w) => w.watch.retry()));
 }

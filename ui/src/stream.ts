@@ -2,7 +2,7 @@
 // life are seen, and what it answers when it refuses.
 import { open, Problem } from "./api";
 
-export interface Change { type: "upsert" | "delete"; resource: string; object: any }
+export interface Change { type: "upsert" | "delete"; resource: string; object: any; revision: number }
 
 export interface Follower {
   /** What has come since the last call, in its order. */
@@ -30,9 +30,10 @@ export class Watch {
   private abort = new AbortController();
   private wake: () => void = () => {};
   private failures = 0;
-  private settled = false; // the state is complete
+  settled = false; // a state has come
 
-  constructor(private query: string, private to: Follower, private token = "") { void this.run(); }
+  /** The token is where to go on. */
+  constructor(private query: string, private to: Follower, public token = "") { void this.run(); }
 
   stop(): void {
     this.ended = true;
@@ -80,7 +81,7 @@ export class Watch {
     let alarm = 0;
     const heard = () => {
       clearTimeout(alarm);
-      alarm = window.setTimeout(() => { stalled = true; this.abort.abort(); }, silence);
+      alarm = setTimeout(() => { stalled = true; this.abort.abort(); }, silence);
     };
     heard();
     try {
@@ -126,7 +127,7 @@ export class Watch {
         else if (line.startsWith("id: ")) id = line.slice(4);
       }
       if (type === "upsert" || type === "delete") {
-        changes.push({ type, ...(JSON.parse(data) as { resource: string; object: unknown }) });
+        changes.push({ type, ...(JSON.parse(data) as Omit<Change, "type">) });
       } else if (type === "reset") {
         flush();
         this.settled = false;

@@ -41,13 +41,16 @@ export interface Series {
   points: { time: string; state?: string; changesPerSecond: number | null; lagSeconds: number | null; ageSeconds: number | null; entries: number | null }[];
 }
 
+/** How many services each two clusters share. */
+export interface Sharing { items: { cluster: string; services: number; with: Record<string, number> }[]; unconfirmed: string[] }
+
 interface Losing { services: number; names: string[]; backends: number; of: number }
 /** What services have in clusters that cannot be confirmed. */
 export interface Impact { clusters: string[]; only: Losing; partly: Losing; each: { cluster: string; only: Losing; partly: Losing }[] }
 
 export interface Status {
   agent: { version: string; cluster: string; clusterID: number; node: string; started: string; mode: string; meshDirectory: string; leads?: boolean };
-  state: string; ready: boolean;
+  state: string; reason?: string; ready: boolean;
   summary: { clusters: number; clustersReady: number; nodes: number; services: number; globalServices: number; identities: number; ips: number; conflicts: number };
   clusters: Cluster[]; ignored: { file: string; reason: string }[] | null;
   kvstore: { state: string; connected: boolean; message: string; code: string; endpoints: string[]; lease: string; lastError: string; written?: Written[] } | null;

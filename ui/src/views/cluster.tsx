@@ -3,6 +3,7 @@ import { LastHour } from "../history";
 import { Ago, Badge, CodeLink, Copy, Facts, Known, Notices, Remedy, Said, Scroll, stateOf, Title, toneOf, Waiting, Why, worstOf } from "../parts";
 import { lossOf, remedyOf, sinceOf, textOf } from "../problems";
 import { useRead } from "../read";
+import { SharedWith, useSharing } from "../sharing";
 import { link } from "../route";
 import { clusters, known, status } from "../store";
 import { precise } from "../time";
@@ -14,6 +15,7 @@ import { Next } from "./mesh";
 export function Cluster({ name }: { name: string }) {
   const c = clusters.value.get(name);
   const why = useRead<Explanation>(`v1/why/clusters/${pathOf(name)}`, "", true);
+  const sharing = useSharing(name);
   if (!c) return <><Title text={`Cluster ${name}`} />{known.value ? <p class="note">There is no such cluster now.</p> : <Waiting />}</>;
   return <>
     <Title text={`Cluster ${name}`}><Badge tone={toneOf(c)}>{stateOf(c)}</Badge> {toneOf(c) !== "good" && sinceOf(c) && <span>since <Ago at={sinceOf(c)} /></span>} <Known f={worstOf(c)} /></Title>
@@ -24,6 +26,7 @@ export function Cluster({ name }: { name: string }) {
       ["ID", c.id || "not known yet"],
       ["Service backends", <>{c.policy ? { keep: "used", demote: "demoted: used only where no other cluster has a usable one", withdraw: "withdrawn: not used where another cluster has a usable one" }[c.policy.state] : "used"}{c.policy?.reason && <>; <Said text={once(c.policy.reason, c)} /></>}</>],
       ["Next step", <Next of={c} />],
+      ["Shares", <SharedWith name={name} of={sharing} />],
       ["Connected", c.connectedSince ? <>since <Ago at={c.connectedSince} /></> : "no"],
       ["Failures", c.failures ? <>{c.failures}, the last <Ago at={c.lastFailure} />{!c.message.includes(c.lastError) && `: ${c.lastError}`}</> : ""],
       ["Endpoints", c.endpoints.join(", ")],

@@ -59,6 +59,7 @@ export function Mesh() {
   }
   return <>
     <Title text="Mesh"><Summary /></Title>
+    <FirstLine />
     <Glance />
     <div class="overview"><Picture /><Tiles /></div>
     <div class="filters" role="search" aria-label="Filter clusters">
@@ -136,6 +137,12 @@ function Card({ of: c }: { of: Cluster }) {
 
 const mostShown = 5;
 const isAbove = (c: Cluster) => wrong.value.slice(0, mostShown).includes(c);
+
+/** What the command status says first, in its words. */
+function FirstLine() {
+  const s = status.value;
+  return s?.reason ? <p class={`note first ${wrong.value.length ? "bad" : busy.value.length ? "busy" : "warn"}`}><b>{s.state}</b>: {s.reason}</p> : null;
+}
 
 /** What is wrong, since when, and who is affected; the rest of the view is for those who want to know more. */
 function Glance() {
