@@ -79,10 +79,11 @@ func TestTheFirstLineNamesTheFault(t *testing.T) {
 			agenttest.Must(t, fault.mend())
 			continue
 		}
-		if !strings.Contains(out, "'mesh-agent troubleshoot cluster1'") {
-			t.Errorf("%s: the remedy names no cluster:\n%s", fault.name, out)
+		remedy := "troubleshoot cluster1 --socket " + a.Socket
+		if !strings.Contains(out, "'mesh-agent "+remedy+"'") {
+			t.Errorf("%s: the remedy has no cluster or no agent:\n%s", fault.name, out)
 		}
-		if out, errs, code := a.Execute("troubleshoot", "cluster1"); code != exit.Unwell || !strings.Contains(out, "1 fails: cluster1") {
+		if out, errs, code := agenttest.Call(t, strings.Fields(remedy)...); code != exit.Unwell || !strings.Contains(out, "1 fails: cluster1") {
 			t.Errorf("%s: the remedy does not work as it is: exit %d\n%s%s", fault.name, code, out, errs)
 		}
 		agenttest.Must(t, fault.mend())

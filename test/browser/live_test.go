@@ -53,6 +53,11 @@ func TestLive(t *testing.T) {
 	p.untilCopied("Copy link", p.base+"#/clusters/paris")
 	eval[bool](p, `location.hash = "#/clusters/paris", true`)
 	p.untilText("main", "What to do:")
+	eval[bool](p, `location.hash = "#/", true`)
+	p.untilText(".summary .badge.warn", "3 clusters are ready") // and not healthy
+	p.untilText(".first", "clusters disagree (1 conflict)")
+	eval[bool](p, `location.hash = "#/conflicts", true`)
+	p.untilText("main", "What to do:")
 	p.untilText("main h1", "Cluster paris")
 	p.audit("a cluster that is away")
 	p.picture("cluster-broken")

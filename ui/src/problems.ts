@@ -48,6 +48,7 @@ export const verdict = computed<["bad" | "busy" | "good" | "warn" | "none", stri
   if (!all) return known.value && status.value?.ready ? ["none", "no cluster is configured"] : ["busy", "the clusters are not known yet"];
   if (!live.value) return ["warn", `${all} ${all === 1 ? "cluster was" : "clusters were"} healthy`];
   if (status.value && !status.value.ready) return ["busy", "the agent is starting"];
+  if (status.value?.reason) return ["warn", `${all} ${all === 1 ? "cluster is" : "clusters are"} ready`]; // with conflicts, refused entries or urgent notices
   return ["good", `${all} ${all === 1 ? "cluster is" : "clusters are"} healthy`];
 });
 

@@ -5,7 +5,7 @@ import { type Follower, Watch } from "./stream";
 
 declare const WORKER: string; // the file of the worker, beside that of the page
 
-const answers = 5000; // milliseconds within which a worker answers
+const answers = 15_000; // milliseconds within which a worker answers, on a busy machine too
 const silence = 40_000; // milliseconds without a sign of life: one comes each 15 s
 
 /** A stream of a follower, wherever it comes from. */
