@@ -53,11 +53,6 @@ func TestLive(t *testing.T) {
 	p.untilCopied("Copy link", p.base+"#/clusters/paris")
 	eval[bool](p, `location.hash = "#/clusters/paris", true`)
 	p.untilText("main", "What to do:")
-	eval[bool](p, `location.hash = "#/", true`)
-	p.untilText(".summary .badge.warn", "3 clusters are ready") // and not healthy
-	p.untilText(".first", "clusters disagree (1 conflict)")
-	eval[bool](p, `location.hash = "#/conflicts", true`)
-	p.untilText("main", "What to do:")
 	p.untilText("main h1", "Cluster paris")
 	p.audit("a cluster that is away")
 	p.picture("cluster-broken")
@@ -79,6 +74,11 @@ func TestLive(t *testing.T) {
 	p.untilText("main", "none")
 	_, _, err := w.mesh.Claim(t.Context(), w.cluster("london"), firstPod(w, "tokyo"))
 	must(t, err)
+	p.untilText("main", "What to do:")
+	eval[bool](p, `location.hash = "#/", true`)
+	p.untilText(".summary .badge.warn", "3 clusters are ready") // and not healthy
+	p.untilText(".first", "clusters disagree (")
+	eval[bool](p, `location.hash = "#/conflicts", true`)
 	p.untilText("main", "What to do:")
 	if _, err := w.cluster("london").Mend(t.Context()); err != nil {
 		t.Fatal(err)
