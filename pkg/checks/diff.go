@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -75,9 +76,9 @@ func (r *Report) Compare(st *api.Status, key string) {
 		d.Changes = append(d.Changes, Change{Cluster: name, Change: Remove, Vanish: &c.Counts})
 		r.add(codes.WouldRemove, fmt.Sprintf("%s has no client file in %s and would be removed, with %s", name, r.Directory, Entries(&c.Counts)))
 	}
-	slices.SortFunc(d.Changes, func(a, b Change) int { return printer.Natural(a.Cluster, b.Cluster) })
+	slices.SortFunc(d.Changes, func(a, b Change) int { return natural.Compare(a.Cluster, b.Cluster) })
 	slices.SortFunc(r.Findings, func(a, b codes.Finding) int {
-		return cmp.Or(cmp.Compare(a.Code, b.Code), printer.Natural(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(a.Code, b.Code), natural.Compare(a.Message, b.Message))
 	})
 	d.total()
 	r.Diff = d

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
@@ -61,7 +62,7 @@ func (r *Report) Policy(ctx context.Context, file string, o troubleshoot.Options
 // Budgets finds budgets of clusters that are not there.
 func (r *Report) Budgets(b budget.Budgets) {
 	defer r.count()
-	for _, name := range slices.SortedFunc(maps.Keys(b.Clusters), printer.Natural) {
+	for _, name := range slices.SortedFunc(maps.Keys(b.Clusters), natural.Compare) {
 		if !r.has(name) {
 			r.add(codes.PolicyClusterUnknown, fmt.Sprintf("--remote-budget names %s, which has no client file in %s", name, r.Directory))
 		}

@@ -32,7 +32,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
@@ -133,7 +133,7 @@ func Directory(dir, own string, now time.Time) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Directory: dir, OwnCluster: own, Files: []File{}, Findings: []codes.Finding{}}
-	slices.SortFunc(entries, func(a, b clustermesh.Entry) int { return printer.Natural(a.Name, b.Name) })
+	slices.SortFunc(entries, func(a, b clustermesh.Entry) int { return natural.Compare(a.Name, b.Name) })
 	key := clientfile.NewKey()
 	same := make(map[string]string) // the first file with these contents
 	for _, e := range entries {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -71,7 +71,7 @@ func WithAnnounced(known, now []remotecluster.Status) []remotecluster.Status {
 		return slices.ContainsFunc(now, func(n remotecluster.Status) bool { return n.Name == c.Name })
 	})
 	all = append(all, now...)
-	slices.SortStableFunc(all, func(a, b remotecluster.Status) int { return printer.Natural(a.Name, b.Name) })
+	slices.SortStableFunc(all, func(a, b remotecluster.Status) int { return natural.Compare(a.Name, b.Name) })
 	return all
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
@@ -196,7 +196,7 @@ func unlisted(books ...*book) []*Conflict {
 		if n == 0 {
 			continue
 		}
-		slices.SortFunc(clusters, printer.Natural)
+		slices.SortFunc(clusters, natural.Compare)
 		clusters = slices.Compact(clusters)
 		all = append(all, &Conflict{
 			Kind: kind, Code: codes.MoreConflicts, Subject: "more", Clusters: clusters, More: n,

@@ -27,6 +27,7 @@ import (
 
 	"github.com/cilium/statedb"
 
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -83,7 +84,7 @@ func verdictf(code codes.Code, format string, args ...any) Verdict {
 // names are the clusters and these others, in their natural order, each once.
 func (v *View) names(others ...string) []string {
 	all := append(slices.Collect(maps.Keys(v.Clusters)), others...)
-	slices.SortFunc(all, printer.Natural)
+	slices.SortFunc(all, natural.Compare)
 	return slices.Compact(all)
 }
 
@@ -158,7 +159,7 @@ func list(names []string) string { return printer.List(names, 5) }
 
 // ordered is the list of clusters of which none comes before the others.
 func ordered(names []string) string {
-	return list(slices.SortedFunc(slices.Values(names), printer.Natural))
+	return list(slices.SortedFunc(slices.Values(names), natural.Compare))
 }
 
 func plural(n int, one, more string) string {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -161,7 +161,7 @@ func FamilyOf(e *ipcache.Entry) wire.Resource {
 // resources, or have given it up, without our knowing.
 func (s *Snapshot) Unconfirmed(of ...wire.Resource) []string {
 	names := []string{}
-	for _, name := range slices.SortedFunc(maps.Keys(s.Known), printer.Natural) {
+	for _, name := range slices.SortedFunc(maps.Keys(s.Known), natural.Compare) {
 		if slices.ContainsFunc(of, func(r wire.Resource) bool { return s.Doubt(name, r) != "" }) {
 			names = append(names, name)
 		}

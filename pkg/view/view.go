@@ -14,7 +14,7 @@ import (
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -176,7 +176,7 @@ func (v *View) unread() (all int, reasons map[string]string) {
 // OneLine puts reasons by cluster on one line, in the order of the clusters.
 func OneLine(reasons map[string]string) string {
 	var texts []string
-	for _, cluster := range slices.SortedFunc(maps.Keys(reasons), printer.Natural) {
+	for _, cluster := range slices.SortedFunc(maps.Keys(reasons), natural.Compare) {
 		texts = append(texts, cluster+": "+reasons[cluster])
 	}
 	return strings.Join(texts, "; ")

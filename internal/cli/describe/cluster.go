@@ -167,10 +167,8 @@ func (d *eventDescription) page(p *printer.Page, now time.Time) {
 		printer.F("Cluster", e.Cluster),
 		printer.F("Cluster now", clusterLine(d.Cluster)...),
 	)...)
-	if d.Exists {
-		if codes.Plain(e.Name) {
-			p.Advice("'mesh-agent describe %s %s' shows it as it is now.", e.Resource, e.Name)
-		}
+	if d.Exists && codes.Plain(e.Name) {
+		p.Advice("'mesh-agent describe %s %s' shows it as it is now.", e.Resource, e.Name)
 	}
 }
 

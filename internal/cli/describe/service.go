@@ -9,6 +9,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
@@ -61,7 +62,7 @@ func whyGlobal(s *api.Service) string {
 	if len(sharing) == 0 {
 		return "no: no cluster is known to share it"
 	}
-	slices.SortFunc(sharing, printer.Natural)
+	slices.SortFunc(sharing, natural.Compare)
 	return "yes: shared by " + strings.Join(sharing, ", ")
 }
 

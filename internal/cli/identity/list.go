@@ -10,6 +10,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/target"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -51,7 +52,7 @@ func listed(c identity.Cluster, contents *identity.Contents) []listedIdentity {
 	nodes := contents.Users()
 	items := make([]listedIdentity, 0, len(contents.Mappings))
 	for _, m := range contents.Mappings {
-		users := slices.Compact(slices.SortedFunc(slices.Values(nodes[m.ID]), printer.Natural))
+		users := slices.Compact(slices.SortedFunc(slices.Values(nodes[m.ID]), natural.Compare))
 		items = append(items, listedIdentity{
 			ID: m.ID, Cluster: c.Name, ClusterID: c.ID, Labels: wire.ParseLabels(m.Key).Map(),
 			Nodes: append([]string{}, users...), Revision: m.Revision,

@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
@@ -100,7 +100,7 @@ func see(ctx context.Context, cl *client.Client) (*seen, error) {
 
 func (s *seen) clusters() []claims.Seen {
 	var all []claims.Seen
-	for _, name := range slices.SortedFunc(maps.Keys(s.of), printer.Natural) {
+	for _, name := range slices.SortedFunc(maps.Keys(s.of), natural.Compare) {
 		all = append(all, *s.of[name])
 	}
 	return all
@@ -110,7 +110,7 @@ func (s *seen) clusters() []claims.Seen {
 func (s *seen) notes() []string {
 	var all []string
 	if len(s.uncertain) > 0 {
-		slices.SortFunc(s.uncertain, printer.Natural)
+		slices.SortFunc(s.uncertain, natural.Compare)
 		all = append(all, "Not known completely, and not restricted in the file: "+strings.Join(s.uncertain, ", ")+".")
 	}
 	if s.notAsked > 0 {

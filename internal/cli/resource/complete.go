@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
@@ -124,7 +124,7 @@ func CompleteNamespace(c *command.Env) command.Completer {
 			namespace, _, _ := strings.Cut(name, "/")
 			namespaces = append(namespaces, namespace)
 		}
-		slices.SortFunc(namespaces, printer.Natural)
+		slices.SortFunc(namespaces, natural.Compare)
 		return slices.Compact(namespaces)
 	})
 }
@@ -132,25 +132,23 @@ func CompleteNamespace(c *command.Env) command.Completer {
 // CompleteKind completes a kind that conflicts or events of the agent have.
 func CompleteKind(c *command.Env) command.Completer {
 	return command.Complete(func(cmd *cobra.Command, args []string) []string {
-		cl, err := c.Connect(cmd)
-		if err != nil || len(args) == 0 {
+		if len(args) == 0 {
 			return nil
 		}
-		defer cl.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), c.Completion)
-		defer cancel()
-		var kinds []string
-		switch {
-		case Conflicts().Is(args[0]):
-			err = Each(ctx, cl, Conflicts().Plural, func(o api.Conflict) { kinds = append(kinds, o.Kind) })
-		case Events().Is(args[0]):
-			err = Each(ctx, cl, Events().Plural, func(o api.Event) { kinds = append(kinds, o.Kind) })
-		}
-		if err != nil {
-			return nil
-		}
-		slices.Sort(kinds)
-		return slices.Compact(kinds)
+		return ask(c, cmd, func(ctx context.Context, cl *client.Client) (kinds []string) {
+			var err error
+			switch {
+			case Conflicts().Is(args[0]):
+				err = Each(ctx, cl, Conflicts().Plural, func(o api.Conflict) { kinds = append(kinds, o.Kind) })
+			case Events().Is(args[0]):
+				err = Each(ctx, cl, Events().Plural, func(o api.Event) { kinds = append(kinds, o.Kind) })
+			}
+			if err != nil {
+				return nil
+			}
+			slices.Sort(kinds)
+			return slices.Compact(kinds)
+		})
 	})
 }
 
@@ -184,6 +182,11 @@ func askNames(c *command.Env, cmd *cobra.Command, resource, begun string) []stri
 	if err != nil {
 		return nil
 	}
+	return ask(c, cmd, func(ctx context.Context, cl *client.Client) []string { return res.complete(ctx, cl, begun) })
+}
+
+// ask asks an agent within the time that a person waits for a completion.
+func ask(c *command.Env, cmd *cobra.Command, names func(context.Context, *client.Client) []string) []string {
 	cl, err := c.Connect(cmd)
 	if err != nil {
 		return nil
@@ -191,5 +194,5 @@ func askNames(c *command.Env, cmd *cobra.Command, resource, begun string) []stri
 	defer cl.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), c.Completion)
 	defer cancel()
-	return res.complete(ctx, cl, begun)
+	return names(ctx, cl)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
@@ -130,7 +131,7 @@ func (res Kind[T]) Get(ctx context.Context, r Request) error {
 	}
 	items := res.after(r.Since, list.All(ctx))
 	if !res.ordered {
-		items = printer.NaturalOrder(items, res.name)
+		items = natural.Order(items, res.name)
 	}
 	if r.SortBy != nil {
 		sorted, err := printer.Sorted(items, r.SortBy)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
@@ -164,7 +165,7 @@ func Services() Kind[api.Service] {
 			{Title: "GLOBAL", Text: func(s api.Service) string { return printer.YesNo(s.Global) }},
 			{Title: "BACKENDS", Right: true, Text: func(s api.Service) string { return strconv.Itoa(len(s.Backends)) }},
 			{Title: "CLUSTERS", Text: func(s api.Service) string {
-				return strings.Join(slices.SortedFunc(slices.Values(printer.Texts(s.Clusters, func(c api.ServiceCluster) string { return c.Cluster })), printer.Natural), ",")
+				return strings.Join(slices.SortedFunc(slices.Values(printer.Texts(s.Clusters, func(c api.ServiceCluster) string { return c.Cluster })), natural.Compare), ",")
 			}},
 			{Title: "AFFINITY", Wide: true, Text: func(s api.Service) string { return s.Affinity }},
 			{Title: "ADDRESSES", Wide: true, Text: func(s api.Service) string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -46,7 +47,7 @@ type View struct {
 func Write(w io.Writer, style printer.Style, v View) error {
 	v.all, v.wide, v.worstFirst = v.all || style.Wide || style.Width == 0, style.Wide, slices.Clone(v.Clusters)
 	slices.SortStableFunc(v.worstFirst, func(a, b api.Cluster) int {
-		return cmp.Or(cmp.Compare(severity(&a), severity(&b)), printer.Natural(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(severity(&a), severity(&b)), natural.Compare(a.Name, b.Name))
 	})
 	p := printer.NewPage(w, style)
 	v.writeSummary(p)

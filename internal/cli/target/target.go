@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
@@ -112,7 +113,7 @@ func CompleteClientFile(c *command.Env, s *config.Settings) command.Completer {
 			return nil
 		}
 		files, _ := clustermesh.Files(settings.ClustermeshConfig)
-		return slices.SortedFunc(maps.Keys(files), printer.Natural)
+		return slices.SortedFunc(maps.Keys(files), natural.Compare)
 	})
 }
 
@@ -148,7 +149,7 @@ func ClientFiles(dir string) (map[string]clustermesh.File, error) {
 func NoClientFile(dir, cluster string, files map[string]clustermesh.File) error {
 	there := "none at all"
 	if len(files) > 0 {
-		there = printer.Some(slices.SortedFunc(maps.Keys(files), printer.Natural), 10)
+		there = printer.Some(slices.SortedFunc(maps.Keys(files), natural.Compare), 10)
 	}
 	return fmt.Errorf("there is no client file of the cluster %q in %s; there are: %s", cluster, dir, there)
 }

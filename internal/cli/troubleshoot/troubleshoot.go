@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/target"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
@@ -100,7 +101,7 @@ func remoteTargets(cfg config.Config, names []string) ([]troubleshoot.Target, er
 		return nil, err
 	}
 	if len(names) == 0 {
-		names = slices.SortedFunc(maps.Keys(files), printer.Natural)
+		names = slices.SortedFunc(maps.Keys(files), natural.Compare)
 		names = slices.DeleteFunc(names, func(name string) bool { return name == cfg.ClusterName })
 	}
 	var targets []troubleshoot.Target

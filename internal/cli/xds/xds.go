@@ -12,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/natural"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
@@ -77,7 +78,7 @@ func namesOf(c api.XDSClient) (names []string) {
 			names = append(names, "all "+f.Type)
 		}
 	}
-	slices.SortFunc(names, printer.Natural)
+	slices.SortFunc(names, natural.Compare)
 	return slices.Compact(names)
 }
 

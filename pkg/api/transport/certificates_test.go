@@ -159,24 +159,18 @@ func TestFollow(t *testing.T) {
 	f := newFiles(t)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		var last error
-		done := make(chan error, 1)
-		go func() { done <- f.tls.Follow(ctx, func(err error) { last = err }) }()
-		synctest.Wait()
-		if last != nil {
-			t.Errorf("at the start: %v", last)
+		reports, done := make(chan error), make(chan error, 1) // each report waits to be taken
+		go func() { done <- f.tls.Follow(ctx, func(err error) { reports <- err }) }()
+		if err := <-reports; err != nil {
+			t.Errorf("at the start: %v", err)
 		}
 		f.write("server.crt", "half of")
-		time.Sleep(readInterval)
-		synctest.Wait()
-		if last == nil || !strings.Contains(last.Error(), f.path("server.crt")) {
-			t.Errorf("with half a certificate: %v", last)
+		if err := <-reports; err == nil || !strings.Contains(err.Error(), f.path("server.crt")) {
+			t.Errorf("with half a certificate: %v", err)
 		}
 		f.serve(4000 * day)
-		time.Sleep(readInterval)
-		synctest.Wait()
-		if last != nil {
-			t.Errorf("with a new one: %v", last)
+		if err := <-reports; err != nil {
+			t.Errorf("with a new one: %v", err)
 		}
 		cancel()
 		if err := <-done; err != context.Canceled { //nolint:errorlint // it is returned as it is

@@ -103,17 +103,13 @@ func (t *TLS) load() error {
 		// A session that is resumed would not be checked against other authorities.
 		SessionTicketsDisabled: true,
 	}
-	authorities := certificatesIn([]byte(texts[2]))
 	if t.files.ClientCA != "" {
-		if len(authorities) == 0 {
+		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !config.ClientCAs.AppendCertsFromPEM([]byte(texts[2])) {
 			return fmt.Errorf("the authorities of clients: there is no certificate in %s", t.files.ClientCA)
 		}
-		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		for _, one := range authorities {
-			config.ClientCAs.AddCert(one)
-		}
 	}
-	t.texts, t.config, t.chain, t.authorities = texts, config, certificatesIn([]byte(texts[0])), authorities
+	t.texts, t.config, t.chain, t.authorities = texts, config, certificatesIn([]byte(texts[0])), certificatesIn([]byte(texts[2]))
 	return nil
 }
 
