@@ -95,8 +95,9 @@ func (p *past) listed() {
 	p.lists++
 }
 
-// until waits until just this is known, and returns what was reported since the last call.
-func (p *past) until(want map[string]string) (reported string, lists int) {
+// until waits until just this is known, after so many lists, and returns what was reported since the last call. A list
+// is counted after its deletions were reported.
+func (p *past) until(want map[string]string, lists int) (reported string) {
 	p.t.Helper()
 	waittest.Try(p.t, "this", func() error {
 		p.mu.Lock()
@@ -104,10 +105,13 @@ func (p *past) until(want map[string]string) (reported string, lists int) {
 		if !maps.Equal(want, p.table) {
 			return errors.New(cmp.Diff(want, p.table))
 		}
-		reported, lists, p.reported = strings.Join(p.reported, " "), p.lists, nil
+		if p.lists != lists {
+			return fmt.Errorf("%d lists, want %d", p.lists, lists)
+		}
+		reported, p.reported = strings.Join(p.reported, " "), nil
 		return nil
 	})
-	return reported, lists
+	return reported
 }
 
 // put writes keys with these values and deletes those whose value is empty.
@@ -202,7 +206,7 @@ func TestFollowGoesOnAcrossSessions(t *testing.T) {
 			p := followPast(t)
 			p.put(first)
 			p.follow()
-			p.until(first)
+			p.until(first, 1)
 			p.between(func(t testing.TB) { c.end(p.srv, t) }, func() {
 				c.back(p.srv, t)
 				p.put(c.change)
@@ -210,10 +214,7 @@ func TestFollowGoesOnAcrossSessions(t *testing.T) {
 					c.after(p.srv, t)
 				}
 			})
-			reported, lists := p.until(c.want)
-			if lists != c.lists {
-				t.Errorf("%d lists, want %d", lists, c.lists)
-			}
+			reported := p.until(c.want, c.lists)
 			is := false
 			for _, want := range c.reported {
 				is = is || reported == want
@@ -223,7 +224,7 @@ func TestFollowGoesOnAcrossSessions(t *testing.T) {
 			}
 			p.put(map[string]string{"z": "1"}) // and it is followed
 			c.want["z"] = "1"
-			if reported, _ := p.until(c.want); reported != "+z" {
+			if reported := p.until(c.want, c.lists); reported != "+z" {
 				t.Errorf("then reported %q", reported)
 			}
 		})
@@ -239,7 +240,7 @@ func TestFollowEndsWithTheClient(t *testing.T) {
 	ended := make(chan error, 2)
 	go func() { ended <- p.d.Run(context.Background()) }()
 	go func() { ended <- w.Follow(context.Background(), Session{Client: p.d, Prefix: pastPrefix}) }()
-	p.until(map[string]string{"a": "1"})
+	p.until(map[string]string{"a": "1"}, 0)
 	p.d.Close()
 	for range cap(ended) {
 		if err := <-ended; !errors.Is(err, kvstore.ErrClosed) {
@@ -247,5 +248,5 @@ func TestFollowEndsWithTheClient(t *testing.T) {
 		}
 	}
 	w.Drain()
-	p.until(map[string]string{})
+	p.until(map[string]string{}, 0)
 }
