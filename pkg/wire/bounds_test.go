@@ -60,6 +60,33 @@ func TestACompressedValueIsBounded(t *testing.T) {
 	}
 }
 
+// TestWhatKubernetesAllowsIsNotTooLarge: slices written by hand have no more than addresses, and few people give an endpoint more than one.
+func TestWhatKubernetesAllowsIsNotTooLarge(t *testing.T) {
+	slice := func(endpoints, addresses int) *EndpointSlice {
+		s := &EndpointSlice{Cluster: "cluster2", ClusterID: 2, Namespace: "ns", Name: "x", AddressType: AddressTypeIPv4}
+		for i := range endpoints {
+			var e Endpoint
+			for j := range addresses {
+				e.Addresses = append(e.Addresses, fmt.Sprintf("1.%d.%d.%d", i%10, j%10, j/10))
+			}
+			s.Endpoints = append(s.Endpoints, e)
+		}
+		return s
+	}
+	most := slice(20, 100)
+	for i := range 100 {
+		most.Ports = append(most.Ports, EndpointPort{Port: new(int32(i))})
+	}
+	for name, s := range map[string]*EndpointSlice{
+		"1000 endpoints with one short address": slice(1000, 1), "1000 with 100 addresses": slice(1000, 100), "20 with 100 addresses and 100 ports": most,
+	} {
+		got, err := DecodeEndpointSlice("ns/x", s.Encode(), cluster2)
+		if err != nil || len(got.Endpoints) != len(s.Endpoints) || len(got.Ports) != len(s.Ports) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A frame that claims to hold much, or names a large window, gets no memory for it.
 func TestAFrameThatClaimsMuchGetsNothing(t *testing.T) {
 	const magic = "\x28\xb5\x2f\xfd"
