@@ -20,13 +20,13 @@ ARG VERSION=unknown
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -tags grpcnotrace -gcflags 'k8s.io/...=-l' -ldflags "-s -w -X main.release=$VERSION" -o bin/ ./cmd/mesh-agent && \
-    go run ./internal/sbom -version "$VERSION" bin/mesh-agent > bin/mesh-agent.cdx.json
+    go run ./tools/sbom -version "$VERSION" bin/mesh-agent > bin/mesh-agent.cdx.json
 
 FROM scratch
 # For client files that name no authority (trusted-ca-file): then those of the system are trusted.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /src/bin/mesh-agent /usr/bin/
-COPY --from=build /src/bin/mesh-agent.cdx.json /src/internal/notices/notices.txt /usr/share/mesh-agent/
+COPY --from=build /src/bin/mesh-agent.cdx.json /src/internal/base/notices/notices.txt /usr/share/mesh-agent/
 # So that `kubectl exec POD -- mesh-agent status` finds it.
 ENV PATH=/usr/bin
 # Nobody in particular: without root there is less to lose. A number, so that runAsNonRoot can be checked.

@@ -39,7 +39,7 @@ RACE = GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test -race
 test: export GOGC = 400
 test: export ETCDTEST_PROGRAM = $(CURDIR)/bin/etcdtest
 test: PKGS = $$($(GO) list ./... | grep -v /test/)
-test: ; $(GO) build -o $(ETCDTEST_PROGRAM) ./pkg/kvstore/etcdtest/server && $(RACE) -short -p 3 -parallel 8 -timeout 30m $(PKGS)
+test: ; $(GO) build -o $(ETCDTEST_PROGRAM) ./simtest/etcdtest/server && $(RACE) -short -p 3 -parallel 8 -timeout 30m $(PKGS)
 # The hostile remotes and clients measure memory and times, so they run by themselves. What they and the costs of values do at length, they do
 # without the race detector, which makes them several times slower; with it the mixture has all rules that a remote can break.
 test-all: ; $(RACE) -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|hostile/servers|consumers|docs|monitoring)$$') && $(RACE) -short -timeout 30m ./test/hostile -hostile.steps 1000 && \
@@ -48,14 +48,14 @@ race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
 fuzz: ; GO='$(GO)' test/fuzz $(FUZZTIME) $(PKGS)
 bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)
 # Words that the glossary rules out, citations and links that lead nowhere, and pages that read badly fail tests of their own.
-lint: ; @test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)" && $(GO) test ./internal/words ./internal/citations ./internal/floors ./internal/readability && for m in $(MODULES); do (S=$$($(GO) tool -n staticcheck) && cd $$m && $(GO) vet ./... && $$S ./...) || exit 1; done
+lint: ; @test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)" && $(GO) test ./tools/words ./tools/citations ./tools/layers ./tools/readability && for m in $(MODULES); do (S=$$($(GO) tool -n staticcheck) && cd $$m && $(GO) vet ./... && $$S ./...) || exit 1; done
 golden: ; $(GO) test -run Golden $(PKGS)
 # The plain manifests are rendered from the chart, which has copies of deploy/monitoring; its tests install it in the API server below.
 manifests: ; cd test/chart && $(GO) run ./manifests ../../deploy
 chart: $(KUBE_APISERVER) ; cd test/chart && KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -timeout 10m ./...
 # The licenses of what is linked, and the bill of materials of the program as it was built.
-notices: ; $(GO) run ./internal/notices/collect > internal/notices/notices.txt~ && mv internal/notices/notices.txt~ internal/notices/notices.txt && gzip -9nkf internal/notices/notices.txt
-sbom: build ; $(GO) run ./internal/sbom -version $(VERSION) -npm ui/package-lock.json bin/mesh-agent > bin/mesh-agent.cdx.json
+notices: ; $(GO) run ./tools/licenses > internal/base/notices/notices.txt~ && mv internal/base/notices/notices.txt~ internal/base/notices/notices.txt && gzip -9nkf internal/base/notices/notices.txt
+sbom: build ; $(GO) run ./tools/sbom -version $(VERSION) -npm ui/package-lock.json bin/mesh-agent > bin/mesh-agent.cdx.json
 # The packages of Debian and RPM, in bin/packages.
 packages: build ; GO='$(GO)' deploy/packages/build $(VERSION)
 # The image, and the base that its compiler is in: image-base asks the registry for the digest of the tag, writes it into the Dockerfile, and says so.

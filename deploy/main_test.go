@@ -6,7 +6,7 @@ package deploy
 import (
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }

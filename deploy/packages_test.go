@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/buildtest"
-	"github.com/mesh-agent/mesh-agent/internal/children"
-	"github.com/mesh-agent/mesh-agent/internal/ports"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/simtest/buildtest"
+	"github.com/mesh-agent/mesh-agent/simtest/children"
+	"github.com/mesh-agent/mesh-agent/simtest/ports"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // shell runs a script, and returns what it printed.

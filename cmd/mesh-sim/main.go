@@ -18,7 +18,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/mesh-agent/mesh-agent/internal/sim/command"
+	"github.com/mesh-agent/mesh-agent/simtest/sim/command"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }

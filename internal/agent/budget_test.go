@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/mesh-agent/mesh-agent/internal/version"
+	"github.com/mesh-agent/mesh-agent/internal/base/version"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 

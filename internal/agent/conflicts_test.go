@@ -11,15 +11,15 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest"
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest"
+	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // visible is longer than a look takes: an etcd that answers for longer was seen.

@@ -13,25 +13,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/health"
-	"github.com/mesh-agent/mesh-agent/internal/logging"
-	"github.com/mesh-agent/mesh-agent/internal/version"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
+	"github.com/mesh-agent/mesh-agent/internal/base/health"
+	"github.com/mesh-agent/mesh-agent/internal/base/logging"
+	"github.com/mesh-agent/mesh-agent/internal/base/version"
+	"github.com/mesh-agent/mesh-agent/internal/diagnose/history"
+	"github.com/mesh-agent/mesh-agent/internal/serve/httpapi"
+	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
+	"github.com/mesh-agent/mesh-agent/internal/serve/ui"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
-	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
-	"github.com/mesh-agent/mesh-agent/pkg/history"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
-	"github.com/mesh-agent/mesh-agent/pkg/ui"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
@@ -91,7 +92,7 @@ func viewCell() cell.Cell {
 		cell.Provide(
 			newIPs,
 			view.NewTables,
-			func(t *view.Tables) (*clustermesh.Tables, *nodes.Nodes, *services.Services, *allocator.Identities) {
+			func(t *view.Tables) (*clustermesh.Tables, *nodes.Nodes, *services.Services, *identities.Identities) {
 				return t.Tables, t.Nodes, t.Services, t.Identities
 			},
 			newView,
@@ -115,7 +116,7 @@ type meshReaders struct {
 	Own       clustermesh.OwnCluster
 	Directory clustermesh.MeshDirectory
 	Readiness view.Readiness
-	Keys      api.Keys
+	Keys      httpapi.Keys
 	Missing   missing
 }
 
@@ -194,7 +195,7 @@ type apiParams struct {
 	Mode      config.Mode
 	View      *view.View
 	Directory clustermesh.MeshDirectory
-	Keys      api.Keys
+	Keys      httpapi.Keys
 	Missing   missing
 	Leader    leader
 	Writer    *kvstore.Durable
@@ -209,24 +210,24 @@ type apiParams struct {
 	Log       *slog.Logger
 }
 
-func newAPI(p apiParams) (*api.Server, error) {
-	options := []api.Option{api.WithLimits(p.Config.Listening.Limits.OfServer()), api.WithBoundary(p.Bounds.Part("http"))}
+func newAPI(p apiParams) (*httpapi.Server, error) {
+	options := []httpapi.Option{httpapi.WithLimits(p.Config.Listening.Limits.OfServer()), httpapi.WithBoundary(p.Bounds.Part("http"))}
 	if p.Config.DebugPprof {
-		options = append(options, api.WithProfiles())
+		options = append(options, httpapi.WithProfiles())
 	}
 	if p.Config.Listening.UI {
 		page, err := ui.New()
 		if err != nil {
 			return nil, err
 		}
-		options = append(options, api.WithPage(page))
+		options = append(options, httpapi.WithPage(page))
 	}
 	names, err := p.Config.Listening.HostNames()
 	if err != nil {
 		return nil, exit.UsageError{Err: err}
 	}
-	options = append(options, api.WithNames(names), api.WithTLS(p.TLS))
-	sources := api.Sources{
+	options = append(options, httpapi.WithNames(names), httpapi.WithTLS(p.TLS))
+	sources := httpapi.Sources{
 		Agent: api.AgentInfo{
 			Version: p.Version.Version, Cluster: p.Config.ClusterName, ClusterID: p.Config.ClusterID,
 			Node: p.Config.NodeName, Started: time.Now(), Mode: string(p.Mode),
@@ -257,12 +258,12 @@ func newAPI(p apiParams) (*api.Server, error) {
 	if described := p.Config.Local.DescribedBy(); described != "" && p.Mode != config.ModeMirror {
 		sources.Described, sources.DescribedBy = p.Own, described
 	}
-	return api.NewServer(sources, p.Log, options...)
+	return httpapi.NewServer(sources, p.Log, options...)
 }
 
 // serveAPI opens the sockets when the program starts, so that an address in use
 // ends it, and serves until it stops.
-func serveAPI(c config.Config, s *api.Server, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, log *slog.Logger) error {
+func serveAPI(c config.Config, s *httpapi.Server, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, log *slog.Logger) error {
 	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error {
 		return s.Listen(c.Listen, c.Socket, c.Socket == api.DefaultSocket)
 	}})

@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
+	"github.com/mesh-agent/mesh-agent/internal/serve/dnsserver"
+	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
-	"github.com/mesh-agent/mesh-agent/pkg/boundary"
-	"github.com/mesh-agent/mesh-agent/pkg/dnsserver"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 

@@ -8,11 +8,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
+	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
+	"github.com/mesh-agent/mesh-agent/internal/serve/xdsserver"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
-	"github.com/mesh-agent/mesh-agent/pkg/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
-	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
 )
 
 // xdsCell tells gRPC programs and Envoys where services are, when a flag says where.

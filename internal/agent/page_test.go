@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
 )
 
 // TestPage: the page is where the API is, unless it is turned off.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
 )
 
 // TestNothingOfXDSRunsWithoutItsFlag: no goroutine, no metric, no line of the status, no client. With it there is
@@ -20,7 +20,7 @@ func TestNothingOfXDSRunsWithoutItsFlag(t *testing.T) {
 	with := agenttest.StartAgent(t, t.TempDir(), "--debug-pprof", "--xds", "127.0.0.1:0")
 	for name, parts := range map[string]func(*agenttest.Process) bool{
 		"goroutines": func(a *agenttest.Process) bool {
-			return strings.Contains(get(t, a, "/debug/pprof/goroutine?debug=2"), "pkg/xdsserver")
+			return strings.Contains(get(t, a, "/debug/pprof/goroutine?debug=2"), "internal/serve/xdsserver")
 		},
 		"metrics": func(a *agenttest.Process) bool { return strings.Contains(get(t, a, "/metrics"), "mesh_agent_xds_") },
 		"a line of status": func(a *agenttest.Process) bool {
@@ -49,7 +49,7 @@ func TestNothingOfDNSRunsWithoutItsFlag(t *testing.T) {
 	with := agenttest.StartAgent(t, t.TempDir(), "--debug-pprof", "--dns", "127.0.0.1:0")
 	for name, parts := range map[string]func(*agenttest.Process) bool{
 		"goroutines": func(a *agenttest.Process) bool {
-			return strings.Contains(get(t, a, "/debug/pprof/goroutine?debug=2"), "pkg/dnsserver")
+			return strings.Contains(get(t, a, "/debug/pprof/goroutine?debug=2"), "internal/serve/dnsserver")
 		},
 		"metrics":          func(a *agenttest.Process) bool { return strings.Contains(get(t, a, "/metrics"), "mesh_agent_dns_") },
 		"a UDP socket":     func(a *agenttest.Process) bool { return hasUDP(t, a.PID()) },

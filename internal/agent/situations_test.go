@@ -9,14 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/internal/cli/status"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/reasons"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // What operators of other meshes complain about, and what is so here; each test is
@@ -140,7 +139,7 @@ func TestWhyAServiceIsNotGlobal(t *testing.T) {
 			t.Errorf("%s: %q is not in\n%s", name, c.text, out)
 		}
 		out, _, _ = a.Call("describe", "service", name, "-o", "json")
-		var d struct{ Why reasons.Explanation }
+		var d struct{ Why api.Explanation }
 		if err := json.Unmarshal([]byte(out), &d); err != nil || d.Why.Verdict.Code != c.code {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}

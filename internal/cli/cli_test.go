@@ -15,13 +15,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/internal/cli"
-	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
+	"github.com/mesh-agent/mesh-agent/internal/serve/httpapi"
+	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
+	"github.com/mesh-agent/mesh-agent/simtest/clitest"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/fakemesh"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -251,7 +252,7 @@ func TestWaitForTheAgent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agent.sock")
 	lines, code := waiting(t, io.Discard, "Waiting for the agent\n", "--socket", path)
 	a := &clitest.Agent{Mesh: new(fakemesh.Mesh)}
-	s, err := api.NewServer(a.Sources(t), slog.New(slog.DiscardHandler))
+	s, err := httpapi.NewServer(a.Sources(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

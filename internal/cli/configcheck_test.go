@@ -9,18 +9,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
-	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
-	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest"
-	"github.com/mesh-agent/mesh-agent/internal/sim"
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
+	"github.com/mesh-agent/mesh-agent/internal/diagnose/checks"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/checks"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/clitest"
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest"
+	"github.com/mesh-agent/mesh-agent/simtest/samples"
+	"github.com/mesh-agent/mesh-agent/simtest/sim"
+	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
 func TestConfigCheck(t *testing.T) {

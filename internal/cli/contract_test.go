@@ -16,11 +16,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest"
-	"github.com/mesh-agent/mesh-agent/internal/sim"
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest"
+	"github.com/mesh-agent/mesh-agent/simtest/sim"
+	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
 // The contract (interface.md), as what is asked and what comes of it. A line in a table is a line

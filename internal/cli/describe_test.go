@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/simtest/clitest"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/fakemesh"
 )
 
 func TestDescribe(t *testing.T) {

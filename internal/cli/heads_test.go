@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
+	"github.com/mesh-agent/mesh-agent/simtest/clitest"
 )
 
 // TestOneWordForOneThing: what people see has the terms of docs/glossary.md, whatever the fields of JSON are called.

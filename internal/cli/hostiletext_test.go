@@ -10,12 +10,12 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/clitest"
 )
 
 // hostileName is a name that does something to terminals, to the direction of

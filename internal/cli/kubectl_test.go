@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
+	"github.com/mesh-agent/mesh-agent/simtest/clitest"
 )
 
 // TestHabitsOfKubectl: -A, --no-headers, --sort-by and -o jsonpath, and what they exclude.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
+	"github.com/mesh-agent/mesh-agent/simtest/clitest"
 )
 
 // TestCommandsCanBePasted: the commands in advice ask the same agent and look into the same directory, whatever that is called.

@@ -14,6 +14,9 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/base/logging"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
+	"github.com/mesh-agent/mesh-agent/internal/base/version"
 	"github.com/mesh-agent/mesh-agent/internal/cli/bugreport"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/configcheck"
@@ -32,9 +35,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/internal/cli/users"
 	"github.com/mesh-agent/mesh-agent/internal/cli/xds"
-	"github.com/mesh-agent/mesh-agent/internal/logging"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
-	"github.com/mesh-agent/mesh-agent/internal/version"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
 )
 
 // watcher is a running command, mostly a watch, in a process of its own.

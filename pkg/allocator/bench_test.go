@@ -2,6 +2,7 @@ package allocator
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func runningFor(b *testing.B, backend Backend, opts ...Option) *Allocator {
 func BenchmarkAllocateHit(b *testing.B) {
 	backend := newMemoryStore().backend("n")
 	a := runningFor(b, backend, WithMetrics(NewMetrics(nil)))
-	_, value := encoded(7)
+	value := labelsOf(7)
 	var key Key = textKey(value)
 	if _, _, _, err := a.Allocate(b.Context(), key); err != nil {
 		b.Fatal(err)
@@ -47,7 +48,7 @@ func BenchmarkAllocateNew(b *testing.B) {
 	a := runningFor(b, newMemoryStore().backend("n"))
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
-		_, value := encoded(n)
+		value := labelsOf(n)
 		key := textKey(value)
 		if _, _, _, err := a.Allocate(b.Context(), key); err != nil {
 			b.Fatal(err)
@@ -65,7 +66,7 @@ func BenchmarkWatchCache(b *testing.B) {
 	const identities = 65535
 	keys := make([]Key, identities)
 	for i := range keys {
-		_, value := encoded(i)
+		value := labelsOf(i)
 		keys[i] = textKey(value)
 	}
 	for name, highest := range map[string]uint64{"full": identities, "24bits": 1 << 24} {
@@ -101,7 +102,7 @@ func BenchmarkRefresh(b *testing.B) {
 	backend := newMemoryStore().backend("n")
 	a := runningFor(b, free{backend})
 	for n := range keys {
-		_, value := encoded(n)
+		value := labelsOf(n)
 		if _, _, _, err := a.Allocate(b.Context(), textKey(value)); err != nil {
 			b.Fatal(err)
 		}
@@ -123,3 +124,17 @@ type free struct{ *memoryBackend }
 func (free) AllocateID(context.Context, uint64, Key, Lock) (bool, error)       { return true, nil }
 func (free) AcquireReference(context.Context, uint64, Key, Lock) (bool, error) { return true, nil }
 func (free) UpdateKey(context.Context, uint64, Key, bool, Lock) error          { return nil }
+
+// labelsOf is the text of a key of the usual size: what changes from one to the next are the application's name and version.
+func labelsOf(i int) string {
+	return fmt.Sprintf("k8s:app.kubernetes.io/name=application-%d;k8s:app.kubernetes.io/version=1.%d;k8s:app=application-%d;"+
+		"k8s:io.cilium.k8s.policy.cluster=cluster2;k8s:io.kubernetes.pod.namespace=namespace-%03d;k8s:team=team-%d;", i/3, i, i/3, i%100, i%20)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,19 +1,5 @@
-// Package allocator keeps numeric identities: which set of labels each number
-// stands for. It has two halves.
-//
-// # The identities of every cluster
-//
-// An [Identity] is one mapping in compact, immutable form. [Identities] owns the table: each batch
-// of changes becomes one write transaction, and what was applied before and comes again writes
-// nothing. What a remote cluster publishes for readers are mappings. They are never allocated,
-// refreshed or released from here, and the same labels have another number in each cluster (wire.md
-// §1.6, §4.6).
-//
-// Concurrency: Apply may be called by several goroutines, transactions queue.
-// Readers take snapshots of the table and never wait. Nothing here can fail: a
-// mapping that is not acceptable was refused when it was decoded.
-//
-// # The allocation of the own cluster's identities
+// Package allocator gives numbers to the label sets of the own cluster. The identities of every cluster, as a table,
+// are those of package identities.
 //
 // An [Allocator] gives every key a number, the same on every node; any number of nodes work in
 // parallel, and a shared store, the [Backend], is all that they share (spec allocator.md). Words: a
@@ -73,7 +59,7 @@
 //	WithCacheValidator             WithValidator, and accept of WatchRemoteKVStore
 //	Delete                         the end of Run's context, and waiting for Run
 //	ErrIdentityNonExistent         the same
-//	RemoteIDCache                  RemoteCache; Identities is the table of all clusters
-//	RemoteIdentityWatcher,         store.Watch feeding Identities.Apply (package
+//	RemoteIDCache                  RemoteCache; package identities has the table of all
+//	RemoteIdentityWatcher,         store.Watch feeding [identities.Identities.Apply] (package
 //	WatchRemoteIdentities          clustermesh); WatchRemoteKVStore for an Allocator
 package allocator

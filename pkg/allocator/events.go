@@ -5,7 +5,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
 // EventType is what has happened to a mapping.

@@ -1,53 +1,27 @@
 package api
 
-import (
-	"net/http"
-	"net/netip"
-
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
-	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/reasons"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
-)
-
-// lookup answers whose address this is. An address that no cluster claims has no
-// match, which is an answer and no error.
-func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
-	text := r.PathValue("address")
-	addr, err := netip.ParseAddr(text)
-	if err != nil || addr.Zone() != "" {
-		return badRequest("address %q: want an IPv4 or IPv6 address", text)
-	}
-	addr = addr.Unmap()
-	found := s.View.Lookup(addr)
-	v := found.Snapshot
-	why := reasons.Address(s.reasonsView(v), addr, found.Found)
-	answer := Lookup{IP: addr.String(), Why: why, Services: converted(found.Services, toServiceName), Unconfirmed: v.Unconfirmed(wire.IPs, wire.Nodes)}
-	answer.Candidates = toCandidates(found.Found, why)
-	if winner := found.Winner(); winner != nil {
-		answer.Match = &answer.Candidates[0].Entry
-		answer.Identity = identityOf(winner, found.Identity)
-		if found.Node != nil {
-			answer.Node = new(toNode(found.Node))
-		}
-		if _, known := v.Known[winner.Cluster().Name]; known {
-			answer.Freshness = new(toFreshness(found.Freshness, s.now()))
-		}
-	}
-	writeJSON(w, answer)
-	return nil
+// Lookup is the answer of /v1/lookup.
+type Lookup struct {
+	IP          string        `json:"ip"`
+	Match       *IP           `json:"match" doc:"The longest prefix that contains the address; null when no cluster claims the address."`
+	Identity    *Identity     `json:"identity" doc:"The match's identity; null when it is not known."`
+	Node        *Node         `json:"node" doc:"The node that hosts it; null when it is not known."`
+	Services    []ServiceName `json:"services" doc:"The services that have the address as a backend."`
+	Candidates  []Candidate   `json:"candidates" doc:"The claims of prefixes that contain the address, the winner first. For a prefix with more than 128 claims: the best one of each cluster and kind."`
+	Why         Explanation   `json:"why" doc:"The evidence for the match, with the keys in the kvstore."`
+	Freshness   *Freshness    `json:"freshness" doc:"The time until which the match is known to be true; null without a match."`
+	Unconfirmed []string      `json:"unconfirmed" doc:"Clusters whose addresses are not known as of now: they may claim the address, or may have withdrawn a claim."`
 }
 
-// identityOf shows the identity of an entry, which may be a reserved one.
-func identityOf(e *ipcache.Entry, found *allocator.Identity) *Identity {
-	if name, ok := wire.ReservedIdentityName(e.Identity()); ok {
-		return &Identity{ID: e.Identity(), Labels: map[string]string{wire.LabelSourceReserved + ":" + name: ""}}
-	}
-	if found == nil {
-		return nil
-	}
-	return new(toIdentity(found))
+// ServiceName names a service.
+type ServiceName struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
 }
 
-func toServiceName(g *services.Global) ServiceName { return ServiceName{g.Namespace, g.Name} }
+// Candidate is one claim that has the address.
+type Candidate struct {
+	Entry  IP     `json:"entry"`
+	Won    bool   `json:"won"`
+	Reason string `json:"reason" doc:"The rule that decided."`
+}

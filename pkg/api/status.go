@@ -1,19 +1,44 @@
 package api
 
 import (
-	"cmp"
-	"net/http"
 	"slices"
+	"time"
 
-	"github.com/cilium/statedb"
-
-	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/findings"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/summary"
-	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
+
+// ConfigKey is the answer of /v1/config-key.
+type ConfigKey struct {
+	Key string `json:"key" doc:"The key of configHash, hexadecimal; each process has its own."`
+}
+
+// Serving is a server of another protocol that answers from the view.
+type Serving struct {
+	Protocol string `json:"protocol" doc:"The protocol, such as DNS."`
+	Address  string `json:"address" doc:"The address of the listener."`
+	Requests uint64 `json:"requests" doc:"The number of answered requests since the start."`
+	Refused  uint64 `json:"refused" doc:"The number of requests and connections refused because of a limit or, by xDS, because not every cluster was known yet."`
+}
+
+// Description is what a source says of the own cluster.
+type Description struct {
+	Source  string         `json:"source" doc:"The directory of manifests, or the Kubernetes API."`
+	Listed  bool           `json:"listed" doc:"Whether all objects that existed at the start are known."`
+	AsOf    *time.Time     `json:"asOf" doc:"The time until which the description is known to equal the source; null when it was never read."`
+	Error   string         `json:"error" doc:"Why the agent cannot read the source now; empty while it can."`
+	Objects map[string]int `json:"objects" doc:"The number of objects of each kind."`
+	Refused []string       `json:"refused" doc:"The objects of the source that the agent cannot use, and why."`
+}
+
+// Written is what the process keeps in the own kvstore below one prefix.
+type Written struct {
+	Prefix    string `json:"prefix"`
+	Cluster   string `json:"cluster" doc:"The cluster whose entries they are."`
+	Entries   int    `json:"entries" doc:"The number of wanted entries."`
+	Pending   int    `json:"pending" doc:"The number of keys whose value in the kvstore is not yet the wanted one, or is not known."`
+	Refused   int    `json:"refused" doc:"The number of pending keys that the kvstore has refused; each is retried."`
+	LastError string `json:"lastError" doc:"The error of the latest refusal; empty when there is none."`
+}
 
 // The states of the agent.
 const (
@@ -22,127 +47,95 @@ const (
 	StateDegraded = "degraded" // serves, but something is wrong with a cluster, or with the local kvstore
 )
 
-func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
-	// What the mesh says comes first: what it calls synced is then in the view.
-	ready, _ := s.View.Ready()
-	var unread []remotecluster.Status
-	ignored := []clustermesh.Ignored{}
-	if s.Directory != nil {
-		unread = s.Directory.Announced() // first: a cluster that is taken up meanwhile is not missed
-		ignored = append(ignored, s.Directory.Ignored()...)
-	}
-	clusters := clustermesh.WithAnnounced(s.View.Clusters(), unread)
-	v := s.View.Snapshot(r.Context())
-	answer := Status{
-		Agent: s.Agent, Ready: ready, State: StateReady,
-		Clusters: make([]Cluster, len(clusters)),
-		Ignored:  ignored,
-		TLS:      s.tls.Certificates(s.now()),
-		Summary: Summary{
-			Clusters:   len(clusters),
-			Nodes:      s.View.Nodes.Table().NumObjects(v.Txn),
-			Services:   s.View.Services.Global().NumObjects(v.Txn),
-			Identities: s.View.Identities.Table().NumObjects(v.Txn),
-			IPs:        v.IPs.Len(),
-			Conflicts:  findings.Count(s.View.Findings.Conflicts().All(v.Txn)),
-		},
-	}
-	for g := range s.View.Services.Global().All(v.Txn) {
-		if g.Shared() {
-			answer.Summary.GlobalServices++
-		}
-	}
-	now := s.now()
-	for i, c := range clusters {
-		answer.Clusters[i] = s.cluster(c, now)
-		if c.Ready {
-			answer.Summary.ClustersReady++
-		}
-		if !answer.Clusters[i].Well() {
-			answer.State = StateDegraded
-		}
-	}
-	if own, has := s.View.OwnCluster(); has {
-		answer.OwnCluster, answer.KVStore = s.own(own, now)
-	} else if s.Writer != nil {
-		answer.KVStore = writtenKVStore(s.Writer.Status())
-	}
-	if answer.KVStore != nil {
-		if s.Writer != nil {
-			answer.KVStore.Lease = leases(s.Writer.Status())
-		}
-		if s.Written != nil {
-			answer.KVStore.Written = toWritten(s.Written())
-		}
-		if s.Stopped != nil {
-			answer.KVStore.stopped(s.Stopped())
-		}
-		if !answer.KVStore.Well() {
-			answer.State = StateDegraded
-		}
-	}
-	if s.Serving != nil {
-		answer.Serving = s.Serving()
-	}
-	if answer.Description = s.description(); answer.Description != nil && answer.Description.Error != "" {
-		answer.State = StateDegraded
-	}
-	if !ready {
-		answer.State = StateStarting
-	}
-	if s.Leads != nil {
-		answer.Agent.Leads = new(s.Leads())
-	}
-	answer.Agent.Started = answer.Agent.Started.UTC()
-	answer.Impact = summary.ImpactOf(summary.Affecting(answer.SumUp()), statedb.ToSeq(s.View.Services.Global().All(v.Txn)))
-	writeJSON(w, answer)
-	return nil
+// Status is the answer of /v1/status.
+type Status struct {
+	Agent       AgentInfo             `json:"agent"`
+	State       string                `json:"state" enum:"starting,ready,degraded" doc:"starting: until the agent is ready for the first time. degraded: a cluster is not ready or not fresh, the local kvstore refuses writes, or the agent cannot read the source of the description."`
+	Reason      string                `json:"reason" doc:"The problems with their clusters, the worst first, on one line; empty when there are none."`
+	Ready       bool                  `json:"ready" doc:"As /readyz."`
+	Summary     Summary               `json:"summary"`
+	Clusters    []Cluster             `json:"clusters"`
+	Impact      *Impact               `json:"impact" doc:"The backends of services in clusters that are not connected, or whose data could not be confirmed for too long; null without such clusters."`
+	Ignored     []Ignored             `json:"ignored" doc:"Files of the mesh directory that belong to no cluster, and why."`
+	KVStore     *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent neither reads nor writes one."`
+	OwnCluster  *Cluster              `json:"ownCluster" doc:"The own cluster as read from its kvstore, in the same form as remote clusters, with all capabilities; null when the agent does not read it."`
+	Serving     []Serving             `json:"serving,omitempty" doc:"The enabled servers of other protocols, such as DNS; absent when there is none."`
+	TLS         *ListenerCertificates `json:"tls,omitempty" doc:"The ends of the certificates that the HTTP API and xDS use; absent when they do not use TLS."`
+	Description *Description          `json:"description,omitempty" doc:"The description of the own cluster by manifests or the Kubernetes API; absent when there is no source."`
 }
 
-// sharing is who shares services with whom.
-func (s *Server) sharing(w http.ResponseWriter, r *http.Request) error {
-	v := s.View.DatedSnapshot(r.Context())
-	writeJSON(w, summary.SharingOf(r.FormValue("cluster"), statedb.ToSeq(s.View.Services.Global().All(v.Txn)), v.Unconfirmed(view.Families(view.Services)...)))
-	return nil
+// Ignored is a file of the mesh directory that belongs to no cluster.
+type Ignored struct {
+	File   string `json:"file"`
+	Reason string `json:"reason"`
 }
 
-// SumUp fills in the reason and what follows from the state of each cluster, which it returns.
-func (st *Status) SumUp() []summary.Problem {
-	problems := make([]summary.Problem, len(st.Clusters))
-	for i := range st.Clusters {
-		problems[i] = st.Clusters[i].problem()
-	}
-	st.Summary.ByTrouble = summary.Counts(problems)
-	all := append(slices.Clone(problems), summary.Conflicts(st.Summary.Conflicts), summary.Ignored(len(st.Ignored)))
-	if k := st.KVStore; k != nil && !k.Well() {
-		all = append(all, summary.OwnKVStore(codes.Code(k.Code)))
-	}
-	if st.Description != nil && st.Description.Error != "" {
-		all = append(all, summary.OwnDescription())
-	}
-	if st.TLS != nil {
-		for _, n := range st.TLS.Notices {
-			all = append(all, summary.Problem{Cluster: "this agent", Also: summary.Urgent(codes.Code(n.Code))})
-		}
-	}
-	st.Reason = summary.Reason(all)
-	return problems
+// AgentInfo says who answers.
+type AgentInfo struct {
+	Version       string    `json:"version"`
+	Cluster       string    `json:"cluster" doc:"The own cluster."`
+	ClusterID     uint32    `json:"clusterID"`
+	Node          string    `json:"node"`
+	Started       time.Time `json:"started"`
+	Mode          string    `json:"mode" doc:"run, operate or mirror."`
+	MeshDirectory string    `json:"meshDirectory" doc:"The mesh directory, with the client files of the remote clusters."`
+	Leads         *bool     `json:"leads,omitempty" doc:"Only operate and mirror: whether this process is the leader."`
 }
 
-// problem is what is wrong with the cluster.
-func (c *Cluster) problem() summary.Problem {
-	p := summary.Problem{Cluster: c.Name, Code: codes.Code(c.Code), Cause: codes.Code(c.Cause)}
-	switch {
-	case c.Trouble != nil:
-		p.Kind = remotecluster.Trouble(c.Trouble.Kind)
-	case !c.Kept():
-		p.Also = summary.NotUsed
-	case len(c.Refusals) > 0:
-		p.Also = summary.Refused
-	default:
-		for _, n := range c.Notices {
-			p.Also = cmp.Or(p.Also, summary.Urgent(codes.Code(n.Code)))
-		}
-	}
-	return p
+// Summary counts what the lists hold.
+type Summary struct {
+	Clusters       int `json:"clusters"`
+	ClustersReady  int `json:"clustersReady" doc:"The number of clusters that are ready. The data of some of them may be stale."`
+	Nodes          int `json:"nodes"`
+	Services       int `json:"services" doc:"Items of /v1/services."`
+	GlobalServices int `json:"globalServices" doc:"Services that at least one cluster shares."`
+	Identities     int `json:"identities"`
+	IPs            int `json:"ips" doc:"Prefixes. A prefix that several clusters claim counts once."`
+	Conflicts      int `json:"conflicts" doc:"All conflicts, including those that the list leaves out."`
+
+	ByTrouble map[string]int `json:"byTrouble" doc:"The number of clusters by the kind of their worst problem, ready for those that have none. Each cluster counts once."`
+}
+
+// KVStore describes the own cluster as it is read from its kvstore: the connection, and what came
+// over it. Its fields mean what those of a [Cluster] do.
+type KVStore struct {
+	State               string                `json:"state" enum:"connecting,syncing,ready,degraded,failed"`
+	Ready               bool                  `json:"ready"`
+	Connected           bool                  `json:"connected"`
+	Message             string                `json:"message" doc:"Why the kvstore is not ready, or why the agent has stopped copying into it."`
+	Code                string                `json:"code" doc:"The stable code of the message."`
+	Endpoints           []string              `json:"endpoints"`
+	EtcdClusterID       string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
+	ConfigFile          string                `json:"configFile" doc:"The client file; empty when only addresses are given."`
+	WriteOnly           bool                  `json:"writeOnly" doc:"The agent only writes to it. It reads no entries, so none are synced, fresh or counted."`
+	Lease               string                `json:"lease" doc:"Empty when the agent only reads: it then has no lease."`
+	HeartbeatAgeSeconds *float64              `json:"heartbeatAgeSeconds" doc:"Seconds since the agent last saw a new heartbeat, or since the connection began; null without a connection when the agent has seen no heartbeat, and when writeOnly is set."`
+	ProbeInterval       float64               `json:"probeIntervalSeconds,omitempty" doc:"Seconds between two reads that confirm the connection. It grows with the number of nodes. Absent without a connection."`
+	Synced              ByResource[bool]      `json:"synced"`
+	Counts              ByResource[int]       `json:"counts"`
+	Rejected            ByResource[int]       `json:"rejected"`
+	Refusals            []Refusal             `json:"refusals"`
+	Freshness           ByResource[Freshness] `json:"freshness"`
+	Failures            int                   `json:"failures"`
+	LastFailure         *time.Time            `json:"lastFailure"`
+	LastError           string                `json:"lastError"`
+	ConnectedSince      *time.Time            `json:"connectedSince"`
+	LastEvent           *time.Time            `json:"lastEvent"`
+	Written             []Written             `json:"written,omitempty" doc:"The keys that this process keeps in the kvstore, by prefix; absent when it writes none."`
+}
+
+// Well tells whether the kvstore is ready, takes what is written to it, and what
+// came from it, if anything is to, is fresh.
+func (k *KVStore) Well() bool {
+	return k.Ready && k.State == "ready" && (k.WriteOnly || fresh(&k.Freshness)) &&
+		!slices.ContainsFunc(k.Written, func(w Written) bool { return w.Refused > 0 })
+}
+
+// ListenerCertificates are those that listeners with TLS use, and what will go wrong with them, or with the files on disk.
+type ListenerCertificates struct {
+	Server          *time.Time `json:"server" doc:"The end of the certificate that the agent shows; null before it listens."`
+	Authority       *time.Time `json:"authority" doc:"The first end of the certificates above it in its file; null without any."`
+	ClientAuthority *time.Time `json:"clientAuthority" doc:"The last end of the authorities of the clients: no client can connect after it. Null if clients need no certificate."`
+
+	Notices []codes.Notice `json:"notices" doc:"Possible future problems, and files on disk that the agent cannot use, the most severe first. A notice does not change the state."`
 }

@@ -1,93 +1,36 @@
 package api
 
 import (
-	"net/http"
-	"net/netip"
-	"reflect"
+	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/reasons"
-	"github.com/mesh-agent/mesh-agent/pkg/view"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// whyRoutes explain things, also those that are not there.
-func (s *Server) whyRoutes() []route {
-	why := func(path, what string, explain func(v *reasons.View, path func(string) string) (reasons.Explanation, error)) route {
-		return route{
-			path: "/v1/why/" + path, id: "why-" + what, summary: "The evidence for the state of one of the " + what + ", or for its absence.",
-			answer: reflect.TypeFor[reasons.Explanation](), errors: []int{http.StatusBadRequest, http.StatusNotFound},
-			handle: func(w http.ResponseWriter, r *http.Request) error {
-				x, err := explain(s.reasonsView(s.View.DatedSnapshot(r.Context())), r.PathValue)
-				if err != nil {
-					return err
-				}
-				writeJSON(w, x)
-				return nil
-			},
-		}
-	}
-	return []route{
-		why("clusters/{name}", "clusters", func(v *reasons.View, path func(string) string) (x reasons.Explanation, err error) {
-			c, known := v.Clusters[path("name")]
-			if !known {
-				return x, notFound("there is no cluster %q", path("name"))
-			}
-			return reasons.Cluster(c), nil
-		}),
-		why("nodes/{cluster}/{name}", "nodes", func(v *reasons.View, path func(string) string) (reasons.Explanation, error) {
-			return reasons.Node(v, path("cluster"), path("name")), nil
-		}),
-		why("services/{namespace}/{name}", "services", func(v *reasons.View, path func(string) string) (reasons.Explanation, error) {
-			return reasons.Service(v, path("namespace"), path("name")), nil
-		}),
-		why("identities/{id}", "identities", func(v *reasons.View, path func(string) string) (x reasons.Explanation, err error) {
-			id, err := parseIdentity(path("id"))
-			if err != nil {
-				return x, err
-			}
-			return reasons.Identity(v, *id), nil
-		}),
-		why("ips/{prefix...}", "ips", func(v *reasons.View, path func(string) string) (x reasons.Explanation, err error) {
-			p, err := parsePrefix(path("prefix"))
-			if err != nil {
-				return x, err
-			}
-			return reasons.Address(v, p.Addr(), v.IPs.Lookup(p.Addr())), nil
-		}),
-	}
+// Explanation is why something is as it is.
+type Explanation struct {
+	Verdict Verdict `json:"verdict"`
+	Steps   []Step  `json:"steps" doc:"The evidence for the verdict, the most important first."`
 }
 
-// reasonsView is what explanations look at, of a dated view.
-func (s *Server) reasonsView(v *view.Snapshot) *reasons.View {
-	own := s.Agent.Cluster
-	if s.Agent.ClusterID == 0 {
-		own = ""
-	}
-	described := s.description()
-	return &reasons.View{
-		Tables: s.View.Tables.Tables, Txn: v.Txn, Clusters: v.Known, Own: own, Find: s.find,
-		Described: described != nil && described.Listed && described.Error == "", Unread: described != nil && !described.Listed,
-	}
+// Verdict is what it comes to.
+type Verdict struct {
+	Code codes.Code `json:"code" doc:"The stable code of the finding."`
+	Text string     `json:"text" doc:"The message of the finding."`
 }
 
-// toCandidates are the claims of a lookup and those that never count, with what
-// their explanation says.
-func toCandidates(found ipcache.Found, why reasons.Explanation) []Candidate {
-	claims := make(map[netip.Prefix]int)
-	for _, e := range found.Claims {
-		claims[e.Prefix()]++
-	}
-	for _, u := range found.Unreported {
-		claims[u.Prefix] += u.Claims
-	}
-	candidates := make([]Candidate, 0, len(found.Claims))
-	for i, e := range found.Claims {
-		candidates = append(candidates, Candidate{Entry: toIP(e, claims[e.Prefix()]), Won: i == 0, Reason: why.Steps[i].Text})
-	}
-	for _, s := range found.Strays {
-		if s.Barred {
-			candidates = append(candidates, Candidate{Entry: toIP(s.Entry, claims[s.Entry.Prefix()]), Reason: why.Steps[len(candidates)].Text})
-		}
-	}
-	return candidates
+// Step is one thing that was looked at.
+type Step struct {
+	Code    codes.Code `json:"code" doc:"The rule that applied."`
+	Cluster string     `json:"cluster" doc:"The cluster that the evidence is about."`
+	Text    string     `json:"text" doc:"The text of the finding."`
+	Keys    []Key      `json:"keys" doc:"The keys in the kvstore, as the agent read them."`
+	AsOf    *time.Time `json:"asOf" doc:"The time until which this is known to be true; null when it never was, or needs no proof."`
+}
+
+// Key is a key of a kvstore, as it is known.
+type Key struct {
+	Key      string     `json:"key"`
+	Revision int64      `json:"revision" doc:"The mod revision of the last read value."`
+	Read     *time.Time `json:"read" doc:"The latest time at which the agent may have read the value; null when not known."`
+	Refused  string     `json:"refused,omitempty" doc:"Why the agent refuses the value."`
 }

@@ -1,10 +1,6 @@
 package api
 
-import (
-	"net/http"
-	"reflect"
-	"time"
-)
+import "time"
 
 // XDSClients are the xDS clients of an agent.
 type XDSClients struct {
@@ -36,21 +32,4 @@ type XDSFollowing struct {
 	Rejected        uint64     `json:"rejected" doc:"How often the client rejected a version (NACK)."`
 	Reason          string     `json:"reason" doc:"The client's error of the last rejection."`
 	RejectedAt      *time.Time `json:"rejectedAt" doc:"The time of the last rejection; null when there was none."`
-}
-
-func (s *Server) xdsClientsRoute() route {
-	return route{
-		path: "/v1/xds/clients", id: "xdsClients", summary: "Clients that follow services by xDS, and the versions that each has confirmed or rejected.",
-		answer: reflect.TypeFor[XDSClients](), errors: []int{http.StatusNotFound}, handle: s.serveXDSClients,
-	}
-}
-
-func (s *Server) serveXDSClients(w http.ResponseWriter, _ *http.Request) error {
-	if s.XDSClients != nil {
-		if all := s.XDSClients(); all != nil {
-			writeJSON(w, *all)
-			return nil
-		}
-	}
-	return notFound("this agent does not serve xDS: give it --xds ADDRESS")
 }

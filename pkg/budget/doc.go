@@ -4,7 +4,7 @@
 // gets no more than its budget, and the other clusters do not notice.
 //
 // The package is data: [Parse] reads settings, [Budgets.Of] answers for one cluster. What is over
-// budget is refused by pkg/store while reading, and by pkg/mirror while copying.
+// budget is refused by pkg/store while reading, and by internal/own/mirror while copying.
 //
 // Concurrency: values are immutable once they were parsed.
 package budget

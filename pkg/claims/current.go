@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
 // Current is the policy in force. Its zero value, and nil, restrict nothing.

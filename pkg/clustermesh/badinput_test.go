@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
 // ward is a mesh of clusters that are ill, each in another way, and of one that is well and must

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 
-	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
+	"github.com/mesh-agent/mesh-agent/internal/base/dirwatch"
 )
 
 // directory follows the mesh directory.

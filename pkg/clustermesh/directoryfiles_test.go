@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
+	"github.com/mesh-agent/mesh-agent/internal/base/dirwatch"
 )
 
 // A file that cannot be read may be a client file: its cluster fails and says

@@ -7,8 +7,8 @@ import (
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -22,7 +22,7 @@ type Tables struct {
 	DB         *statedb.DB
 	Nodes      *nodes.Nodes
 	Services   *services.Services
-	Identities *allocator.Identities
+	Identities *identities.Identities
 	IPs        *ipcache.Cache
 }
 
@@ -32,7 +32,7 @@ func NewTables(db *statedb.DB, ips *ipcache.Cache) (*Tables, error) {
 	var errs [3]error
 	t.Nodes, errs[0] = nodes.New(db)
 	t.Services, errs[1] = services.New(db)
-	t.Identities, errs[2] = allocator.New(db)
+	t.Identities, errs[2] = identities.New(db)
 	return t, errors.Join(errs[:]...)
 }
 
@@ -197,11 +197,11 @@ func grantIP(g *claims.Grant, e *ipcache.Entry) error {
 	return cmp.Or(g.Address(e.Prefix()), g.Host(e.HostIP()), g.Namespace(e.Namespace()), g.Identity(e.Identity()))
 }
 
-func decodeIdentity(e wire.Expect) store.Decode[allocator.Identity] {
-	return decoder(e, wire.DecodeIdentity, func(id wire.Identity) *allocator.Identity { return allocator.FromWire(id, e.Cluster, e.ClusterID) })
+func decodeIdentity(e wire.Expect) store.Decode[identities.Identity] {
+	return decoder(e, wire.DecodeIdentity, func(id wire.Identity) *identities.Identity { return identities.FromWire(id, e.Cluster, e.ClusterID) })
 }
 
-func grantIdentity(g *claims.Grant, i *allocator.Identity) error {
+func grantIdentity(g *claims.Grant, i *identities.Identity) error {
 	if err := g.Identity(i.ID); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
+	"github.com/mesh-agent/mesh-agent/internal/base/dirwatch"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 

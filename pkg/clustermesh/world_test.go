@@ -19,16 +19,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
@@ -277,7 +277,7 @@ func (r *remote) inView() contents {
 		}
 		c["service "+s.FullName()] = strings.Join(text, ", ")
 	}
-	for id := range allocator.ByCluster(txn, r.w.view.Identities.Table(), r.name) {
+	for id := range identities.ByCluster(txn, r.w.view.Identities.Table(), r.name) {
 		c[fmt.Sprint("identity ", id.ID)] = id.Labels.Wire().Encode()
 	}
 	for e := range r.w.view.IPs.Snapshot().From(netip.Prefix{}) {

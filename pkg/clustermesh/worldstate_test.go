@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // until waits for a condition.
@@ -70,7 +70,7 @@ func (r *remote) fingerprint() map[any]any {
 	for s, rev := range services.ByCluster(txn, r.w.view.Services.Exported(), r.name) {
 		f[s] = rev
 	}
-	for id, rev := range allocator.ByCluster(txn, r.w.view.Identities.Table(), r.name) {
+	for id, rev := range identities.ByCluster(txn, r.w.view.Identities.Table(), r.name) {
 		f[id] = rev
 	}
 	for e := range r.w.view.IPs.Snapshot().From(netip.Prefix{}) {

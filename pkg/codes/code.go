@@ -110,21 +110,21 @@ const (
 	Events    Owner = "events"    // pkg/findings: what became of the clusters
 	Conflicts Owner = "conflicts" // pkg/findings: what clusters disagree on
 	States    Owner = "states"    // pkg/remotecluster: why a cluster is as it is
-	Reasons   Owner = "reasons"   // pkg/reasons: why something is, or is not, as one expects
+	Reasons   Owner = "reasons"   // internal/diagnose/reasons: why something is, or is not, as one expects
 	Policy    Owner = "policy"    // pkg/findings: what the disconnect policy does
 
-	Checks        Owner = "checks"        // pkg/checks: a mesh directory before it is applied
-	Troubleshoot  Owner = "troubleshoot"  // pkg/troubleshoot: why a cluster cannot be connected
-	IdentityCheck Owner = "identitycheck" // pkg/identity: the identities that a kvstore holds
-	API           Owner = "api"           // pkg/api: what the agent says of itself
-	Listeners     Owner = "listeners"     // pkg/api/transport: the certificates of its listeners
-	Mirror        Owner = "mirror"        // pkg/mirror: how full our own etcd is
-	Operate       Owner = "operate"       // pkg/operate: what its cluster's objects say
+	Checks        Owner = "checks"        // internal/diagnose/checks: a mesh directory before it is applied
+	Troubleshoot  Owner = "troubleshoot"  // internal/diagnose/troubleshoot: why a cluster cannot be connected
+	IdentityCheck Owner = "identitycheck" // internal/own/identity: the identities that a kvstore holds
+	API           Owner = "api"           // internal/serve/httpapi: what the agent says of itself
+	Listeners     Owner = "listeners"     // internal/serve/transport: the certificates of its listeners
+	Mirror        Owner = "mirror"        // internal/own/mirror: how full our own etcd is
+	Operate       Owner = "operate"       // internal/own/operate: what its cluster's objects say
 	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
-	Alerts        Owner = "alerts"        // internal/monitoring: what Prometheus sees from outside
-	Imports       Owner = "imports"       // pkg/serviceimports: what is not imported
-	Slices        Owner = "slices"        // pkg/endpointslices: what is in no slice
-	Boundary      Owner = "boundary"      // pkg/boundary: bugs of this program that end the work for one
+	Alerts        Owner = "alerts"        // tools/monitoring: what Prometheus sees from outside
+	Imports       Owner = "imports"       // internal/kube/serviceimports: what is not imported
+	Slices        Owner = "slices"        // internal/kube/endpointslices: what is in no slice
+	Boundary      Owner = "boundary"      // internal/base/boundary: bugs of this program that end the work for one
 )
 
 // Finding is one thing that was found somewhere.

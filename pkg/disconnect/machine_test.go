@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/scripttest"
+	"github.com/mesh-agent/mesh-agent/simtest/scripttest"
 )
 
 var update = flag.Bool("update", false, "write what the scripts of testdata come to into them")

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
+	"github.com/mesh-agent/mesh-agent/simtest/codestest"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/fakemesh"
 )
 
 func (w *world) ignore(ignored ...clustermesh.Ignored) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mesh-agent/mesh-agent/internal/natural"
+	"github.com/mesh-agent/mesh-agent/internal/base/natural"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 

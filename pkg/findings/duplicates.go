@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mesh-agent/mesh-agent/internal/printer"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -17,7 +17,7 @@ import (
 // There may be a million identities, so of each only a hash is kept, and the table is asked
 // for what it stands for when two of them are equal.
 type duplicates struct {
-	find    func(cluster string, id uint32) *allocator.Identity // nil when there is none
+	find    func(cluster string, id uint32) *identities.Identity // nil when there is none
 	seed    maphash.Seed
 	hashes  map[uint64]uint64   // of each identity, by cluster ID and number
 	numbers map[uint64]uint32   // by hash: one that has it
@@ -28,7 +28,7 @@ type duplicates struct {
 	book    *book
 }
 
-func newDuplicates(find func(cluster string, id uint32) *allocator.Identity) *duplicates {
+func newDuplicates(find func(cluster string, id uint32) *identities.Identity) *duplicates {
 	return &duplicates{
 		find: find, seed: maphash.MakeSeed(),
 		hashes: make(map[uint64]uint64), numbers: make(map[uint64]uint32), several: make(map[uint64][]uint32),
@@ -37,7 +37,7 @@ func newDuplicates(find func(cluster string, id uint32) *allocator.Identity) *du
 }
 
 // set takes in an identity as it is now, or that it was deleted.
-func (d *duplicates) set(i *allocator.Identity, deleted bool) {
+func (d *duplicates) set(i *identities.Identity, deleted bool) {
 	at, hash := uint64(i.ClusterID)<<32|uint64(i.ID), d.hash(i)
 	old, known := d.hashes[at]
 	if known && (deleted || old != hash) {
@@ -51,7 +51,7 @@ func (d *duplicates) set(i *allocator.Identity, deleted bool) {
 }
 
 // hash is that of the cluster and the labels, in whatever order.
-func (d *duplicates) hash(i *allocator.Identity) uint64 {
+func (d *duplicates) hash(i *identities.Identity) uint64 {
 	sum := maphash.String(d.seed, i.Cluster)
 	for l := range i.Labels.All() {
 		sum += maphash.Comparable(d.seed, l)
@@ -59,7 +59,7 @@ func (d *duplicates) hash(i *allocator.Identity) uint64 {
 	return sum
 }
 
-func (d *duplicates) add(hash uint64, i *allocator.Identity) {
+func (d *duplicates) add(hash uint64, i *identities.Identity) {
 	all := d.several[hash]
 	if all == nil {
 		first, taken := d.numbers[hash]
@@ -165,7 +165,7 @@ func (d *duplicates) twice(cluster string, numbers []uint32) *Conflict {
 }
 
 // sorted is the labels as one text, whatever their order was.
-func sorted(ls allocator.Labels) string {
+func sorted(ls identities.Labels) string {
 	all := ls.Wire()
 	slices.SortFunc(all, func(a, b wire.Label) int {
 		return strings.Compare(a.Key+"="+a.Source+"="+a.Value, b.Key+"="+b.Source+"="+b.Value)

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -51,7 +51,7 @@ func (f aClaim) set(w *world, yes bool) {
 	}
 }
 
-type aNumber struct{ *allocator.Identity }
+type aNumber struct{ *identities.Identity }
 
 func (f aNumber) String() string { return fmt.Sprint("number ", f.ID, " of ", f.Cluster) }
 
@@ -106,7 +106,7 @@ func node(id uint32, name string, what ...string) fact {
 
 func number(id uint32, number uint32, labels string) fact {
 	cluster := fmt.Sprint("c", id)
-	return aNumber{&allocator.Identity{ID: id<<16 + number, Cluster: cluster, ClusterID: id, Labels: allocator.NewLabels(wire.ParseLabels(labels))}}
+	return aNumber{&identities.Identity{ID: id<<16 + number, Cluster: cluster, ClusterID: id, Labels: identities.NewLabels(wire.ParseLabels(labels))}}
 }
 
 // service is one of a cluster with a backend for each list of ports such as

@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/codestest"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/fakemesh"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 func TestAddressConflictsComeAndGo(t *testing.T) {

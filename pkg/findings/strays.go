@@ -3,7 +3,7 @@ package findings
 import (
 	"fmt"
 
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 

@@ -11,13 +11,13 @@ import (
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/internal/logging"
-	"github.com/mesh-agent/mesh-agent/internal/tables"
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
-	"github.com/mesh-agent/mesh-agent/pkg/boundary"
+	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
+	"github.com/mesh-agent/mesh-agent/internal/base/logging"
+	"github.com/mesh-agent/mesh-agent/internal/base/tables"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -68,7 +68,7 @@ type Watch struct {
 	nodes      *tables.Follower[*nodes.Node]
 	services   *tables.Follower[*services.Global]
 	exports    *tables.Follower[*services.Export]
-	identities *tables.Follower[*allocator.Identity]
+	identities *tables.Follower[*identities.Identity]
 
 	clusters []remotecluster.Status
 	own      []remotecluster.Status // the own cluster, if its kvstore is read
@@ -194,8 +194,8 @@ func (w *Watch) lookAtMorePorts(v *verdicts) {
 }
 
 // identity asks the table.
-func (w *Watch) identity(cluster string, id uint32) *allocator.Identity {
-	i, _, _ := w.Identities.Table().Get(w.DB.ReadTxn(), allocator.ByKey(id, cluster))
+func (w *Watch) identity(cluster string, id uint32) *identities.Identity {
+	i, _, _ := w.Identities.Table().Get(w.DB.ReadTxn(), identities.ByKey(id, cluster))
 	return i
 }
 

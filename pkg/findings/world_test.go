@@ -14,17 +14,17 @@ import (
 	"github.com/cilium/statedb"
 	"go.uber.org/goleak"
 
-	"github.com/mesh-agent/mesh-agent/internal/logging"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/internal/base/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/fakemesh"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +39,7 @@ type world struct {
 	ips        *ipcache.Cache
 	nodes      *nodes.Nodes
 	services   *services.Services
-	identities *allocator.Identities
+	identities *identities.Identities
 	own        *local.Cluster
 	level      *logging.Level
 	log        bytes.Buffer

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 func claimOf(c *Cluster, kind Kind, p netip.Prefix) Op {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // TestNamesOfKeys compares with what Cilium's functions of these names return.

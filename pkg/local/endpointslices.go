@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mesh-agent/mesh-agent/internal/tables"
+	"github.com/mesh-agent/mesh-agent/internal/base/tables"
 )
 
 // CiliumEndpointSlice is what Cilium's operator says of many pods of one namespace together (cilium.io/v2alpha1). A

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/mesh"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // TestAPeerOfAddressesAlone: a gateway that is no Cilium publishes networks under the last cluster ID,

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/doctest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/doctest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // TestTheProgramOfTheDocument: a newcomer's whole program, as docs/embedding.md has it, prints objects that a person

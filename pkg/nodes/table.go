@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/statedb"
 	"github.com/cilium/statedb/index"
 
-	"github.com/mesh-agent/mesh-agent/internal/tables"
+	"github.com/mesh-agent/mesh-agent/internal/base/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 

@@ -12,7 +12,7 @@
 // shown, and the disconnect policy says whether its service backends are used. When the
 // file is gone, [Cluster.Drain] removes everything; then the cluster ID is free.
 //
-// What is read goes to a [Consumer]: the view of pkg/clustermesh, or the copy of pkg/mirror.
+// What is read goes to a [Consumer]: the view of pkg/clustermesh, or the copy of internal/own/mirror.
 //
 // What is said of a cluster is pure: events make one immutable state of another (state.go), and a
 // judgment follows from the settings, the state, what the sources and the session say of themselves

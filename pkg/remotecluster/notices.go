@@ -3,7 +3,7 @@ package remotecluster
 import (
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/expiry"
+	"github.com/mesh-agent/mesh-agent/internal/base/expiry"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/internal/tables"
+	"github.com/mesh-agent/mesh-agent/internal/base/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 

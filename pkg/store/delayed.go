@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
 // Delayed is a filter between a [Watch] of keys that other nodes own and the function that applies

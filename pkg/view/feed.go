@@ -12,7 +12,7 @@ import (
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/pkg/boundary"
+	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 

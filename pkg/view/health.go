@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/internal/base/health"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/internal/tables"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/internal/base/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -29,7 +29,7 @@ const (
 	Nodes          Kind = "nodes"          // *nodes.Node
 	Services       Kind = "services"       // *services.Global
 	ServiceExports Kind = "serviceexports" // *services.Export
-	Identities     Kind = "identities"     // *allocator.Identity
+	Identities     Kind = "identities"     // *identities.Identity
 	IPs            Kind = "ips"            // *ipcache.Entry, the winning claim of a prefix
 	Conflicts      Kind = "conflicts"      // *findings.Conflict
 	Events         Kind = "events"         // *findings.Event
@@ -80,7 +80,7 @@ func allKinds() []kind {
 		tableKind(Nodes, (*nodes.Node).Key, whole((*nodes.Node).Cost), func(v *View) statedb.Table[*nodes.Node] { return v.Nodes.Table() }),
 		tableKind(Services, (*services.Global).FullName, (*services.Global).CostBeside, func(v *View) statedb.Table[*services.Global] { return v.Services.Global() }),
 		tableKind(ServiceExports, (*services.Export).Key, whole((*services.Export).Cost), func(v *View) statedb.Table[*services.Export] { return v.Services.ServiceExports() }),
-		tableKind(Identities, identityKey, whole((*allocator.Identity).Cost), func(v *View) statedb.Table[*allocator.Identity] { return v.Identities.Table() }),
+		tableKind(Identities, identityKey, whole((*identities.Identity).Cost), func(v *View) statedb.Table[*identities.Identity] { return v.Identities.Table() }),
 		{
 			name: IPs,
 			follow: func(v *View) (follower, error) {
@@ -147,7 +147,7 @@ func Untyped[T any](from iter.Seq[T]) iter.Seq[any] {
 
 func clusterKey(c remotecluster.Status) string { return c.Name }
 
-func identityKey(i *allocator.Identity) string {
+func identityKey(i *identities.Identity) string {
 	return strconv.FormatUint(uint64(i.ID), 10) + "/" + i.Cluster
 }
 

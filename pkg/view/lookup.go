@@ -5,8 +5,8 @@ import (
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -20,7 +20,7 @@ type Found struct {
 	ipcache.Found
 	// Identity and Node are those of the winning claim; nil when they are not known, or
 	// the identity is a reserved one.
-	Identity *allocator.Identity
+	Identity *identities.Identity
 	Node     *nodes.Node
 	// Services have the address as a backend in use.
 	Services []*services.Global
@@ -59,12 +59,12 @@ func (v *View) Lookup(addr netip.Addr) Found {
 
 // IdentityOf finds the identity of an entry: in its own cluster, or else the one that
 // has the number at all. Reserved ones are in no table.
-func (v *View) IdentityOf(txn statedb.ReadTxn, e *ipcache.Entry) *allocator.Identity {
+func (v *View) IdentityOf(txn statedb.ReadTxn, e *ipcache.Entry) *identities.Identity {
 	if _, reserved := wire.ReservedIdentityName(e.Identity()); reserved {
 		return nil
 	}
-	var found *allocator.Identity
-	for i := range allocator.ByID(txn, v.Identities.Table(), e.Identity()) {
+	var found *identities.Identity
+	for i := range identities.ByID(txn, v.Identities.Table(), e.Identity()) {
 		if found == nil || i.Cluster == e.Cluster().Name {
 			found = i
 		}

@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // rewriting writes one large object of each kind that remotes bring again and again.
@@ -25,7 +25,7 @@ type rewriting struct {
 	service *services.Service
 	node    *nodes.Node
 	entry   *ipcache.Entry
-	id      *allocator.Identity
+	id      *identities.Identity
 }
 
 const rewrittenBackends = 3000
@@ -44,10 +44,10 @@ func (r *rewriting) write() {
 		ports[i] = wire.NamedPort{Name: fmt.Sprint("p", i), Port: uint16(r.n)}
 	}
 	r.entry = ipcache.NewEntry(ipcache.Spec{Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Identity: uint32(r.n), Ports: ports})
-	r.id = &allocator.Identity{ID: 70000, ClusterID: 2, Cluster: "c2", Labels: allocator.NewLabels(wire.ParseLabels("k8s:app=" + strings.Repeat("y", 50_000) + fmt.Sprint(r.n) + ";"))}
+	r.id = &identities.Identity{ID: 70000, ClusterID: 2, Cluster: "c2", Labels: identities.NewLabels(wire.ParseLabels("k8s:app=" + strings.Repeat("y", 50_000) + fmt.Sprint(r.n) + ";"))}
 	r.f.Services.Apply([]store.Change[services.Service]{{Name: "c2/shop/cart", Old: was.service, New: r.service}})
 	r.f.nodes.Apply(become(was.node, r.node))
-	r.f.Identities.Apply([]store.Change[allocator.Identity]{{Name: "70000", Old: was.id, New: r.id}})
+	r.f.Identities.Apply([]store.Change[identities.Identity]{{Name: "70000", Old: was.id, New: r.id}})
 	r.f.ips.Apply([]ipcache.Op{{Old: was.entry, New: r.entry}})
 	r.f.Position()
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -34,7 +34,7 @@ func TestObjectsPrintAsALine(t *testing.T) {
 		"10.1.0.7 of east (http 80/TCP, 53/UDP)":                 backends.Backend{Cluster: "east", IP: ip, Ports: []services.Port{http, {Protocol: "UDP", Port: 53}}},
 		"worker-1 of east":                                       &nodes.Node{Cluster: "east", Name: "worker-1"},
 		"worker-1 of east: 10.1.0.7, 10.1.0.7":                   &nodes.Node{Cluster: "east", Name: "worker-1", Addresses: []nodes.Address{{IP: ip}, {IP: ip}}},
-		"66536 of east: k8s:app=web;":                            allocator.FromWire(wire.Identity{ID: 66536, Labels: wire.Labels{{Source: "k8s", Key: "app", Value: "web"}}}, "east", 1),
+		"66536 of east: k8s:app=web;":                            identities.FromWire(wire.Identity{ID: 66536, Labels: wire.Labels{{Source: "k8s", Key: "app", Value: "web"}}}, "east", 1),
 		"unknown":                                                remotecluster.Freshness{State: remotecluster.FreshnessUnknown},
 		"stale as of 2026-11-27T20:05:01Z":                       remotecluster.Freshness{State: remotecluster.FreshnessStale, AsOf: time.Date(2026, 11, 27, 20, 5, 1, 7, time.UTC)},
 		"east: ready":                                            remotecluster.Status{Name: "east", State: remotecluster.Ready},

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/mesh-agent/mesh-agent/internal/plainjson"
+	"github.com/mesh-agent/mesh-agent/internal/base/plainjson"
 )
 
 // fastIP is what the fast path found in a value.

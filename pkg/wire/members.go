@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/mesh-agent/mesh-agent/internal/plainjson"
+	"github.com/mesh-agent/mesh-agent/internal/base/plainjson"
 )
 
 // members reads the members of a JSON object one by one, without building anything. Its text must

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"math"
 
-	"github.com/mesh-agent/mesh-agent/internal/plainjson"
+	"github.com/mesh-agent/mesh-agent/internal/base/plainjson"
 )
 
 // serviceJSON is what is read of a service. Its maps, in the place of the service's own,

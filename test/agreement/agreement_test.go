@@ -9,10 +9,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mesh-agent/mesh-agent/internal/meshtest/viewtest"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/viewtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

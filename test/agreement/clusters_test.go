@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mesh-agent/mesh-agent/internal/meshtest/viewtest"
+	"github.com/mesh-agent/mesh-agent/internal/kube/mcs"
+	"github.com/mesh-agent/mesh-agent/internal/own/publish"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/mcs"
-	"github.com/mesh-agent/mesh-agent/pkg/publish"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/viewtest"
 )
 
 // objects are those of one service in one cluster, as an API server has them that carries out every plan.

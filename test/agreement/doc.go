@@ -1,6 +1,6 @@
 // Package agreement has no code but its test: whatever protocol a client speaks, the agent sends it to
 // the backends that [backends.Choose] chooses. Services that are imported through the MCS API are made of what
-// random clusters export, by the plans of pkg/mcs and pkg/endpointslices (docs/spec/mcs.md B), and have the
+// random clusters export, by the plans of internal/kube/mcs and internal/kube/endpointslices (docs/spec/mcs.md B), and have the
 // backends and names that their imports say.
 //
 // [backends.Choose]: github.com/mesh-agent/mesh-agent/pkg/backends.Choose

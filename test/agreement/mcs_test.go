@@ -10,13 +10,13 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/mesh-agent/mesh-agent/internal/meshtest/viewtest"
+	"github.com/mesh-agent/mesh-agent/internal/kube/mcs"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/mcs"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/viewtest"
 )
 
 // TestClientsOfAnImportedServiceAreSentToTheSameBackends changes what random clusters export again and again.

@@ -27,15 +27,16 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/logging"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/render"
-	"github.com/mesh-agent/mesh-agent/internal/logging"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest/viewtest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/internal/serve/discovery"
+	"github.com/mesh-agent/mesh-agent/internal/serve/dnsserver"
+	"github.com/mesh-agent/mesh-agent/internal/serve/httpapi"
+	"github.com/mesh-agent/mesh-agent/internal/serve/xdsserver"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/discovery"
-	"github.com/mesh-agent/mesh-agent/pkg/dnsserver"
-	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/viewtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // servers are all of one world.
@@ -57,7 +58,7 @@ func start(t *testing.T, w *viewtest.World) *servers {
 	a.socket = filepath.Join(a.files, "api")
 	_, level, err := logging.New(io.Discard, "info", "text")
 	must(t, err)
-	of, err := api.NewServer(api.Sources{
+	of, err := httpapi.NewServer(httpapi.Sources{
 		Agent: api.AgentInfo{Cluster: viewtest.Own, ClusterID: 1}, View: w.View, Gatherer: prometheus.NewRegistry(), LogLevel: level, Settings: api.Settings{}, Asker: asker,
 	}, slog.New(slog.DiscardHandler))
 	must(t, err)

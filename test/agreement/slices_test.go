@@ -9,8 +9,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/kube/endpointslices"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
-	"github.com/mesh-agent/mesh-agent/pkg/endpointslices"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 

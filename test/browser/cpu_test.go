@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/cdproto/systeminfo"
 	"github.com/chromedp/chromedp"
 
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
 // busiest is the share of a core that the main thread of a tab is meant to take at most under busyChanges a second, and

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
 // gross is how much longer than meant something may take on a machine with other work, before it is an error.

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/xds"
 
-	"github.com/mesh-agent/mesh-agent/internal/pki"
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
-	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
+	"github.com/mesh-agent/mesh-agent/internal/serve/xdsserver"
+	"github.com/mesh-agent/mesh-agent/simtest/pki"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
 // TestXDSClient: a gRPC program that connects to a service by xDS is in the view of the servers with its names, which

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
 )
 
 // TestSharing: the picture says who shares services with whom, in numbers that the lists of services confirm, as it changes;

@@ -10,12 +10,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest"
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
-	"github.com/mesh-agent/mesh-agent/internal/sim"
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
+	"github.com/mesh-agent/mesh-agent/simtest/sim"
+	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
 // world is simulated clusters, an agent that keeps its address when it is started again, and a proxy

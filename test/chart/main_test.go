@@ -13,7 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"sigs.k8s.io/yaml"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

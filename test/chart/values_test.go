@@ -9,7 +9,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/strvals"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // TestTheSchemaHasEveryValue: what values.yaml has, and nothing else but Helm's own "global".

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
 // coreDNS starts one that forwards as docs/dns.md says, and returns its address.

@@ -14,11 +14,11 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/discovery"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/serve/discovery"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // sampler asks for what is there all the time, until the end of the test.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
 // forwarder is a resolver of others that forwards the zone to the agent.

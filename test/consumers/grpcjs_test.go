@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
 // serveGRPC opens a backend of gRPC on an address, at the port of all of them.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // load asks a proxy all the time, until the end of the test, which fails with each request that does.

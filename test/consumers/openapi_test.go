@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
 // openAPI runs a program of ./openapi in a directory that has the sources of the client, and returns what it prints.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/buildtest"
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/simtest/buildtest"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 var (

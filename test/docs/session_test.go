@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // session is a shell in a directory of its own, which has the programs in bin and the documents in docs.

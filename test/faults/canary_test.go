@@ -9,7 +9,7 @@ import (
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -84,7 +84,7 @@ func (w *world) number(txn statedb.ReadTxn, r wire.Resource, cluster string, s s
 			text = strconv.FormatInt(o.Created.Unix(), 10)
 		}
 	case wire.Identities:
-		if o, _, ok := w.view.Identities.Table().Get(txn, allocator.ByKey(s.id, cluster)); ok {
+		if o, _, ok := w.view.Identities.Table().Get(txn, identities.ByKey(s.id, cluster)); ok {
 			text = o.Map()["k8s:n"]
 		}
 	case wire.IPs:

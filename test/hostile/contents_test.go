@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -118,7 +118,7 @@ func (w *world) shown(cluster string) map[string]string {
 		slices.Sort(text)
 		all["service "+s.FullName()] = strings.Join(text, ", ")
 	}
-	for id := range allocator.ByCluster(txn, w.view.Identities.Table(), cluster) {
+	for id := range identities.ByCluster(txn, w.view.Identities.Table(), cluster) {
 		all[fmt.Sprint("identity ", id.ID)] = id.Labels.Wire().Encode()
 	}
 	for e := range w.view.IPs.Snapshot().From(netip.Prefix{}) {

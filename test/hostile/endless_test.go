@@ -12,16 +12,16 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/serve/httpapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // withoutEnd is a server whose lists never end, although each page of them is as good as
@@ -99,7 +99,7 @@ func TestEndlessLists(t *testing.T) {
 // serve is the API over a mesh.
 func (w *world) serve(tb testing.TB) http.Handler {
 	tb.Helper()
-	s, err := api.NewServer(w.sources, slog.New(slog.DiscardHandler))
+	s, err := httpapi.NewServer(w.sources, slog.New(slog.DiscardHandler))
 	must(tb, err)
 	tb.Cleanup(s.Close)
 	return s.Handler()

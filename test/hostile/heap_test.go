@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
 // heapBound is what a hostile cluster may cost at the most, beyond what was there.

@@ -17,19 +17,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/logging"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/internal/base/logging"
+	"github.com/mesh-agent/mesh-agent/internal/serve/httpapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 func TestMain(m *testing.M) {
@@ -60,7 +61,7 @@ type world struct {
 	db      *statedb.DB
 	view    *clustermesh.View
 	mesh    *clustermesh.Mesh
-	sources api.Sources
+	sources httpapi.Sources
 
 	mu     sync.Mutex
 	codes  map[string]map[codes.Code]string // guarded by mu; with a message, by cluster: all that were ever shown
@@ -125,7 +126,7 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	seen, err := view.New(view.Sources{Tables: tables, Remotes: w.mesh, Own: w.mesh, Readiness: w.mesh})
 	must(tb, err)
 	tb.Cleanup(seen.Close)
-	w.sources = api.Sources{
+	w.sources = httpapi.Sources{
 		View: seen, Directory: w.mesh, Keys: w.mesh, Missing: w.mesh.Missing,
 		Gatherer: prometheus.NewRegistry(), LogLevel: new(logging.Level), Settings: api.Settings{},
 	}

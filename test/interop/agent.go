@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/members"
-	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/simtest/members"
+	"github.com/mesh-agent/mesh-agent/simtest/members/agentapi"
 )
 
 // AgentEnv names the program mesh-agent; without it, each test builds it, with the race detector.

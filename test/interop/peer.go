@@ -17,7 +17,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/children"
+	"github.com/mesh-agent/mesh-agent/simtest/children"
 )
 
 // Newest is the release that everything is tested with.

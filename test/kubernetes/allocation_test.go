@@ -11,17 +11,17 @@ import (
 
 	"k8s.io/client-go/dynamic"
 
-	"github.com/mesh-agent/mesh-agent/internal/kubetest"
-	"github.com/mesh-agent/mesh-agent/internal/sessiontest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/internal/own/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/crdbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
-	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/kubetest"
+	"github.com/mesh-agent/mesh-agent/simtest/sessiontest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 func key(text string) allocator.Key {

@@ -13,11 +13,11 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 
-	"github.com/mesh-agent/mesh-agent/internal/doctest"
-	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/simtest/doctest"
+	"github.com/mesh-agent/mesh-agent/simtest/members/agentapi"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 const mcsDocument = "../../docs/mcs.md"

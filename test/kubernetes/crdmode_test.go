@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/local/kubernetes"
+	"github.com/mesh-agent/mesh-agent/internal/own/kubernetes"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // withCilium are the objects of a pod with Cilium: its endpoint and its identity.

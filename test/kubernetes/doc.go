@@ -1,4 +1,4 @@
-// Package kubernetes proves on a real API server what pkg/local/kubernetes says
+// Package kubernetes proves on a real API server what internal/own/kubernetes says
 // of itself. It has tests only, and they are skipped where there is none:
 //
 //	make kubernetes

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
-	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/internal/kube/endpointslices"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/endpointslices"
+	"github.com/mesh-agent/mesh-agent/simtest/members/agentapi"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // TestNoSliceIsWithdrawnWithoutEvidence kills everything that slices depend on, each alone and then all

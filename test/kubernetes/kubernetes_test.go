@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/mesh-agent/mesh-agent/pkg/local/kubernetes"
+	"github.com/mesh-agent/mesh-agent/internal/own/kubernetes"
 )
 
 func TestWhatIsThereAndWhatComesAndGoes(t *testing.T) {

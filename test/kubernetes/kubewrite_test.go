@@ -18,15 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mesh-agent/mesh-agent/internal/kubetest"
-	"github.com/mesh-agent/mesh-agent/internal/reconcile"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/endpointslices"
-	"github.com/mesh-agent/mesh-agent/pkg/kubewrite"
+	"github.com/mesh-agent/mesh-agent/internal/kube/endpointslices"
+	"github.com/mesh-agent/mesh-agent/internal/kube/kubewrite"
+	"github.com/mesh-agent/mesh-agent/internal/kube/reconcile"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/kubetest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 func newWriter(t testing.TB, s *kubetest.Server, token string) *kubewrite.Writer {

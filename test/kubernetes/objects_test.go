@@ -7,7 +7,7 @@ import (
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/pkg/local/kubernetes"
+	"github.com/mesh-agent/mesh-agent/internal/own/kubernetes"
 )
 
 func namespace(name string) string {

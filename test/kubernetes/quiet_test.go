@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/simtest/members/agentapi"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // TestAQuietClusterIsFresh: nothing changes, and the etcd of the API server tells it nothing of its

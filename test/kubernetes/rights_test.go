@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/mesh-agent/mesh-agent/internal/doctest"
-	"github.com/mesh-agent/mesh-agent/internal/kubetest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/endpointslices"
-	"github.com/mesh-agent/mesh-agent/pkg/mcs"
+	"github.com/mesh-agent/mesh-agent/internal/kube/endpointslices"
+	"github.com/mesh-agent/mesh-agent/internal/kube/mcs"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/doctest"
+	"github.com/mesh-agent/mesh-agent/simtest/kubetest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // TestTheOperatorIsLimitedToItsOwnObjects: with the policy of docs/rights.md the account writes what the program

@@ -11,13 +11,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/yaml"
 
-	"github.com/mesh-agent/mesh-agent/internal/buildtest"
-	"github.com/mesh-agent/mesh-agent/internal/members"
-	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/internal/own/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/buildtest"
+	"github.com/mesh-agent/mesh-agent/simtest/members"
+	"github.com/mesh-agent/mesh-agent/simtest/members/agentapi"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 var must = waittest.Must

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
-	"github.com/mesh-agent/mesh-agent/internal/pki"
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/pki"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
 // listenerAlerts fire while the certificates of an agent's own listeners are about to expire, and its files are wrong.

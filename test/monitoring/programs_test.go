@@ -4,9 +4,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
-	"github.com/mesh-agent/mesh-agent/internal/kubetest"
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/kubetest"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
 func TestMain(m *testing.M) { agenttest.Main(m) }

@@ -16,11 +16,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest"
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
 // servingAlerts fire while an agent knows no cluster.

@@ -12,13 +12,13 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
-	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest"
-	"github.com/mesh-agent/mesh-agent/internal/programtest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
+	"github.com/mesh-agent/mesh-agent/simtest/etcdserver"
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest"
+	"github.com/mesh-agent/mesh-agent/simtest/programtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // writingAlerts fire while the own etcd is away.

@@ -3,8 +3,8 @@ package scale
 import (
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // TestNoRegression measures a mesh that is small enough for every run of the tests. Its bounds are

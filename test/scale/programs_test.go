@@ -18,10 +18,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mesh-agent/mesh-agent/internal/buildtest"
-	"github.com/mesh-agent/mesh-agent/internal/sim"
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/simtest/buildtest"
+	"github.com/mesh-agent/mesh-agent/simtest/sim"
+	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // The test binary is one of the other processes when it has a role, and then argument says on what.

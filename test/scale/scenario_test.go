@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
 // scenario is a mesh, and what the agent may need for it.

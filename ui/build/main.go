@@ -1,7 +1,7 @@
 // Command build makes the page of package ui from its sources, with esbuild as a library: no Node
 // takes part. It is run in the directory ui, after npm has put the libraries into node_modules there.
 //
-//	build           writes pkg/ui/dist and ui/licenses
+//	build           writes internal/serve/ui/dist and ui/licenses
 //	build -check    says what of them is not as it would be written, and exits with 1
 //
 // The same sources give the same bytes on every machine: names have hashes of contents, and nothing
@@ -33,7 +33,7 @@ func main() {
 }
 
 const (
-	dist     = "../pkg/ui/dist"
+	dist     = "../internal/serve/ui/dist"
 	licenses = "licenses"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/mesh-agent/mesh-agent/internal/own/kubernetes"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
-	"github.com/mesh-agent/mesh-agent/pkg/local/kubernetes"
 )
 
 // AllocationMode is the flag that says where identities are allocated.

@@ -13,7 +13,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/internal/base/logging"
+	"github.com/mesh-agent/mesh-agent/internal/kube/serviceimports"
+	"github.com/mesh-agent/mesh-agent/internal/own/mirror"
+	"github.com/mesh-agent/mesh-agent/internal/own/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
@@ -21,9 +24,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
-	"github.com/mesh-agent/mesh-agent/pkg/mirror"
-	"github.com/mesh-agent/mesh-agent/pkg/operate"
-	"github.com/mesh-agent/mesh-agent/pkg/serviceimports"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 

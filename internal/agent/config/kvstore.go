@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 

@@ -7,12 +7,12 @@ import (
 
 	quantities "k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
+	"github.com/mesh-agent/mesh-agent/internal/kube/mcs"
+	"github.com/mesh-agent/mesh-agent/internal/own/mirror"
+	"github.com/mesh-agent/mesh-agent/internal/own/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
-	"github.com/mesh-agent/mesh-agent/pkg/mcs"
-	"github.com/mesh-agent/mesh-agent/pkg/mirror"
-	"github.com/mesh-agent/mesh-agent/pkg/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )

@@ -12,8 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 // ListenConfig is who may ask over TCP, and how.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/mesh-agent/mesh-agent/pkg/publish"
+	"github.com/mesh-agent/mesh-agent/internal/own/publish"
 )
 
 // LocalConfig says where the description of the own cluster comes from, and what follows from it.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/serve/dnsserver"
+	"github.com/mesh-agent/mesh-agent/internal/serve/xdsserver"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
-	"github.com/mesh-agent/mesh-agent/pkg/dnsserver"
-	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
 )
 
 // ServingConfig is about who connects to services by what the agent knows.

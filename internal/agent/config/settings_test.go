@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
+	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
 // loadSettings is what run does with its command line before it starts.

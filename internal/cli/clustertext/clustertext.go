@@ -11,12 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
 
 // KnownAsOf says until when the match is known to be so.
@@ -36,7 +34,7 @@ func KnownAsOf(f *api.Freshness) string {
 
 // WritePage shows everything that the status has about one cluster, and what services have there
 // if that may be lost.
-func WritePage(p *printer.Page, c *api.Cluster, lost *summary.Loss, now time.Time) {
+func WritePage(p *printer.Page, c *api.Cluster, lost *api.Loss, now time.Time) {
 	id := "no ID in use"
 	if c.ID != 0 {
 		id = fmt.Sprint("ID ", c.ID)
@@ -136,7 +134,7 @@ func certificateTexts(c *api.Cluster, now time.Time) []string {
 }
 
 // ListenerEnds say until when the certificates of the agent's listeners are valid.
-func ListenerEnds(of *transport.ListenerCertificates, now time.Time) []string {
+func ListenerEnds(of *api.ListenerCertificates, now time.Time) []string {
 	texts := []string{"server " + certificateText(of.Server, now)}
 	if of.Authority != nil {
 		texts = append(texts, "above it "+certificateText(of.Authority, now))

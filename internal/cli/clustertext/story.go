@@ -7,12 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
 
 // Story is what is wrong with a cluster, on one line: the cause first, where it is known. The whole
@@ -81,7 +79,7 @@ func Remedies(clusters ...api.Cluster) []string {
 	}
 	for _, c := range clusters {
 		if c.Trouble != nil {
-			all.AddFor(c.Code, cmp.Or(remotecluster.Trouble(c.Trouble.Kind).Remedy(), c.Remedy, c.Trouble.Remedy), c.Name)
+			all.AddFor(c.Code, cmp.Or(api.TroubleKind(c.Trouble.Kind).Remedy(), c.Remedy, c.Trouble.Remedy), c.Name)
 		}
 	}
 	return all.Texts()
@@ -111,7 +109,7 @@ func Relative(message string, now time.Time) string {
 }
 
 // ImpactLines say what services have in the clusters that are not known as of now; none when they have nothing.
-func ImpactLines(l *summary.Loss, there string) []string {
+func ImpactLines(l *api.Loss, there string) []string {
 	var lines []string
 	if l == nil {
 		return nil
@@ -125,7 +123,7 @@ func ImpactLines(l *summary.Loss, there string) []string {
 	return lines
 }
 
-func named(l summary.Losing) string {
+func named(l api.Losing) string {
 	text := strings.Join(l.Names, ", ")
 	if rest := l.Services - len(l.Names); rest > 0 {
 		text += fmt.Sprintf(" and %d more", rest)

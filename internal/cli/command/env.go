@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
-	"github.com/mesh-agent/mesh-agent/internal/version"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
+	"github.com/mesh-agent/mesh-agent/internal/base/version"
+	"github.com/mesh-agent/mesh-agent/internal/diagnose/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
-	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 )
 
 // Resolve returns the settings of a command that has some of run's flags.

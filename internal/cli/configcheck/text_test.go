@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
+	"github.com/mesh-agent/mesh-agent/internal/diagnose/checks"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/checks"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
 func TestConfigCheckText(t *testing.T) {

@@ -8,14 +8,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
 	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
 	"github.com/mesh-agent/mesh-agent/internal/cli/lookup"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
-	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 )
 
 // addressCount is a number of addresses. Counting stops after a page.
@@ -40,7 +39,7 @@ type nodeDescription struct {
 	// Endpoints counts the pods' addresses in its pod CIDRs; null without any.
 	Endpoints *addressCount `json:"endpoints"`
 
-	Why *reasons.Explanation `json:"why"`
+	Why *api.Explanation `json:"why"`
 }
 
 // ownAddress is an address of a node and who has it in the view.
@@ -139,7 +138,7 @@ type identityDescription struct {
 	Users   addressCount   `json:"users"`
 	First   []api.IP       `json:"first"` // some of the users
 
-	Why *reasons.Explanation `json:"why"`
+	Why *api.Explanation `json:"why"`
 }
 
 func describeIdentity(ctx context.Context, g *gatherer, i *api.Identity) description {

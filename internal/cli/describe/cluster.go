@@ -7,25 +7,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
 	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
 	"github.com/mesh-agent/mesh-agent/internal/cli/lookup"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/reasons"
-	"github.com/mesh-agent/mesh-agent/pkg/summary"
 )
 
 type clusterDescription struct {
-	Cluster   *api.Cluster         `json:"cluster"`
-	Impact    *summary.Loss        `json:"impact"` // null when nothing that services have there may be lost
-	Why       *reasons.Explanation `json:"why"`
-	Health    []api.Health         `json:"health"`
-	Conflicts []api.Conflict       `json:"conflicts"` // at most a page of them
-	Events    []api.Event          `json:"events"`    // the latest, the newest first
+	Cluster   *api.Cluster     `json:"cluster"`
+	Impact    *api.Loss        `json:"impact"` // null when nothing that services have there may be lost
+	Why       *api.Explanation `json:"why"`
+	Health    []api.Health     `json:"health"`
+	Conflicts []api.Conflict   `json:"conflicts"` // at most a page of them
+	Events    []api.Event      `json:"events"`    // the latest, the newest first
 }
 
 func describeCluster(ctx context.Context, g *gatherer, c *api.Cluster) description {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 

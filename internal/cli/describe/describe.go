@@ -10,14 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
-	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 )
 
 // description is one object with what led to it. Programs get it as it is.
@@ -154,7 +153,7 @@ func (s subjectOf[T]) describeNothing(ctx context.Context, r resource.Request, m
 }
 
 type nothing struct {
-	Why *reasons.Explanation `json:"why"`
+	Why *api.Explanation `json:"why"`
 }
 
 func (n *nothing) page(p *printer.Page, now time.Time) { explain.WriteWhy(p, n.Why, now) }
@@ -167,8 +166,8 @@ type gatherer struct {
 	err         error
 }
 
-func (g *gatherer) why(ctx context.Context, plural string, parts ...string) *reasons.Explanation {
-	return get[reasons.Explanation](ctx, g, append([]string{"why", plural}, parts...)...)
+func (g *gatherer) why(ctx context.Context, plural string, parts ...string) *api.Explanation {
+	return get[api.Explanation](ctx, g, append([]string{"why", plural}, parts...)...)
 }
 
 func (g *gatherer) lookup(ctx context.Context, address string) *api.Lookup {

@@ -7,19 +7,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/natural"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
-	"github.com/mesh-agent/mesh-agent/internal/natural"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
-	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 )
 
 type serviceDescription struct {
-	Service   *api.Service         `json:"service"`
-	Why       *reasons.Explanation `json:"why"` // with what each cluster of the mesh has of it
-	Conflicts []api.Conflict       `json:"conflicts"`
+	Service   *api.Service     `json:"service"`
+	Why       *api.Explanation `json:"why"` // with what each cluster of the mesh has of it
+	Conflicts []api.Conflict   `json:"conflicts"`
 	// Connections are where those of a client go; null when it was not asked for.
 	Connections *api.ServiceBackends `json:"connections,omitempty"`
 }

@@ -7,13 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
-	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/reasons"
-	"github.com/mesh-agent/mesh-agent/pkg/summary"
+	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
 // descriptions has one description of each kind.
@@ -48,15 +46,15 @@ func descriptions() map[string]description {
 		},
 		Backends: []api.Backend{{IP: "10.2.1.10", Cluster: "c2", Ports: port, Zone: "a", Preferred: true}},
 	}
-	x := &reasons.Explanation{
-		Verdict: reasons.Verdict{Code: codes.ServiceGlobal, Text: "global: shared by c2; 1 backend is in use"},
-		Steps: []reasons.Step{
-			{Code: codes.PartUsed, Cluster: "c2", Text: "shared by c2 with 1 backend", AsOf: samples.Before(400 * time.Millisecond), Keys: []reasons.Key{{Key: "cilium/state/services/v1/c2/default/web", Revision: 123, Read: samples.Before(time.Hour)}}},
-			{Code: codes.PartUnknown, Cluster: "c3", Text: "may have it: its services: not confirmed since 2026-11-21T00:52:03Z", Keys: []reasons.Key{}},
+	x := &api.Explanation{
+		Verdict: api.Verdict{Code: codes.ServiceGlobal, Text: "global: shared by c2; 1 backend is in use"},
+		Steps: []api.Step{
+			{Code: codes.PartUsed, Cluster: "c2", Text: "shared by c2 with 1 backend", AsOf: samples.Before(400 * time.Millisecond), Keys: []api.Key{{Key: "cilium/state/services/v1/c2/default/web", Revision: 123, Read: samples.Before(time.Hour)}}},
+			{Code: codes.PartUnknown, Cluster: "c3", Text: "may have it: its services: not confirmed since 2026-11-21T00:52:03Z", Keys: []api.Key{}},
 		},
 	}
 	for i := range 9 {
-		x.Steps = append(x.Steps, reasons.Step{Code: codes.PartNotExported, Cluster: fmt.Sprintf("d%d", i), Text: "does not export it", AsOf: samples.Before(time.Second)})
+		x.Steps = append(x.Steps, api.Step{Code: codes.PartNotExported, Cluster: fmt.Sprintf("d%d", i), Text: "does not export it", AsOf: samples.Before(time.Second)})
 	}
 	export := api.ServiceExport{
 		Cluster: "c2", Namespace: "default", Name: "web", Type: "ClusterSetIP", SessionAffinity: "ClientIP", SessionAffinityTimeoutSeconds: 10800,
@@ -154,9 +152,9 @@ func someEvents() []api.Event {
 }
 
 // lossOfOne is what services have in a cluster that is lost.
-func lossOfOne() *summary.Loss {
-	return &summary.Loss{
-		Only:   summary.Losing{Services: 1, Names: []string{"shop/web"}, Backends: 2, Of: 2},
-		Partly: summary.Losing{Services: 2, Names: []string{"shop/a", "shop/b"}, Backends: 3, Of: 9},
+func lossOfOne() *api.Loss {
+	return &api.Loss{
+		Only:   api.Losing{Services: 1, Names: []string{"shop/web"}, Backends: 2, Of: 2},
+		Partly: api.Losing{Services: 2, Names: []string{"shop/a", "shop/b"}, Backends: 3, Of: 9},
 	}
 }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 )
 
 // New returns the command.
@@ -95,7 +95,7 @@ func SeverityColor(s codes.Severity) printer.Color {
 const Few = 5
 
 // WriteWhy shows the verdict, and then what led to it.
-func WriteWhy(p *printer.Page, x *reasons.Explanation, now time.Time) {
+func WriteWhy(p *printer.Page, x *api.Explanation, now time.Time) {
 	if x == nil || x.Verdict.Code == "" {
 		return
 	}
@@ -120,7 +120,7 @@ func WriteWhy(p *printer.Page, x *reasons.Explanation, now time.Time) {
 	}
 }
 
-func pageStep(p *printer.Page, s reasons.Step, width int, now time.Time) {
+func pageStep(p *printer.Page, s api.Step, width int, now time.Time) {
 	text := s.Text
 	if s.AsOf != nil {
 		text += ", as of " + printer.Moment(s.AsOf, now)

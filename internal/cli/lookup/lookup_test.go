@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
-	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
 func TestLookupText(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 )
 
 // runPending runs the command if a file has changed since it last succeeded.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mesh-agent/mesh-agent/internal/safetext"
+	"github.com/mesh-agent/mesh-agent/internal/base/safetext"
 )
 
 // upstreamName is the name of an nginx upstream or a HAProxy backend for a service, or for one port of it, with

@@ -16,12 +16,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/logging"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/render"
-	"github.com/mesh-agent/mesh-agent/internal/logging"
-	"github.com/mesh-agent/mesh-agent/internal/meshtest/viewtest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/internal/serve/httpapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/viewtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,7 +51,7 @@ func (a *agent) start() {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	s, err := api.NewServer(api.Sources{
+	s, err := httpapi.NewServer(httpapi.Sources{
 		Agent: api.AgentInfo{Cluster: viewtest.Own, ClusterID: 1}, View: a.View, Gatherer: prometheus.NewRegistry(), LogLevel: level, Settings: api.Settings{},
 	}, slog.New(slog.DiscardHandler))
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mesh-agent/mesh-agent/internal/doctest"
+	"github.com/mesh-agent/mesh-agent/simtest/doctest"
 )
 
 // TestReadyTemplates renders those of the documentation.

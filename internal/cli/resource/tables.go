@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/natural"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
-	"github.com/mesh-agent/mesh-agent/internal/natural"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"

@@ -11,10 +11,10 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent"
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
+	"github.com/mesh-agent/mesh-agent/internal/base/logging"
+	"github.com/mesh-agent/mesh-agent/internal/base/version"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/logging"
-	"github.com/mesh-agent/mesh-agent/internal/version"
 )
 
 // Commands are those of the modes, and the one that prints their object graphs, of

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 

@@ -10,12 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/natural"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
-	"github.com/mesh-agent/mesh-agent/internal/natural"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 )
 
 // noClusters is what to do about an empty mesh.
@@ -176,11 +175,11 @@ func statusTable() printer.Table[api.Cluster] {
 
 // writeIgnored tells of files that an operator may have meant as clusters, and of
 // a directory that is not there.
-func writeIgnored(p *printer.Page, directory string, ignored []clustermesh.Ignored) {
+func writeIgnored(p *printer.Page, directory string, ignored []api.Ignored) {
 	if len(ignored) == 0 {
 		return
 	}
-	if i := slices.IndexFunc(ignored, func(i clustermesh.Ignored) bool { return filepath.Clean(i.File) == filepath.Clean(directory) }); i >= 0 {
+	if i := slices.IndexFunc(ignored, func(i api.Ignored) bool { return filepath.Clean(i.File) == filepath.Clean(directory) }); i >= 0 {
 		p.Section("The mesh directory cannot be read")
 		p.Line("%s  %s", directory, ignored[i].Reason)
 		p.Advice("The agent keeps the data of the clusters. Create the directory again, or choose another one with --clustermesh-config.")

@@ -8,16 +8,13 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/lookup"
-	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
-	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/summary"
+	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
 // TestWaitingHasTheKVStore: whatever is waited for, the own cluster is waited
@@ -79,11 +76,11 @@ func TestStatusText(t *testing.T) {
 	home.HeartbeatAgeSeconds = &heartbeat
 	stale, weak, nowhere := samples.StaleBy(home, time.Minute), samples.OneOfEach()[6], samples.NeverSeen("home", "connecting", "dial tcp 10.0.0.9:2379: connect: connection refused")
 	weak.HeartbeatAgeSeconds = &heartbeat
-	impact := summary.Impact{
+	impact := api.Impact{
 		Clusters: []string{"lagos", "tunis"},
-		Loss: summary.Loss{
-			Only:   summary.Losing{Services: 7, Names: []string{"shop/a", "shop/b", "shop/c", "shop/d", "shop/e"}, Backends: 14, Of: 14},
-			Partly: summary.Losing{Services: 1, Names: []string{"shop/web"}, Backends: 12, Of: 20},
+		Loss: api.Loss{
+			Only:   api.Losing{Services: 7, Names: []string{"shop/a", "shop/b", "shop/c", "shop/d", "shop/e"}, Backends: 14, Of: 14},
+			Partly: api.Losing{Services: 1, Names: []string{"shop/web"}, Backends: 12, Of: 20},
 		},
 	}
 	tests := map[string]struct {
@@ -91,7 +88,7 @@ func TestStatusText(t *testing.T) {
 		style    printer.Style
 		all      bool
 		own      *api.Cluster
-		impact   *summary.Impact
+		impact   *api.Impact
 	}{
 		"status-none":           {clusters: nil},
 		"status-one":            {clusters: three[:1]},
@@ -173,7 +170,7 @@ func TestAMissingMeshDirectoryIsNoFileToRename(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	p := printer.NewPage(&out, printer.Style{})
-	writeIgnored(p, "/mesh/", []clustermesh.Ignored{{File: "/mesh", Reason: "it does not exist"}})
+	writeIgnored(p, "/mesh/", []api.Ignored{{File: "/mesh", Reason: "it does not exist"}})
 	if err := p.Flush(); err != nil || !strings.Contains(out.String(), "The mesh directory cannot be read") || strings.Contains(out.String(), "Rename") {
 		t.Errorf("%v %s", err, out.String())
 	}
@@ -239,7 +236,7 @@ func TestStatusTextOfTheModes(t *testing.T) {
 	}
 	serves := samples.StatusOf([]api.Cluster{samples.GoodCluster("accra", 2)})
 	serves.Serving = []api.Serving{{Protocol: "DNS", Address: "127.0.0.1:5353", Requests: 12345, Refused: 2}}
-	serves.TLS = &transport.ListenerCertificates{
+	serves.TLS = &api.ListenerCertificates{
 		Server: samples.Before(-3 * 24 * time.Hour), Authority: samples.Before(-20 * 24 * time.Hour), ClientAuthority: samples.Before(time.Hour), Notices: []api.Notice{
 			codes.ListenerFilesUnusable.Notice("since 2026-11-21T00:52:03Z, the files on disk cannot be used, and those of before stay in use: the certificate /tls/tls.crt with the key /tls/tls.key: tls: private key does not match public key"),
 			codes.ListenerCertificateEndsSoon.Notice("the certificate /tls/tls.crt expires at 2026-11-24T01:02:03Z"),

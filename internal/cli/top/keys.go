@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 )
 
 // Keys that have no character.

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
-	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
-	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/diagnose/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
+	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
 func TestTroubleshootText(t *testing.T) {

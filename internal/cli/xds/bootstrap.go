@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
-	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/pkg/xdsserver"
+	"github.com/mesh-agent/mesh-agent/internal/serve/xdsserver"
 )
 
 // The clients that a bootstrap is for.

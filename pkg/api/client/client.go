@@ -1,7 +1,7 @@
 // Package client asks an agent over its HTTP API. The command line uses it, and
 // any other program may.
 //
-// Errors are of two kinds. A [*api.Problem] is the agent's own answer: the
+// Errors are of two kinds. A [*httpapi.Problem] is the agent's own answer: the
 // request was wrong, or the object does not exist. Everything that keeps the
 // agent from answering is an [ErrUnreachable], which says what was tried.
 //

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
@@ -28,7 +28,7 @@ const (
 
 // Event is one step of a watch of T.
 type Event[T any] struct {
-	// Kind is one of api.WatchUpsert, WatchDelete, WatchReset, WatchSynced.
+	// Kind is one of httpapi.WatchUpsert, WatchDelete, WatchReset, WatchSynced.
 	Kind     string `json:"event"`
 	Resource string `json:"resource"`
 	// Object is nil when the kind is not about one.

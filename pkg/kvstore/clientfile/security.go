@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/expiry"
+	"github.com/mesh-agent/mesh-agent/internal/base/expiry"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // golden reads a file of testdata.

@@ -9,11 +9,11 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 
-	"github.com/mesh-agent/mesh-agent/internal/pki"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/pki"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // clientFile writes a client file with the given certificates.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 func lockCases(is cases) {

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/othermodule"
+	"github.com/mesh-agent/mesh-agent/simtest/othermodule"
 )
 
 // TestAnEngineOutside: an engine in somebody else's module passes the suite.

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // TestLockWithFaults: whichever step fails, before or after it was done, the lock

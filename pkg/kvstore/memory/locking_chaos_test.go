@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // chaos makes one operation in ten fail before it is done, and one in ten

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
-
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
 // createOnce creates a key without a lease, and returns its revision; 0 if somebody else has created

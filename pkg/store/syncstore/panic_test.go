@@ -3,7 +3,7 @@ package syncstore
 import (
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/guard"
+	"github.com/mesh-agent/mesh-agent/internal/base/guard"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // TestWaitingForOneName: whatever becomes of others, and whether everything was given or not.

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
 // TestFrames: frames of HTTP/2, right, wrong and in any order, with messages of gRPC in them that are as wrong.

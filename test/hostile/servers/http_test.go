@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
 // TestHTTPRequests: requests of HTTP/1.1, right and wrong, to all paths that the API describes, of which some watch and do not read.

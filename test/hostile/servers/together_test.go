@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
 // TestTogether: everything at once, with 256 MiB: hostile keys, hostile messages to all servers, and all that wants

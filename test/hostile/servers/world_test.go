@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/members/agentapi"
-	"github.com/mesh-agent/mesh-agent/internal/pki"
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/simtest/members/agentapi"
+	"github.com/mesh-agent/mesh-agent/simtest/pki"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // world is an agent, two friendly clusters, one whose keys an attacker writes, and friendly clients.

@@ -8,8 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
-
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 	"github.com/mesh-agent/mesh-agent/test/interop"
 )
 

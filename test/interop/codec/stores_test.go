@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
-
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 	"github.com/mesh-agent/mesh-agent/test/interop"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 	"github.com/mesh-agent/mesh-agent/test/interop/ours"

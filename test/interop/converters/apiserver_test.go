@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/children"
-	"github.com/mesh-agent/mesh-agent/internal/kubetest"
-	"github.com/mesh-agent/mesh-agent/internal/ports"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
-	"github.com/mesh-agent/mesh-agent/pkg/serviceimports"
+	"github.com/mesh-agent/mesh-agent/internal/kube/serviceimports"
+	"github.com/mesh-agent/mesh-agent/simtest/children"
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/kubetest"
+	"github.com/mesh-agent/mesh-agent/simtest/ports"
 	"github.com/mesh-agent/mesh-agent/test/interop"
 )
 

@@ -5,8 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
-
+	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 	"github.com/mesh-agent/mesh-agent/test/interop"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )

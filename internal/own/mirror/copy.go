@@ -1,0 +1,180 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/base/guard"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// copyOf is what the mirror has of one remote cluster.
+type copyOf struct {
+	*term
+	name     string
+	families []*family
+	canaries *syncstore.Canaries
+	log      *slog.Logger
+}
+
+var _ remotecluster.Copier = (*copyOf)(nil)
+
+func (t *term) newCopy(name string) *copyOf {
+	c := &copyOf{term: t, name: name, log: t.Log.With("cluster", name)}
+	c.canaries = syncstore.NewCanaries(syncstore.CanariesParams{
+		Dir: wire.SyncedDir(name), Writer: t.Writer, Holding: t.holding, Log: c.log,
+	})
+	allowed := syncstore.NewAllowance(t.Rate)
+	for _, r := range wire.Resources() {
+		f := c.newFamily(r, allowed)
+		c.families = append(c.families, f)
+		c.canaries.Add(r.StorePrefix(true), f.sync)
+	}
+	return c
+}
+
+// Sources implements [remotecluster.Consumer].
+func (c *copyOf) Sources() []remotecluster.Source {
+	sources := make([]remotecluster.Source, len(c.families))
+	for i, f := range c.families {
+		sources[i] = f
+	}
+	return sources
+}
+
+// SkipOptional implements [remotecluster.Consumer]: everything is copied.
+func (c *copyOf) SkipOptional() bool { return false }
+
+// Adopt writes the cluster's configuration as that of a copy (wire.md §2.1),
+// before anything is read that it describes; see [remotecluster.Copier].
+func (c *copyOf) Adopt(ctx context.Context, cfg wire.ClusterConfig) error {
+	cfg.Capabilities.Cached, cfg.Capabilities.SyncedCanaries = true, true
+	return c.configs.put(ctx, c.name, cfg)
+}
+
+// Disown withdraws the configuration of a cluster that comes with another ID, or may not be read
+// any more, before anybody else can have the ID. It goes on until it is done.
+func (c *copyOf) Disown(ctx context.Context) error {
+	return c.insist(ctx, func(ctx context.Context) error { return c.configs.disown(ctx, c.name) })
+}
+
+// Follow keeps the copy as the remote has it, until ctx ends. What goes wrong, a panic
+// too, ends it for that remote alone: after a pause it begins again, with a list of what
+// is there. Without its lock the term is over, and so is this.
+func (c *copyOf) Follow(ctx context.Context) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 2*time.Second, time.Minute
+	for {
+		began := time.Now()
+		g, running := errgroup.WithContext(ctx)
+		for _, f := range c.families {
+			g.Go(guard.Func(func() error { return f.sync.Run(running) }))
+		}
+		g.Go(guard.Func(func() error { return c.canaries.Run(running) }))
+		err := g.Wait()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, kvstore.ErrLockLeaseExpired):
+			c.log.Error("The copy is no longer updated", "error", err)
+			return
+		case time.Since(began) > pause.MaxInterval:
+			pause.Reset()
+		}
+		wait, stack := pause.NextBackOff(), ""
+		if p, panicked := errors.AsType[*guard.Panic](err); panicked {
+			stack = p.Stack
+		}
+		c.log.Error("The copy is not updated at the moment: it starts again", "error", err, "stack", stack, "retryIn", wait.Round(time.Millisecond))
+		if waiting.Sleep(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// Withdraw takes a removed cluster out of the cache (wire.md §3.6): first its
+// configuration, and after a pause, in which its readers drain it themselves, the
+// canaries and the keys. It goes on until it is done.
+func (c *copyOf) Withdraw(ctx context.Context) error {
+	for _, f := range c.families {
+		f.detached.Store(true)
+	}
+	if c.KeepRemoved {
+		return nil
+	}
+	steps := []func(context.Context) error{
+		func(ctx context.Context) error { return c.configs.withdraw(ctx, c.name) },
+		func(ctx context.Context) error { return waiting.Sleep(ctx, c.DrainDelay) },
+		c.canaries.Drain,
+	}
+	for _, f := range c.families {
+		steps = append(steps, f.sync.Drain)
+	}
+	for _, step := range steps {
+		if err := c.insist(ctx, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insist repeats a step until it succeeds, or ctx ends.
+func (c *copyOf) insist(ctx context.Context, step func(context.Context) error) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 2*time.Second, time.Minute
+	for {
+		err := step(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c.log.Warn("Cannot withdraw a cluster from the cache, trying again", "error", err)
+		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
+			return err
+		}
+	}
+}
+
+// Withhold takes what agents would send traffic to out of the cache, for want of
+// contact. It comes back with the next complete list.
+func (c *copyOf) Withhold(yes bool) {
+	if !yes {
+		return
+	}
+	for _, f := range c.families {
+		if f.resource.Describe().OfServices {
+			f.withhold()
+		}
+	}
+}
+
+// checkName refuses the name of a remote's key, as it stands below the resource's prefix, that must
+// not become a part of a key of ours: one that is empty, or that would lead elsewhere if somebody
+// took the key for a path. etcd does not, but who reads the copy may, as Cilium does, whose keys
+// are joined and cleaned as paths. No name that a cluster writes is like that.
+func checkName(name string) error {
+	if name == "" {
+		return refuse(errors.New("the key has no name"))
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." {
+			return refuse(fmt.Errorf("the name %q has the element %q, which would lead out of its prefix", name, part))
+		}
+	}
+	if i := strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }); i >= 0 {
+		return refuse(fmt.Errorf("the name %q has the control character %q", name, name[i]))
+	}
+	return nil
+}
+
+func refuse(why error) error { return &wire.RejectError{Reason: wire.ReasonKey, Err: why} }

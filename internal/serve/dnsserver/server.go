@@ -1,0 +1,195 @@
+// Package dnsserver answers DNS questions about the services of all clusters, from the view: the
+// multicluster names of Kubernetes (mcs.md A, KEP-1645) below clusterset.local or any other zone, and
+// on demand a zone of its own for the clusters, their nodes and addresses.
+//
+// A service that has addresses of its own for the mesh answers with them. Any other one answers as a
+// headless one, with the backends that connections go to now ([backends.Choose]) as far as they take
+// new ones: each in turn the first, a bounded number of them.
+//
+//	SERVICE.NAMESPACE.svc.ZONE                  A, AAAA, SRV
+//	_PORT._PROTOCOL.SERVICE.NAMESPACE.svc.ZONE  SRV
+//	HOST.CLUSTER.SERVICE.NAMESPACE.svc.ZONE     A, AAAA: one backend, by its host name or dashed address
+//	CLUSTER.SERVICE.NAMESPACE.svc.ZONE          nothing: the name is reserved
+//	dns-version.ZONE                            TXT
+//
+// It never says that something is not there while it does not know: before the view is ready a name
+// that is not found is answered with SERVFAIL. Later, answers that rest on a copy of a cluster that
+// is not known to be as of now say so with an extended error (RFC 8914: Stale Answer, Stale NXDOMAIN
+// Answer), which resolvers log and dig shows.
+//
+// [backends.Choose]: github.com/mesh-agent/mesh-agent/pkg/backends.Choose
+package dnsserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/time/rate"
+
+	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
+	"github.com/mesh-agent/mesh-agent/pkg/backends"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
+)
+
+// Defaults of [Params].
+const (
+	DefaultZone    = "clusterset.local"
+	DefaultTTL     = 5 * time.Second
+	DefaultAnswers = 32
+	DefaultQueries = 1000
+)
+
+// refusalsLogged is how often the log says that a client was refused, at most: anybody can be.
+const refusalsLogged = time.Minute
+
+// DefaultClients are the networks of machines that are not on the internet: loopback, private,
+// link-local and shared addresses.
+func DefaultClients() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("100.64.0.0/10"),
+		netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("fe80::/10"),
+	}
+}
+
+// Params says what a [Server] answers. View is required, the zero value of everything else is its
+// default.
+type Params struct {
+	View     *view.View
+	Cluster  string             // the own one
+	Asker    backends.Asker     // where the clients are
+	Zones    []string           // of services; none: DefaultZone
+	MeshZone string             // of clusters, nodes and addresses; empty: there is none
+	TTL      *time.Duration     // of answers, in whole seconds; nil: DefaultTTL
+	Answers  int                // backends in an answer; 0: DefaultAnswers
+	Clients  []netip.Prefix     // who may ask; nil: DefaultClients, and the networks and nodes of the own cluster
+	Queries  int                // answered at once, a quarter of them of one client; 0: DefaultQueries
+	TCP      transport.Limit    // connections at once; zero: 1,000, and 100 of one client
+	Metrics  *Metrics           // nil: nobody looks at them
+	Boundary *boundary.Boundary // of each question; nil: failures are neither counted nor logged
+	Log      *slog.Logger       // nil: silence
+}
+
+// Server answers questions. [Server.Listen] opens its sockets, [Server.Run] answers.
+type Server struct {
+	names    resolver
+	known    doubts
+	clients  []netip.Prefix
+	ownToo   bool           // the networks of the own cluster are permitted, too
+	refusals rate.Sometimes // of the log
+	queries  places         // of questions that are answered
+	open     places         // of connections
+	metrics  *Metrics
+	boundary *boundary.Boundary // of each question
+	log      *slog.Logger
+
+	packets     *net.UDPConn
+	connections net.Listener
+}
+
+// New returns a server that does not listen yet. The error names the parameter that is wrong.
+func New(p Params) (*Server, error) {
+	if p.View == nil {
+		return nil, errors.New("dnsserver: View is missing")
+	}
+	if len(p.Zones) == 0 {
+		p.Zones = []string{DefaultZone}
+	}
+	if err := CheckZones(p.Zones, p.MeshZone); err != nil {
+		return nil, fmt.Errorf("dnsserver: Zones: %w", err)
+	}
+	ttl := DefaultTTL
+	if p.TTL != nil {
+		ttl = *p.TTL
+	}
+	ownToo := p.Clients == nil
+	if ownToo {
+		p.Clients = DefaultClients()
+	}
+	if p.TCP == (transport.Limit{}) {
+		p.TCP = transport.Limit{All: 1000, Peer: 100}
+	}
+	p.Metrics = cmp.Or(p.Metrics, NewMetrics())
+	p.Boundary = cmp.Or(p.Boundary, boundary.New(p.Log).Part("dns"))
+	queries := cmp.Or(p.Queries, DefaultQueries)
+	seed := maphash.MakeSeed()
+	s := &Server{
+		names: resolver{
+			view: p.View, own: p.Cluster, asker: p.Asker, zones: newZones(p.Zones, p.MeshZone), ttl: uint32(ttl / time.Second), //nolint:gosec // was checked
+			most: cmp.Or(p.Answers, DefaultAnswers), seed: seed, kept: &keptAnswers{seed: seed},
+		},
+		known: doubts{view: p.View}, clients: p.Clients, ownToo: ownToo, refusals: rate.Sometimes{Interval: refusalsLogged},
+		queries: p.Metrics.places("queries", transport.Limit{All: queries, Peer: max(1, queries/4)}), open: p.Metrics.places("connections", p.TCP),
+		metrics: p.Metrics, boundary: p.Boundary, log: cmp.Or(p.Log, slog.New(slog.DiscardHandler)),
+	}
+	return s, nil
+}
+
+// CheckZones tells what is wrong with the names of zones.
+func CheckZones(ofServices []string, mesh string) error {
+	seen := make(map[string]bool)
+	for _, name := range slices.Concat(ofServices, []string{mesh}) {
+		if name == "" && mesh == "" {
+			continue
+		}
+		if _, valid := dns.IsDomainName(name); !valid || dns.CanonicalName(name) == "." {
+			return fmt.Errorf("%q is no domain name such as %s", name, DefaultZone)
+		}
+		canonical := dns.CanonicalName(name)
+		if seen[canonical] {
+			return fmt.Errorf("%s is given twice", name)
+		}
+		seen[canonical] = true
+	}
+	return nil
+}
+
+// Listen opens an address, HOST:PORT, for UDP and TCP. With port 0 both get the same free one.
+func (s *Server) Listen(address string) error {
+	tcp, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("DNS cannot listen on %s: %w", address, err)
+	}
+	udp, err := listenUDP(tcp.Addr().String())
+	if err != nil {
+		_ = tcp.Close()
+		return fmt.Errorf("DNS cannot listen on %s: %w", address, err)
+	}
+	s.packets, s.connections = udp, tcp
+	if at, err := netip.ParseAddrPort(tcp.Addr().String()); err == nil && !at.Addr().IsUnspecified() {
+		s.names.server = at.Addr().Unmap().WithZone("")
+	}
+	s.log.Info("Answering DNS", "address", s.Address())
+	return nil
+}
+
+// Address is where it listens, with the port that was chosen when the wanted one was 0; empty before.
+func (s *Server) Address() string {
+	if s.connections == nil {
+		return ""
+	}
+	return s.connections.Addr().String()
+}
+
+// Close closes what Listen opened, when Run is not called.
+func (s *Server) Close() {
+	if s.connections != nil {
+		_, _ = s.connections.Close(), s.packets.Close()
+	}
+}
+
+// Run answers until ctx ends, whose error it returns, or a socket is closed.
+func (s *Server) Run(ctx context.Context) error {
+	return waiting.Together(ctx, s.serveUDP, s.serveTCP)
+}

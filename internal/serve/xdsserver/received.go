@@ -1,0 +1,120 @@
+package xdsserver
+
+import (
+	"errors"
+	"sync/atomic"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
+)
+
+// received is the requests of a stream, on their way to go-control-plane. It keeps all that it gets for as long
+// as the stream lasts, so it gets only what is used: requests for types that are served, without the node.
+// It also ends the stream as if the client had when a request cannot be received, so why is kept here.
+type received[R any] struct {
+	from   interface{ Recv() (R, error) }
+	admit  func(R) bool // whether a request is given on; it removes what is not used
+	c      *clientStream
+	failed atomic.Pointer[error]
+}
+
+// Recv receives the next request for a type that is served. go-control-plane calls it in a goroutine of its own.
+func (r *received[R]) Recv() (request R, err error) {
+	err = r.c.s.boundary.Run(func() error {
+		for {
+			if request, err = r.from.Recv(); err != nil || r.admit(request) {
+				return err
+			}
+		}
+	}, "client", r.c.Peer)
+	switch {
+	case errors.Is(err, boundary.ErrInternal):
+		r.fail(status.Error(codes.Internal, err.Error()))
+	case status.Code(err) == codes.ResourceExhausted:
+		r.fail(r.c.refuse(tooLong, "a request is longer than %d bytes", maxRequest))
+	}
+	return request, err
+}
+
+func (r *received[R]) fail(err error) { r.failed.Store(&err) }
+
+// or is the error of a handler, or why it ended without one.
+func (r *received[R]) or(err error) error {
+	if why := r.failed.Load(); err == nil && why != nil {
+		return *why
+	}
+	return err
+}
+
+// admitWhole admits a request of a stream with the state of the world.
+func (c *clientStream) admitWhole(r *discovery.DiscoveryRequest) bool {
+	c.introduce(r.GetNode())
+	r.Node, r.ResourceLocators = nil, nil
+	r.ProtoReflect().SetUnknown(nil)
+	return c.isServed(r.GetTypeUrl())
+}
+
+// admitDelta admits a request of an incremental stream. The versions that it says its client has are needed for
+// names that may have been ours: the others are not removed from it.
+func (c *clientStream) admitDelta(r *discovery.DeltaDiscoveryRequest) bool {
+	c.introduce(r.GetNode())
+	r.Node, r.ResourceLocatorsSubscribe, r.ResourceLocatorsUnsubscribe = nil, nil, nil
+	r.ProtoReflect().SetUnknown(nil)
+	if !c.isServed(r.GetTypeUrl()) {
+		return false
+	}
+	for name, version := range r.GetInitialResourceVersions() {
+		if _, ok := c.s.catalog.naming.parse(name); !ok || len(version) > maxVersion {
+			delete(r.InitialResourceVersions, name)
+		}
+	}
+	return true
+}
+
+// isServed tells whether a type is served. Requests for others are never answered, and end nothing: Envoys ask
+// for secrets. One without a type is an error of the client, which go-control-plane says.
+func (c *clientStream) isServed(url string) bool {
+	if url == "" || kindOf(url) != kinds {
+		return true
+	}
+	c.s.metrics.requests.WithLabelValues(kinds.String()).Inc()
+	return false
+}
+
+// wholeState is a stream with the state of the world.
+type wholeState struct {
+	discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer
+	requests *received[*discovery.DiscoveryRequest]
+}
+
+// Recv receives a request.
+func (s wholeState) Recv() (*discovery.DiscoveryRequest, error) { return s.requests.Recv() }
+
+// Send sends an answer.
+func (s wholeState) Send(r *discovery.DiscoveryResponse) error {
+	if err := s.requests.c.sending(r.GetTypeUrl(), proto.Size(r)); err != nil {
+		return err
+	}
+	return s.AggregatedDiscoveryService_StreamAggregatedResourcesServer.Send(r)
+}
+
+// incremental is an incremental stream.
+type incremental struct {
+	discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer
+	requests *received[*discovery.DeltaDiscoveryRequest]
+}
+
+// Recv receives a request.
+func (s incremental) Recv() (*discovery.DeltaDiscoveryRequest, error) { return s.requests.Recv() }
+
+// Send sends an answer.
+func (s incremental) Send(r *discovery.DeltaDiscoveryResponse) error {
+	if err := s.requests.c.sending(r.GetTypeUrl(), proto.Size(r)); err != nil {
+		return err
+	}
+	return s.AggregatedDiscoveryService_DeltaAggregatedResourcesServer.Send(r)
+}

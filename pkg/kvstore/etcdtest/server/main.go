@@ -1,7 +1,0 @@
-// Server is what [etcdtest.StartProcess] runs where ETCDTEST_PROGRAM names it: an etcd without the
-// race detector of the tests, which makes it several times slower.
-package main
-
-import "github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
-
-func main() { etcdtest.Serve() }

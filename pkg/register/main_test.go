@@ -1,9 +1,0 @@
-package register
-
-import (
-	"testing"
-
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
-)
-
-func TestMain(m *testing.M) { etcdtest.Main(m) }

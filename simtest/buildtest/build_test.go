@@ -1,0 +1,52 @@
+package buildtest
+
+import (
+	"debug/elf"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
+)
+
+// most is what the program may take, with everything in it.
+const most = 40 << 20 // bytes
+
+// TestTheSizeOfTheProgram: what makes it large is a text/template or html/template that runs, since then
+// the linker keeps each exported method of everything. 'go build -ldflags=-dumpdep' prints who leads to it.
+func TestTheSizeOfTheProgram(t *testing.T) {
+	waittest.Long(t)
+	t.Parallel()
+	path := Agent(t)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.2f MiB", float64(info.Size())/(1<<20))
+	if info.Size() > most {
+		t.Errorf("the program has %d bytes, which is %d above %d MiB", info.Size(), info.Size()-most, most>>20)
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Symbols(); !errors.Is(err, elf.ErrNoSymbols) {
+		t.Errorf("it is not stripped: %v", err)
+	}
+	table := f.Section(".gopclntab") // it names each function
+	if table == nil {
+		t.Fatal("there is no table of functions")
+	}
+	names, err := table.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := "text/template.(*state).evalField"; strings.Contains(string(names), "\x00"+name+"\x00") {
+		t.Errorf("%s is linked", name)
+	}
+	if name := "main.main"; !strings.Contains(string(names), "\x00"+name+"\x00") {
+		t.Errorf("%s is not found, so nothing can be", name)
+	}
+}

@@ -1,0 +1,97 @@
+// Package reconciletest is what tests of controllers have in common that write objects of the Kubernetes
+// API: what a controller is given, and what it said and wrote.
+package reconciletest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/kube/reconcile"
+)
+
+// World is what a controller is given. Its exported fields are guarded by Mu.
+type World struct {
+	T  *testing.T
+	Mu sync.Mutex
+
+	Remotes []reconcile.Remote
+	Ready   bool
+	Refuse  error    // all writes, nil: none
+	Writes  []string // what was written, or refused
+	Made    int      // how many objects were
+	trouble string   // what was reported last
+}
+
+// New returns a world that is ready, with clusters that were read.
+func New(t *testing.T, remotes ...string) *World {
+	w := &World{T: t, Ready: true}
+	for _, name := range remotes {
+		w.Remotes = append(w.Remotes, reconcile.Remote{Name: name, Read: true})
+	}
+	return w
+}
+
+// AtOnce is how many writes there may be at once.
+func (w *World) AtOnce() int { return 4 }
+
+// IsReady is for a controller's parameters.
+func (w *World) IsReady() (ready bool) {
+	w.Set(func() { ready = w.Ready })
+	return ready
+}
+
+// All is for a controller's parameters: the remote clusters.
+func (w *World) All() (all []reconcile.Remote) {
+	w.Set(func() { all = slices.Clone(w.Remotes) })
+	return all
+}
+
+// Report is for a controller's parameters.
+func (w *World) Report(task string, err error) {
+	w.Set(func() {
+		if w.trouble = ""; err != nil {
+			w.trouble = task + ": " + err.Error()
+		}
+	})
+}
+
+// Set changes the world.
+func (w *World) Set(change func()) {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	change()
+}
+
+// Wrong is what was reported last; empty when nothing is wrong.
+func (w *World) Wrong() (text string) {
+	w.Set(func() { text = w.trouble })
+	return text
+}
+
+// NumWrites is how many there were.
+func (w *World) NumWrites() int { return len(w.WritesSince(0)) }
+
+// WritesSince are all but the first n.
+func (w *World) WritesSince(n int) (all []string) {
+	w.Set(func() { all = slices.Clone(w.Writes[n:]) })
+	return all
+}
+
+// Run runs a controller until the function that it returns is called, or the test ends.
+func (w *World) Run(run func(context.Context) error) (stop func()) {
+	w.T.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			w.T.Errorf("ended with %v", err)
+		}
+	})
+	w.T.Cleanup(stop)
+	return stop
+}

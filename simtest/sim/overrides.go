@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
+)
+
+// override is a key that is otherwise than the model says, because somebody
+// wanted it so. It has room on a lease of its own.
+type override struct {
+	value []byte // nil: the key is not there
+	slot  int32
+}
+
+// all are the keys that the cluster has in etcd, heartbeat excepted.
+func (r *Running) all() iter.Seq[contents.Op] {
+	return func(yield func(contents.Op) bool) {
+		for _, o := range slices.Concat(r.overridden(), r.unbroken(r.fixed)) {
+			if !yield(o) {
+				return
+			}
+		}
+		for o := range r.state() {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// state are the keys of the model, where readers look for them and as far as they are
+// not overridden.
+func (r *Running) state() iter.Seq[contents.Op] {
+	return func(yield func(contents.Op) bool) {
+		if r.empty {
+			return
+		}
+		for o := range r.model.All() {
+			o = r.place(o)
+			if _, ok := r.overrides[o.Key]; !ok && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// place puts a key where readers look for it, and decides whether it has a lease.
+func (r *Running) place(o contents.Op) contents.Op {
+	switch r.c.Mode {
+	case contents.Cached:
+		for _, move := range r.moves {
+			if name, ok := strings.CutPrefix(o.Key, move[0]); ok {
+				o.Key = move[1] + name
+				break
+			}
+		}
+	case contents.Local:
+		if strings.HasPrefix(o.Key, wire.Identities.StorePrefix(false)) {
+			o.Slot = contents.NoLease // spec wire.md §1.1
+		}
+	}
+	return o
+}
+
+// unbroken leaves out the keys that are overridden, and all of them while the server has
+// lost everything.
+func (r *Running) unbroken(ops []contents.Op) []contents.Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(o contents.Op) bool {
+		_, ok := r.overrides[o.Key]
+		return ok || r.empty
+	})
+}
+
+// overridden returns the keys that have another value than the model's.
+func (r *Running) overridden() []contents.Op {
+	var ops []contents.Op
+	for key, v := range r.overrides {
+		if v.value != nil {
+			ops = append(ops, contents.Op{Key: key, Value: v.value, Slot: v.slot})
+		}
+	}
+	return ops
+}
+
+// override commits operations that the model knows nothing of, at once, and
+// remembers them. After an error nothing has changed.
+func (r *Running) override(ctx context.Context, ops ...contents.Op) error {
+	for i, o := range ops {
+		ops[i].Slot = contents.NoLease
+		if !o.Deletes() {
+			ops[i] = r.withSlot(o)
+		}
+	}
+	if _, err := r.apply(ctx, ops); err != nil {
+		for _, o := range ops {
+			r.release(o.Slot)
+		}
+		return err
+	}
+	for _, o := range ops {
+		r.forget(o.Key)
+		r.overrides[o.Key] = override{value: o.Value, slot: o.Slot}
+	}
+	return nil
+}
+
+// forget ends an override, as another value is written.
+func (r *Running) forget(key string) {
+	if v, ok := r.overrides[key]; ok {
+		r.release(v.slot)
+		delete(r.overrides, key)
+	}
+}
+
+// forgetAll ends all overrides and returns their keys.
+func (r *Running) forgetAll() map[string]bool {
+	keys := map[string]bool{}
+	for key := range r.overrides {
+		keys[key] = true
+		r.forget(key)
+	}
+	return keys
+}
+
+func (r *Running) release(slot int32) {
+	if slot != contents.NoLease {
+		r.model.Slots.Give(slot)
+	}
+}
+
+// prefixes are where a cluster's keys are in an etcd that it shares; the configuration is one key.
+func (r *Running) prefixes() []string {
+	out := []string{wire.SyncedDir(r.c.Name)}
+	for _, move := range r.moves {
+		out = append(out, move[1])
+	}
+	return out
+}
+
+// owns tells whether a key in a shared etcd is of this cluster.
+func (r *Running) owns(key string) bool {
+	return key == wire.ClusterConfigKey(r.c.Name) ||
+		slices.ContainsFunc(r.prefixes(), func(p string) bool { return strings.HasPrefix(key, p) })
+}

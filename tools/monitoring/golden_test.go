@@ -1,0 +1,36 @@
+package monitoring
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
+)
+
+var update = flag.Bool("update", false, "write deploy/monitoring")
+
+// folder is where the files are.
+var folder = filepath.Join("..", "..", "deploy", "monitoring")
+
+// TestFiles compares what is in deploy/monitoring with what is made here, and writes it with -update.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	files, err := Files()
+	waittest.Must(t, err)
+	for name, want := range files {
+		path := filepath.Join(folder, name)
+		if *update {
+			waittest.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			waittest.Must(t, os.WriteFile(path, want, 0o644))
+		}
+		got, err := os.ReadFile(path)
+		waittest.Must(t, err)
+		if d := cmp.Diff(string(want), string(got)); d != "" {
+			t.Errorf("%s is not what is made here (go test ./tools/monitoring -update writes it):\n%s", path, d)
+		}
+	}
+}
