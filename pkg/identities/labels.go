@@ -34,8 +34,8 @@ func NewLabels(ls wire.Labels) Labels {
 	return Labels{keys: unique.Make(string(keys)), values: string(values)}
 }
 
-// size is how many bytes the texts have.
-func (ls Labels) size() int {
+// Size is how many bytes the texts have.
+func (ls Labels) Size() int {
 	if ls.values == "" {
 		return 0
 	}

@@ -146,7 +146,7 @@ func FromWire(id wire.Identity, cluster string, clusterID uint32) *Identity {
 
 // Cost is how many bytes an identity takes in memory, with its places in the tables, about. It is one whose keys
 // no other identity has, and whose texts are in the garbage of their decoding too.
-func (i *Identity) Cost() int { return costIdentity + 3*i.Labels.size() }
+func (i *Identity) Cost() int { return costIdentity + 3*i.Labels.Size() }
 
 const costIdentity = 256
 

@@ -44,7 +44,10 @@ func (g *Global) CostBeside(other *Global) (cost int) {
 
 // Cost is how many bytes a slice takes in memory, with what follows from it in the tables, about.
 func (s *Slice) Cost() int {
-	cost := costService + costEndpoint*len(s.endpoints) + costPorts(s.ports) + costLabel*len(s.labels)
+	cost := costService + costEndpoint*len(s.endpoints) + costPorts(s.ports) + 2*s.labels.Size()
+	for range s.labels.All() {
+		cost += costLabel
+	}
 	for i := range s.endpoints {
 		if h := s.endpoints[i].hostname; h != nil {
 			cost += len(*h)

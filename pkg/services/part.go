@@ -50,11 +50,11 @@ func fromSlices(of []*Slice) *Service {
 		p.Backends = slices.Clone(usable) // exactly as large as needed: it stays
 	}
 	for _, s := range slices.Backward(of) { // the first one has the last word
-		for _, l := range s.labels {
+		for l := range s.labels.All() {
 			if p.Labels == nil {
 				p.Labels = make(map[string]string)
 			}
-			p.Labels[text(l.key)] = text(l.value)
+			p.Labels[l.Key] = l.Value
 		}
 	}
 	return p

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unique"
 
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -19,10 +20,10 @@ type Slice struct {
 	ClusterID       uint32
 	Source          wire.Source // where we have it from
 	Namespace, Name string
-	Service         string     // the service's name; empty when it belongs to none
-	ports           []Port     // of all endpoints; sorted, no duplicates
-	endpoints       []endpoint // sorted by address, one for each
-	labels          []label    // of the service; sorted by key
+	Service         string            // the service's name; empty when it belongs to none
+	ports           []Port            // of all endpoints; sorted, no duplicates
+	endpoints       []endpoint        // sorted by address, one for each
+	labels          identities.Labels // of the service; sorted by key
 }
 
 // endpoint is a backend without ports. Few nodes and zones have many endpoints, so
@@ -33,9 +34,6 @@ type endpoint struct {
 	hostname   *string // nil for none; hardly any two are the same
 	conditions Conditions
 }
-
-// label is one label; the texts are shared by all slices.
-type label struct{ key, value unique.Handle[string] }
 
 // SliceFromWire converts a decoded slice. Ports that lack a number or have an
 // unknown protocol are left out, as writers of the older form do (wire.md §1.3).
@@ -132,15 +130,15 @@ func (e endpoint) equal(o endpoint) bool {
 
 // serviceLabels are the labels that the slice has from its service. Kubernetes
 // copies those and adds its own.
-func serviceLabels(from map[string]string) []label {
-	var out []label
+func serviceLabels(from map[string]string) identities.Labels {
+	out := make(wire.Labels, 0, len(from))
 	for key, value := range from {
 		if key != wire.LabelServiceName && key != wire.LabelHeadless && !strings.HasPrefix(key, "endpointslice.kubernetes.io/") {
-			out = append(out, label{intern(key), intern(value)})
+			out = append(out, wire.Label{Key: key, Value: value})
 		}
 	}
-	slices.SortFunc(out, func(a, b label) int { return strings.Compare(text(a.key), text(b.key)) })
-	return slices.Clip(out)
+	slices.SortFunc(out, func(a, b wire.Label) int { return strings.Compare(a.Key, b.Key) })
+	return identities.NewLabels(out)
 }
 
 func intern(s string) unique.Handle[string] {
@@ -195,7 +193,7 @@ func (s *Slice) Equal(o *Slice) bool {
 	return s == o ||
 		s.Cluster == o.Cluster && s.ClusterID == o.ClusterID && s.Source == o.Source &&
 			s.Namespace == o.Namespace && s.Name == o.Name && s.Service == o.Service &&
-			slices.Equal(s.ports, o.ports) && slices.EqualFunc(s.endpoints, o.endpoints, endpoint.equal) && slices.Equal(s.labels, o.labels)
+			slices.Equal(s.ports, o.ports) && slices.EqualFunc(s.endpoints, o.endpoints, endpoint.equal) && s.labels == o.labels
 }
 
 // Addresses iterates over the addresses of the endpoints.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -110,7 +111,7 @@ func TestGoldenSlicesAreConverted(t *testing.T) {
 		}
 	}
 	web := got["default/web-abcde"]
-	if web.Key() != "cluster2/default/web-abcde" || web.Service != "web" || web.ClusterID != 2 || web.NumEndpoints() != 1 || len(web.labels) != 0 {
+	if web.Key() != "cluster2/default/web-abcde" || web.Service != "web" || web.ClusterID != 2 || web.NumEndpoints() != 1 || web.labels != (identities.Labels{}) {
 		t.Errorf("the slice became %+v", web)
 	}
 	if got["default/empty"].Service != "" {

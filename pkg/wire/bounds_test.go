@@ -60,7 +60,7 @@ func TestACompressedValueIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhatKubernetesAllowsIsNotTooLarge: slices written by hand have no more than addresses, and few people give an endpoint more than one.
+// TestWhatKubernetesAllowsIsNotTooLarge: slices written by hand may have short addresses and labels alone, and many of them.
 func TestWhatKubernetesAllowsIsNotTooLarge(t *testing.T) {
 	slice := func(endpoints, addresses int) *EndpointSlice {
 		s := &EndpointSlice{Cluster: "cluster2", ClusterID: 2, Namespace: "ns", Name: "x", AddressType: AddressTypeIPv4}
@@ -77,8 +77,13 @@ func TestWhatKubernetesAllowsIsNotTooLarge(t *testing.T) {
 	for i := range 100 {
 		most.Ports = append(most.Ports, EndpointPort{Port: new(int32(i))})
 	}
+	labelled := slice(0, 0)
+	labelled.Labels = make(map[string]string)
+	for i := range 200 {
+		labelled.Labels[fmt.Sprintf("app-%d", i)] = ""
+	}
 	for name, s := range map[string]*EndpointSlice{
-		"1000 endpoints with one short address": slice(1000, 1), "1000 with 100 addresses": slice(1000, 100), "20 with 100 addresses and 100 ports": most,
+		"200 short labels": labelled, "1000 endpoints with one short address": slice(1000, 1), "1000 with 100 addresses": slice(1000, 100), "20 with 100 addresses and 100 ports": most,
 	} {
 		got, err := DecodeEndpointSlice("ns/x", s.Encode(), cluster2)
 		if err != nil || len(got.Endpoints) != len(s.Endpoints) || len(got.Ports) != len(s.Ports) {

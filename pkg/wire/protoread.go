@@ -15,6 +15,7 @@ const (
 	costInterned     = 240 // a text of which services keeps one for all slices
 	costEndpointPort = 80
 	costMapEntry     = 190
+	costSliceLabel   = 56 // what services keeps of it, packed
 	costHints        = 24
 	costHint         = 64
 	costScalar       = 8
@@ -103,7 +104,7 @@ func (r *sliceReader) field(f field) error {
 	case 4:
 		return r.string(f, &s.Name)
 	case 5:
-		if err := r.take(2 * costInterned); err != nil {
+		if err := r.take(costSliceLabel + 2*len(f.bytes)); err != nil {
 			return err
 		}
 		return r.entry(f, &s.Labels, "labels")
