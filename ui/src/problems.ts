@@ -91,7 +91,7 @@ export function showInTab(): void {
   effect(() => {
     const [tone] = verdict.value, lost = heard.value > 0 && !live.value;
     const n = wrong.value.length;
-    document.title = `${lost ? "Not live: " : n ? `(${n}) ✕ ` : ""}${title.value}${title.value && " - "}mesh-agent`;
+    document.title = `${lost ? "Not live: " : n ? `(${n}) ✕ ` : tone === "warn" ? "▲ " : ""}${title.value}${title.value && " - "}mesh-agent`;
     const look = lost ? "none" : tone;
     const href = look === "good" ? good : `data:image/svg+xml,${encodeURIComponent(shape(colors[look][0]!, colors[look][1]!, look === "bad" ? cross : ""))}`;
     if (icon && icon.href !== href) icon.href = href;
