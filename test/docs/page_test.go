@@ -98,6 +98,7 @@ func masks() []mask {
 		{`for \d+ days`, "for DAYS"},
 		{`(127\.0\.0\.1|localhost):\d+`, "$1:PORT"},
 		{`-p \d+`, "-p PORT"},
+		{`/tmp/docs\d+/agent\.sock|/var/run/mesh-agent/mesh-agent\.sock`, "SOCKET"},
 		{`mesh-sim-\d+|tmp\.\w+`, "TEMPORARY"},
 		{`\b[0-9a-f]{16}\b`, "ID"},
 		{`revision \d+`, "revision N"},
