@@ -13,6 +13,7 @@ COPY go.mod go.sum ./
 COPY cmd/mesh-agent cmd/mesh-agent
 COPY internal internal
 COPY pkg pkg
+COPY tools/sbom tools/sbom
 # BuildKit sets the platform; nobody else sets the version, which cannot be read from git here.
 ARG TARGETOS TARGETARCH
 ARG VERSION=unknown
