@@ -96,7 +96,7 @@ func TestThePackages(t *testing.T) {
 	})
 }
 
-// hasEntry tells whether a list of dpkg-deb has a file with this mode, owner and name.
+// hasEntry reports whether a list of dpkg-deb has a file with this mode, owner and name.
 func hasEntry(list, want string) bool {
 	for line := range strings.Lines(list) {
 		if f := strings.Fields(line); len(f) >= 6 && f[0]+" "+f[1]+" "+f[5] == want {

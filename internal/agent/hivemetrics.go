@@ -77,7 +77,7 @@ func gauge(name, help string, labels prometheus.Labels, value func() float64) pr
 
 // leader is who does the work of a mode while all others stand by; nil in a mode without one.
 type leader interface {
-	// Leads tells whether this process does it.
+	// Leads reports whether this process does it.
 	Leads() bool
 	// Bootstrap is how long it took in this term until everything was written; 0
 	// before that, and while another process leads.

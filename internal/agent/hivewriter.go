@@ -57,7 +57,7 @@ func newWriter(m config.Mode, c config.Config, size clusterSize, of *etcd.Metric
 	return etcd.NewDurable(own.Config, opts), nil
 }
 
-// writes tells whether a mode writes to the own kvstore: an agent does when it
+// writes reports whether a mode writes to the own kvstore: an agent does when it
 // knows what to say about its node, and for which cluster.
 func writes(c config.Config, m config.Mode) bool {
 	opts, err := c.KVStoreOptions()

@@ -79,7 +79,7 @@ func TestNothingOfDNSRunsWithoutItsFlag(t *testing.T) {
 	})
 }
 
-// hasUDP tells whether a process has a UDP socket of IPv4.
+// hasUDP reports whether a process has a UDP socket of IPv4.
 func hasUDP(t *testing.T, pid int) bool {
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/udp")

@@ -191,7 +191,7 @@ func TestEveryFormOfOutputNamesTheClusterOfABackend(t *testing.T) {
 	}
 }
 
-// beside tells whether a text stands within a few lines of an address.
+// beside reports whether a text stands within a few lines of an address.
 func beside(out, address, text string) bool {
 	lines := strings.Split(out, "\n")
 	for i, line := range lines {

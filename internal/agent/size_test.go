@@ -148,7 +148,7 @@ func metrics(a *agenttest.Process) map[string]float64 {
 	return values
 }
 
-// isFresh tells whether a cluster is known as it is now.
+// isFresh reports whether a cluster is known as it is now.
 func isFresh(c api.Cluster) bool {
 	return c.State == api.StateReady && c.Freshness.Worst.State == "synced"
 }

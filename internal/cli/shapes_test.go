@@ -308,7 +308,7 @@ func (d openAPI) checkProperties(schema map[string]any, v any) error {
 	return nil
 }
 
-// isOfType tells whether a value has one of JSON Schema's types.
+// isOfType reports whether a value has one of JSON Schema's types.
 func isOfType(kind, v any) bool {
 	switch v := v.(type) {
 	case nil:

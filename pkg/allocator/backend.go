@@ -19,7 +19,7 @@ var ErrIDInUse = errors.New("a node uses the ID")
 
 // Backend is what an [Allocator] needs of the shared store. All methods may be
 // called by any number of goroutines; each ends with its context, and by
-// deadlines of its own. An error of a write does not tell whether it happened.
+// deadlines of its own. An error of a write does not report whether it happened.
 //
 // A lock that is nil is no condition; otherwise the operation is done only while the lock is held,
 // in one transaction, and the error is [kvstore.ErrLockLeaseExpired] when it is not.

@@ -94,7 +94,7 @@ func (a *Allocator) move(ctx context.Context, j job, lock Lock) (moved bool, err
 
 func (r Referrers) numbers() []uint64 { return slices.Sorted(maps.Keys(r.Others)) }
 
-// canMove tells whether a key in use here could have this ID.
+// canMove reports whether a key in use here could have this ID.
 func (c *core) canMove(id uint64) bool { return c.byID[id] == nil && c.pool.inRange(id) }
 
 // move gives a key, whose turn somebody has, another ID. It reports false when that

@@ -140,7 +140,7 @@ func (rc *RemoteCache) late() {
 		"cluster", rc.name, "after", rc.owner.options.listTimeout, "listed", listed, "before", before)
 }
 
-// Synced tells whether the first list is complete.
+// Synced reports whether the first list is complete.
 func (rc *RemoteCache) Synced() bool { return isClosed(rc.synced) }
 
 // NumEntries is how many mappings are known under the cache's name; 0 after it
@@ -235,7 +235,7 @@ func (w remoteWatcher) OnListDone() {
 	}
 }
 
-// listed ends what earlier caches knew, and tells whether the cache is still the latest
+// listed ends what earlier caches knew, and reports whether the cache is still the latest
 // of its name.
 func (w remoteWatcher) listed() bool {
 	rc, r := w.rc, &w.rc.owner.remotes

@@ -38,8 +38,8 @@ func (u *Usage) Mapping(id uint64, text string, revision int64) {
 	u.byID[id] = usage{revision: revision, path: maphash.String(u.seed, pathOf(text))}
 }
 
-// Reference adds a reference by the key in its path ([ReadReference]), and tells whether it uses the
-// mapping of its number. mapped tells whether there is one.
+// Reference adds a reference by the key in its path ([ReadReference]), and reports whether it uses the
+// mapping of its number. mapped reports whether there is one.
 func (u *Usage) Reference(key string, id uint64) (uses, mapped bool) {
 	m, mapped := u.byID[id]
 	if !mapped || m.path != maphash.String(u.seed, key) {
@@ -50,7 +50,7 @@ func (u *Usage) Reference(key string, id uint64) (uses, mapped bool) {
 	return true, true
 }
 
-// InUse tells whether a reference uses the mapping of the number.
+// InUse reports whether a reference uses the mapping of the number.
 func (u *Usage) InUse(id uint64) bool { return u.byID[id].used }
 
 // Len is the number of mappings from lo to hi.

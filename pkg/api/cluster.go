@@ -58,18 +58,18 @@ func (c *Cluster) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Well tells whether the cluster is ready, its data fresh, and its service
+// Well reports whether the cluster is ready, its data fresh, and its service
 // backends used as those of any other.
 func (c *Cluster) Well() bool { return c.Ready && c.State == "ready" && c.Fresh() && c.Kept() }
 
-// Kept tells whether the disconnect policy, if there is one, has nothing against
+// Kept reports whether the disconnect policy, if there is one, has nothing against
 // the use of its service backends.
 func (c *Cluster) Kept() bool { return c.Policy == nil || c.Policy.State == PolicyKeep }
 
-// Fresh tells whether every resource is known to equal the remote that is not optional.
+// Fresh reports whether every resource is known to equal the remote that is not optional.
 func (c *Cluster) Fresh() bool { return fresh(&c.Freshness.ByResource) }
 
-// fresh tells whether every resource is that a cluster is used for. Details may be
+// fresh reports whether every resource is that a cluster is used for. Details may be
 // unknown: an agent that does not know the resource says nothing of them.
 func fresh(all *ByResource[Freshness]) bool {
 	for r, f := range all.All() {
@@ -82,7 +82,7 @@ func fresh(all *ByResource[Freshness]) bool {
 	return true
 }
 
-// Complete tells whether every resource has been listed completely that is neither
+// Complete reports whether every resource has been listed completely that is neither
 // optional nor a detail of another.
 func (c *Cluster) Complete() bool {
 	for r, synced := range c.Synced.All() {
@@ -93,7 +93,7 @@ func (c *Cluster) Complete() bool {
 	return true
 }
 
-// Has tells whether a resource is shown of the cluster: where it is read, as far as the cluster
+// Has reports whether a resource is shown of the cluster: where it is read, as far as the cluster
 // says it writes it, or that is in doubt.
 func (c *Cluster) Has(r wire.Resource) bool {
 	f := c.Freshness.Of(r)

@@ -124,7 +124,7 @@ type KVStore struct {
 	Written             []Written             `json:"written,omitempty" doc:"The keys that this process keeps in the kvstore, by prefix; absent when it writes none."`
 }
 
-// Well tells whether the kvstore is ready, takes what is written to it, and what
+// Well reports whether the kvstore is ready, takes what is written to it, and what
 // came from it, if anything is to, is fresh.
 func (k *KVStore) Well() bool {
 	return k.Ready && k.State == "ready" && (k.WriteOnly || fresh(&k.Freshness)) &&

@@ -38,7 +38,7 @@ func Candidates(g *services.Global, port Port, from Asker) iter.Seq[Candidate] {
 	}
 }
 
-// InUse tells whether connections may go to usable backends of a part of a service.
+// InUse reports whether connections may go to usable backends of a part of a service.
 func InUse(g *services.Global, part *services.Service) bool {
 	return g.InUse(part) && !ranksOf(g).excludes(part)
 }

@@ -12,13 +12,13 @@ type Pod struct {
 	Host            netip.Addr // of its node; invalid for none
 }
 
-// known tells whether it is a pod.
+// known reports whether it is a pod.
 func (p Pod) known() bool { return p.Namespace != "" && p.Name != "" }
 
 // Pods says which pod of a cluster has an address.
 type Pods func(cluster string, ip netip.Addr) Pod
 
-// DualStack tells whether a cluster has backends of both families in the choice, so that two of them may be one pod.
+// DualStack reports whether a cluster has backends of both families in the choice, so that two of them may be one pod.
 func (c Choice) DualStack() bool {
 	four, six := make(map[string]struct{}), make(map[string]struct{})
 	for _, g := range c.Groups {
@@ -122,7 +122,7 @@ func (p *addressesOf) add(b *Backend, list int, host netip.Addr) {
 	*at, p.list[family], p.host[family] = b, list, host
 }
 
-// certain tells whether both addresses are of one pod. Clusters with a node address of each family may give
+// certain reports whether both addresses are of one pod. Clusters with a node address of each family may give
 // that of the pod's family, so nodes are compared within one family alone.
 func (p *addressesOf) certain() bool {
 	if p.four == nil || p.six == nil || p.more || p.list[0] != p.list[1] {

@@ -52,7 +52,7 @@ func CheckPort(text string) error {
 // NamedPort is the port of a name, which may be empty, with a protocol, such as TCP.
 func NamedPort(name, protocol string) Port { return Port{named: true, name: name, proto: protocol} }
 
-// Any tells whether all ports are asked for.
+// Any reports whether all ports are asked for.
 func (p Port) Any() bool { return p == Port{} }
 
 // String is what [ParsePort] reads.

@@ -70,7 +70,7 @@ func (a *Account) Used() int64 {
 	return a.used.Load()
 }
 
-// Add counts bytes, or gives some back, and tells whether there was room for them;
+// Add counts bytes, or gives some back, and reports whether there was room for them;
 // otherwise it has counted nothing.
 func (a *Account) Add(n int64) bool {
 	if a == nil {
@@ -84,7 +84,7 @@ func (a *Account) Add(n int64) bool {
 	return true
 }
 
-// Fits tells whether there is room for so many bytes more.
+// Fits reports whether there is room for so many bytes more.
 func (a *Account) Fits(n int64) bool {
 	if a == nil || n <= 0 {
 		return true

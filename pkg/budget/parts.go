@@ -21,5 +21,5 @@ const (
 // Bytes is the part in bytes; without a limit, more than any machine has.
 func (p Part) Bytes() int64 { return debug.SetMemoryLimit(-1) / 100 * int64(p) }
 
-// IsLimited tells whether there is a limit at all.
+// IsLimited reports whether there is a limit at all.
 func IsLimited() bool { return debug.SetMemoryLimit(-1) != math.MaxInt64 }

@@ -36,7 +36,7 @@ func newRules(all []Seen, own []netip.Prefix) *rules {
 	return r
 }
 
-// SaysWhose tells whether a pod network that the node of a remote announces is small enough to show
+// SaysWhose reports whether a pod network that the node of a remote announces is small enough to show
 // whose the addresses inside are. Nodes have much less; who announces more would shut out others,
 // and have everything inside judged again whenever it changes.
 func SaysWhose(p netip.Prefix) bool {
@@ -78,7 +78,7 @@ func (r *rules) breach(i int, p netip.Prefix, ofEndpoint bool) string {
 	return whose
 }
 
-// whose tells whether a network is, in part, a pod network that somebody announces.
+// whose reports whether a network is, in part, a pod network that somebody announces.
 func (r *rules) whose(p netip.Prefix) bool {
 	return r.own.OverlapsPrefix(p) || r.announced.OverlapsPrefix(p)
 }

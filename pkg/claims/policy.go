@@ -154,7 +154,7 @@ func (p *Policy) Pinned(id uint32) string {
 	return ""
 }
 
-// Equal tells whether both say the same of a cluster.
+// Equal reports whether both say the same of a cluster.
 func (p *Policy) Equal(o *Policy, cluster string) bool {
 	a, admittedA := p.Of(cluster)
 	b, admittedB := o.Of(cluster)
@@ -164,7 +164,7 @@ func (p *Policy) Equal(o *Policy, cluster string) bool {
 	return a == nil || a.text == b.text
 }
 
-// Address tells whether the cluster may claim a prefix; the error says why not.
+// Address reports whether the cluster may claim a prefix; the error says why not.
 func (g *Grant) Address(p netip.Prefix) error {
 	if g == nil || g.networks == nil || slices.ContainsFunc(*g.networks, func(n netip.Prefix) bool { return n.Bits() <= p.Bits() && n.Contains(p.Addr().Unmap()) }) {
 		return nil
@@ -180,7 +180,7 @@ func (g *Grant) Host(a netip.Addr) error {
 	return g.Address(netip.PrefixFrom(a.WithZone(""), a.BitLen()))
 }
 
-// Namespace tells whether the cluster may have anything in a namespace; the empty one is none.
+// Namespace reports whether the cluster may have anything in a namespace; the empty one is none.
 func (g *Grant) Namespace(name string) error {
 	if g == nil || g.namespaces == nil || name == "" || matches(*g.namespaces, name) {
 		return nil
@@ -188,7 +188,7 @@ func (g *Grant) Namespace(name string) error {
 	return fmt.Errorf("the namespace %s is none of those that the policy file grants", name)
 }
 
-// Service tells whether the cluster may export a service.
+// Service reports whether the cluster may export a service.
 func (g *Grant) Service(namespace, name string) error {
 	if err := g.Namespace(namespace); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (g *Grant) Service(namespace, name string) error {
 	return fmt.Errorf("the service %s/%s is none of those that the policy file grants", namespace, name)
 }
 
-// Identity tells whether the cluster may use a number. Reserved ones are judged by [Privileged].
+// Identity reports whether the cluster may use a number. Reserved ones are judged by [Privileged].
 func (g *Grant) Identity(id uint32) error {
 	if g == nil || g.identities == nil || id < wire.IdentityReservedEnd || slices.ContainsFunc(*g.identities, func(s span) bool { return s.first <= id && id <= s.last }) {
 		return nil

@@ -44,7 +44,7 @@ var ranges = [...]Range{
 	{netip.MustParsePrefix("ff00::/8"), "multicast (RFC 4291)"},
 }
 
-// has tells whether a prefix cannot be claimed because of the range. A network around a single address for
+// has reports whether a prefix cannot be claimed because of the range. A network around a single address for
 // special use can: clusters do have 100.64.0.0/10, or fd00::/16.
 func (r Range) has(p netip.Prefix) bool {
 	if r.Prefix.IsSingleIP() && !p.IsSingleIP() {
@@ -60,7 +60,7 @@ const (
 	Shortest6 = 16
 )
 
-// TooLarge tells whether a network is none that a cluster can have: a default route,
+// TooLarge reports whether a network is none that a cluster can have: a default route,
 // or a large part of one.
 func TooLarge(p netip.Prefix) bool {
 	return p.Bits() < byFamily(p.Addr(), Shortest4, Shortest6)
@@ -95,7 +95,7 @@ func SpecialAddress(a netip.Addr) (Range, bool) {
 	return Special(netip.PrefixFrom(a, a.BitLen()))
 }
 
-// Privileged tells whether policies trust the reserved identity in a way that only the
+// Privileged reports whether policies trust the reserved identity in a way that only the
 // reader's own cluster can vouch for, or whether it means no single endpoint: a host, a
 // node, the API server, the world, the aggregates. A remote publishes remote-node for the
 // addresses of its nodes alone (atNode). All others, which Cilium does publish for

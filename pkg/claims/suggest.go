@@ -18,7 +18,7 @@ import (
 type Seen struct {
 	Name string
 	ID   uint32 // 0: not known
-	// Complete tells whether all of it is known; else only the ID is suggested.
+	// Complete reports whether all of it is known; else only the ID is suggested.
 	Complete   bool
 	Pods       []netip.Prefix // networks that its nodes announce
 	Nodes      []netip.Addr   // addresses of its nodes
@@ -69,7 +69,7 @@ clusters:`)
 	return b.Bytes()
 }
 
-// has tells whether anything of the cluster is in a network.
+// has reports whether anything of the cluster is in a network.
 func (s *Seen) has(p netip.Prefix) bool {
 	return slices.ContainsFunc(s.Pods, p.Overlaps) || slices.ContainsFunc(s.Nodes, p.Contains) ||
 		slices.ContainsFunc(s.Claims, p.Overlaps) || slices.ContainsFunc(s.Other, p.Overlaps)
@@ -178,7 +178,7 @@ func (s *Seen) writeNames(b *bytes.Buffer) {
 	b.WriteString("    # The names of its services are not restricted, and its identities only to the range of its ID.\n")
 }
 
-// isLabel tells whether a name is one that Kubernetes gives to namespaces and
+// isLabel reports whether a name is one that Kubernetes gives to namespaces and
 // services (RFC 1123): nothing in it is a pattern.
 func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 

@@ -64,7 +64,7 @@ func (c costOf) ratio(plain []byte) (ratio float64, err error) {
 	return float64(after.TotalAlloc-before.TotalAlloc) / float64(max(len(plain), wire.MinCharged)), err
 }
 
-// refuses tells whether a value is too large.
+// refuses reports whether a value is too large.
 func (c costOf) refuses(plain []byte) bool {
 	if c.pack != nil {
 		plain = c.pack(plain)

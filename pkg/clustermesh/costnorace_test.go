@@ -7,5 +7,5 @@ import "github.com/mesh-agent/mesh-agent/pkg/wire"
 // maxRatio is how many times its bytes a value may cost.
 const maxRatio = wire.MaxCost
 
-// raced tells whether the race detector runs.
+// raced reports whether the race detector runs.
 const raced = false

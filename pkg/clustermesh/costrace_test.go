@@ -8,5 +8,5 @@ import "github.com/mesh-agent/mesh-agent/pkg/wire"
 // bound is that of the fuzz target, which runs without it.
 const maxRatio = wire.MaxCost * 5 / 4
 
-// raced tells whether the race detector runs.
+// raced reports whether the race detector runs.
 const raced = true

@@ -50,7 +50,7 @@ func newIDs(own string, id uint32, granted *claims.Current, stateDir string, log
 	return x
 }
 
-// Admit tells whether the cluster may come with the ID at all; the error is an
+// Admit reports whether the cluster may come with the ID at all; the error is an
 // [*remotecluster.Inadmissible].
 func (x *ids) Admit(name string, id uint32) error {
 	if refused := x.granted.Policy().Admit(name, id); refused != nil {

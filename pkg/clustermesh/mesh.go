@@ -128,7 +128,7 @@ func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
 }
 
 // want takes what the directory asks for, tells the clusters, and returns the
-// names of those that need a supervisor. read tells whether the directory could be.
+// names of those that need a supervisor. read reports whether the directory could be.
 func (m *Mesh) want(files map[string]File, ignored []Ignored, broken map[string]dirwatch.Broken, read bool) (added []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -313,7 +313,7 @@ func (m *Mesh) followGrants(ctx context.Context) error {
 	}
 }
 
-// rechecks tells whether everything of the cluster is to be judged again, once.
+// rechecks reports whether everything of the cluster is to be judged again, once.
 func (m *Mesh) rechecks(mb *member) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -94,7 +94,7 @@ func (p *policy) step(m *Mesh) (next time.Time) {
 	return next
 }
 
-// publish shows the outlooks, and tells whether a state is another one than before.
+// publish shows the outlooks, and reports whether a state is another one than before.
 func (p *policy) publish(outlooks map[string]disconnect.Outlook) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -117,7 +117,7 @@ func (m *Mesh) Ignored() []Ignored {
 // Revision grows with every change of a cluster's state; counts and freshness move without it.
 func (m *Mesh) Revision() uint64 { return m.revision.Load() }
 
-// Ready tells whether the view may be used: every cluster was synced once, or the sync
+// Ready reports whether the view may be used: every cluster was synced once, or the sync
 // timeout has passed since the start, but never before the mesh directory was read once:
 // an empty view would pass for that of a mesh without clusters. Once true it stays true. A description of the own cluster
 // counts as a cluster.

@@ -48,7 +48,7 @@ func (s Subject) Fill(remedy string) string {
 	return remedy
 }
 
-// Plain tells whether a shell takes a text as one word, as it is, and no command takes it for a flag.
+// Plain reports whether a shell takes a text as one word, as it is, and no command takes it for a flag.
 func Plain(text string) bool {
 	for i := range len(text) {
 		c := text[i]

@@ -147,7 +147,7 @@ func since(before time.Time, holds bool, now time.Time) time.Time {
 	return before
 }
 
-// quiet tells whether the heartbeat has stayed away for half of what is too long.
+// quiet reports whether the heartbeat has stayed away for half of what is too long.
 // Who was demoted for that has to be heard of: a new session proves nothing.
 func (c *cluster) quiet(now time.Time) bool {
 	d := c.delays.Silence

@@ -232,7 +232,7 @@ func looks(before time.Time, is, blind bool, now time.Time) time.Time {
 	return before
 }
 
-// judge tells whether a transition may be.
+// judge reports whether a transition may be.
 func (c *course) judge(r *remote, tr Transition, most bool) error {
 	d := c.policy.Of(tr.Cluster)
 	unconfirmed := c.now.Sub(r.ev.AsOf)

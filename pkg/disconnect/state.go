@@ -26,9 +26,9 @@ func (s State) String() string {
 
 // Evidence is what is known of a cluster at one moment.
 type Evidence struct {
-	// Synced tells whether its services were ever listed completely.
+	// Synced reports whether its services were ever listed completely.
 	Synced bool
-	// Fresh tells whether they are followed and known to be up to date.
+	// Fresh reports whether they are followed and known to be up to date.
 	Fresh bool
 	// AsOf is the time until which they are known to equal the remote's: a
 	// linearizable read has said so.
@@ -57,7 +57,7 @@ type Outlook struct {
 	// Why is what speaks against the cluster, or for its return; empty for one
 	// that is kept and well.
 	Why string
-	// Doubtful tells whether the evidence speaks against it.
+	// Doubtful reports whether the evidence speaks against it.
 	Doubtful bool
 	// Next is the state that follows at NextAt, if the evidence stays as it is. A
 	// zero NextAt is nothing.

@@ -86,7 +86,7 @@ func (b *book) keys() []string {
 	return keys
 }
 
-// has tells whether there is such a conflict.
+// has reports whether there is such a conflict.
 func (b *book) has(key string) bool { return b.listed[key] != nil || b.crowdOf(key) != nil }
 
 // free is the most room that one of the clusters has.

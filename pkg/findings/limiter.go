@@ -73,7 +73,7 @@ func (e *Event) topic() topic {
 	return unbounded
 }
 
-// state tells whether the event is that a cluster has come to another state; not that
+// state reports whether the event is that a cluster has come to another state; not that
 // it is removed, which those cause who run the agent.
 func (e *Event) state() bool {
 	state, is := strings.CutPrefix(e.Kind, "cluster-")
@@ -98,7 +98,7 @@ func (l *limiter) pick(now time.Time, happened []Event) []Event {
 	return append(reported, l.overdue(now)...)
 }
 
-// allows tells whether the event is reported, and how many were left out before it.
+// allows reports whether the event is reported, and how many were left out before it.
 // The allowance of one of the clusters that it concerns is enough: a cluster that
 // disagrees with all others uses up its own, and none of theirs.
 func (l *limiter) allows(now time.Time, e *Event) (omitted int, yes bool) {
@@ -136,7 +136,7 @@ func (l *limiter) concerned(e *Event) []*allowance {
 	return all
 }
 
-// due tells whether overdue has anything.
+// due reports whether overdue has anything.
 func (l *limiter) due(now time.Time) bool {
 	for _, a := range l.of {
 		if a.omitted > 0 && a.left.TokensAt(now) >= 1 {

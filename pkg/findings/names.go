@@ -134,7 +134,7 @@ func (t *trail) trim() {
 	}
 }
 
-// alternates tells whether an answer has come back after one of another cluster, not too long ago.
+// alternates reports whether an answer has come back after one of another cluster, not too long ago.
 func (t *trail) alternates(now time.Time) bool {
 	weight := 0
 	for k := range t.sightings {
@@ -168,7 +168,7 @@ func (s *sighting) weight(before *sighting, between []sighting) int {
 	return weight
 }
 
-// foreign tells whether the answers are those of different clusters.
+// foreign reports whether the answers are those of different clusters.
 func (s *sighting) foreign(o *sighting) bool { return s.id != o.id || s.nodes.disjoint(o.nodes) }
 
 func nameConflict(name string, sightings []sighting) *Conflict {

@@ -51,15 +51,15 @@ func (c *Conflict) Key() string { return key(c.Kind, c.Subject) }
 
 func key(k Kind, subject string) string { return string(k) + "/" + subject }
 
-// Involves tells whether the cluster is one of those that disagree.
+// Involves reports whether the cluster is one of those that disagree.
 func (c *Conflict) Involves(cluster string) bool { return slices.Contains(c.Clusters, cluster) }
 
-// says tells whether both say the same, whenever they began.
+// says reports whether both say the same, whenever they began.
 func (c *Conflict) says(o *Conflict) bool {
 	return c.Key() == o.Key() && c.Message == o.Message && c.Rule == o.Rule && !c.differs(o)
 }
 
-// differs tells whether the other one is about other clusters, or another one
+// differs reports whether the other one is about other clusters, or another one
 // counts: that is worth an event, which another number in the message is not.
 func (c *Conflict) differs(o *Conflict) bool {
 	return c.Code != o.Code || !slices.Equal(c.Clusters, o.Clusters)
@@ -98,7 +98,7 @@ func (e *Event) Cost() int {
 	return cost
 }
 
-// Involves tells whether the event concerns the cluster.
+// Involves reports whether the event concerns the cluster.
 func (e *Event) Involves(cluster string) bool { return slices.Contains(e.Clusters, cluster) }
 
 var (

@@ -153,7 +153,7 @@ const costIdentity = 256
 // Map returns the labels as a map from "source:key" to value.
 func (i *Identity) Map() map[string]string { return i.Labels.Map() }
 
-// Equal tells whether both say the same.
+// Equal reports whether both say the same.
 func (i *Identity) Equal(o *Identity) bool {
 	return *i == *o
 }

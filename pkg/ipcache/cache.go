@@ -95,7 +95,7 @@ func (c *Cache) leave() {
 	}
 }
 
-// review goes on judging again what has to be, and tells whether there is more, and
+// review goes on judging again what has to be, and reports whether there is more, and
 // whether the own cluster asked for it.
 func (c *Cache) review() (more, own bool) {
 	c.mu.RLock()
@@ -114,7 +114,7 @@ func (c *Cache) review() (more, own bool) {
 	return more, c.core.reviews.own.any()
 }
 
-// hold does ops under one hold of the lock, and tells whether something has to be
+// hold does ops under one hold of the lock, and reports whether something has to be
 // judged again for them.
 func (c *Cache) hold(ops []Op) bool {
 	c.mu.Lock()

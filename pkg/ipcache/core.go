@@ -66,7 +66,7 @@ func (c *core) apply(op Op) {
 	c.move(old, add)
 }
 
-// again tells whether both are one claim on one prefix, with whatever contents.
+// again reports whether both are one claim on one prefix, with whatever contents.
 func (e *Entry) again(o *Entry) bool { return e.place() == o.place() && e.same(o) }
 
 // applyStray does an op whose new claim breaks a rule. One that does not count

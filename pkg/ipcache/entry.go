@@ -211,12 +211,12 @@ func (e *Entry) compare(o *Entry) (int, Rule) {
 	return 0, RuleOwner
 }
 
-// same tells whether both are one claim: who makes it, and of what kind.
+// same reports whether both are one claim: who makes it, and of what kind.
 func (e *Entry) same(o *Entry) bool {
 	return e.Compare(o) == 0
 }
 
-// equal tells whether both claims say the same.
+// equal reports whether both claims say the same.
 func (e *Entry) equal(o *Entry) bool {
 	a, b := *e, *o
 	a.cluster, b.cluster = nil, nil

@@ -61,7 +61,7 @@ func (s *strays) report(p place, found *Found) {
 }
 
 // Contest returns the strongest claims on exactly this prefix, one of each cluster,
-// source and kind, the winner first, and tells whether they are a conflict: whether
+// source and kind, the winner first, and reports whether they are a conflict: whether
 // more than one cluster is among them.
 func (c *Cache) Contest(p netip.Prefix) (claims []*Entry, conflict bool) {
 	if !p.IsValid() {

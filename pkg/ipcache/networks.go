@@ -49,7 +49,7 @@ type holder struct {
 	nodes   int // how many of its nodes announce it
 }
 
-// remote tells whether a claim is judged: what the own cluster says is not.
+// remote reports whether a claim is judged: what the own cluster says is not.
 func (e *Entry) remote() bool { return e.source <= wire.SourceClusterMesh }
 
 // Breach is the rule that a claim breaks. Its zero value is none.
@@ -60,7 +60,7 @@ type Breach struct {
 	Whose   string       // the network's cluster, or what it is for
 }
 
-// broken tells whether there is one.
+// broken reports whether there is one.
 func (b Breach) broken() bool { return b.Rule != 0 }
 
 // String says in words what is wrong with the claim.
@@ -86,7 +86,7 @@ func (b Breach) String() string {
 	}
 }
 
-// bars tells whether a claim with the breach does not count.
+// bars reports whether a claim with the breach does not count.
 func (n *networks) bars(b Breach) bool {
 	return b.Rule == RuleOwnNetwork || b.broken() && n.enforce
 }
@@ -199,7 +199,7 @@ func special(p netip.Prefix) Breach {
 	return Breach{}
 }
 
-// announces tells whether the claim says whose a network is. A network that is too
+// announces reports whether the claim says whose a network is. A network that is too
 // large to be one, or for special use, says nothing, also not of the own cluster.
 func (e *Entry) announces() bool {
 	if e.kind != KindPodCIDR {
@@ -213,7 +213,7 @@ func (e *Entry) announces() bool {
 }
 
 // count notes that a claim that says whose a network is came (+1) or went (-1), and
-// tells whether the network has another owner now.
+// reports whether the network has another owner now.
 func (n *networks) count(e *Entry, by int) (changed bool) {
 	p := e.place().prefix()
 	if !e.remote() {
@@ -275,7 +275,7 @@ func (c *Cache) Breaches(addrs iter.Seq[netip.Addr], visit func(netip.Addr, Brea
 	}
 }
 
-// IsOwn tells whether an address is in a network of the own cluster, or is that of one of its nodes. What remote
+// IsOwn reports whether an address is in a network of the own cluster, or is that of one of its nodes. What remote
 // clusters claim does not matter.
 func (c *Cache) IsOwn(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
@@ -298,5 +298,5 @@ func (c *Cache) OwnRevision() uint64 {
 	return c.core.networks.ownRevision
 }
 
-// Enforces tells whether what breaks a rule does not count ([Rules.Enforce]).
+// Enforces reports whether what breaks a rule does not count ([Rules.Enforce]).
 func (c *Cache) Enforces() bool { return c.core.networks.enforce }

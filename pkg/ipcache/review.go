@@ -2,7 +2,7 @@ package ipcache
 
 import "slices"
 
-// inside tells whether a place is within another one.
+// inside reports whether a place is within another one.
 func (p place) inside(outer place) bool {
 	return p.bits >= outer.bits && p.at.masked(outer.bits) == outer.at
 }
@@ -39,7 +39,7 @@ func (c *core) askAround(e *Entry) {
 	}
 }
 
-// atStake tells whether others than a node's own claims are at a place.
+// atStake reports whether others than a node's own claims are at a place.
 func (c *core) atStake(p place) (found bool) {
 	c.endpointsAt(p, func(*Entry, bool) { found = true })
 	return found

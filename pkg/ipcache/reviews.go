@@ -16,7 +16,7 @@ const (
 	reachEndpoints              // those at this very address that no node makes: few, whatever else is claimed there
 )
 
-// covers tells whether what is claimed at a place is to be judged again.
+// covers reports whether what is claimed at a place is to be judged again.
 func (t task) covers(p place) bool {
 	if t.reach == reachInside {
 		return p.inside(t.within)
@@ -77,7 +77,7 @@ func (r *reviews) ask(e *Entry, t task) {
 	l.add(t)
 }
 
-// any tells whether there is something to do.
+// any reports whether there is something to do.
 func (r *reviews) any() bool { return len(r.lines) > 0 || r.own.any() }
 
 func (l *line) any() bool { return l.now != nil || len(l.waiting) > 0 }
@@ -92,7 +92,7 @@ func (l *line) add(t task) {
 	}
 }
 
-// within tells whether a task is part of one that waits.
+// within reports whether a task is part of one that waits.
 func (l *line) within(t task) bool {
 	for bits := range t.within.bits {
 		if l.lengths[bits] == 0 {

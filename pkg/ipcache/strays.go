@@ -79,7 +79,7 @@ func (s *strays) drop(e *Entry) {
 	}
 }
 
-// any tells whether there are some at a place.
+// any reports whether there are some at a place.
 func (s *strays) any(p place) (found bool) {
 	if s.lengths[p.bits] > 0 {
 		s.all.at(strongest(p), func(Stray) bool { found = true; return false })

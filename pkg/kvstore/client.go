@@ -185,7 +185,7 @@ func CheckSelection[O ReadOption](op, prefix string, opts []O) error {
 	return nil
 }
 
-// Selects tells whether the selection covers the key.
+// Selects reports whether the selection covers the key.
 func Selects(selection, key string) bool {
 	if strings.HasSuffix(selection, "/") {
 		return strings.HasPrefix(key, selection)

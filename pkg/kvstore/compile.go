@@ -19,7 +19,7 @@ func compilePut(key string, value []byte, lease int64, r request) (Transaction, 
 	return t, err
 }
 
-// isSame tells whether the key is already as the put would make it.
+// isSame reports whether the key is already as the put would make it.
 func isSame(key string, value []byte, lease int64) []Condition {
 	return []Condition{{Kind: ValueIs, Key: key, Value: value}, {Kind: LeaseIs, Key: key, Number: lease}}
 }

@@ -62,7 +62,7 @@
 //	                              session (Run) or across those of a Durable (Follow)
 //	update                        Writer.Put
 //	many at once                  Writer.Update
-//	update-if-different           Put with IfChanged; Result.Done tells whether it wrote
+//	update-if-different           Put with IfChanged; Result.Done reports whether it wrote
 //	create-only                   Put with IfAbsent; likewise
 //	delete, delete prefix         Writer.Delete, Writer.DeletePrefix
 //	... if locked                 the option Holding, of writes, Get and List

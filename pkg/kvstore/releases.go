@@ -116,7 +116,7 @@ func ReleaseWithout(version string) string {
 	return slices.MinFunc(releases, func(a, b *semver.Version) int { return a.Compare(*b) }).String()
 }
 
-// ProgressReliable tells whether a version of etcd never reports progress ahead of the events (etcd issue 15220). Of a
+// ProgressReliable reports whether a version of etcd never reports progress ahead of the events (etcd issue 15220). Of a
 // version that is none nothing is known, so it is not.
 func ProgressReliable(version string) bool {
 	v, err := semver.NewVersion(version)
@@ -131,7 +131,7 @@ func ProgressReliable(version string) bool {
 	return false
 }
 
-// in tells whether a version has the fault. The versions of the table are valid.
+// in reports whether a version has the fault. The versions of the table are valid.
 func (f *ServerFault) in(v semver.Version) bool {
 	v.PreRelease, v.Metadata = "", "" // those of a release that is not out yet are as the release
 	if f.Since != "" && v.LessThan(*semver.New(f.Since)) {

@@ -79,7 +79,7 @@ type ServerStatus struct {
 	Version string
 	// Faults are what is known to be wrong with that version ([DescribeFaults]); empty for nothing.
 	Faults string
-	// MemberID is the member that answers; Leader tells whether it leads.
+	// MemberID is the member that answers; Leader reports whether it leads.
 	MemberID uint64
 	Leader   bool
 	// DBSize is the size of the database file in bytes, with what is deleted until somebody
@@ -97,7 +97,7 @@ type ServerStatus struct {
 	AskedAt time.Time
 }
 
-// NoSpace tells whether the member complains that it has no space: it refuses all writes.
+// NoSpace reports whether the member complains that it has no space: it refuses all writes.
 func (s ServerStatus) NoSpace() bool {
 	return slices.ContainsFunc(s.Alarms, func(a string) bool { return strings.Contains(a, "NOSPACE") })
 }

@@ -53,7 +53,7 @@ func New(db *statedb.DB) (*Cluster, error) {
 // labelProxyName has the name of a proxy of services.
 const labelProxyName = "service.kubernetes.io/service-proxy-name"
 
-// OfAnotherProxy tells whether a Service, or a slice of one, with these labels is for a proxy of services by name. Who is
+// OfAnotherProxy reports whether a Service, or a slice of one, with these labels is for a proxy of services by name. Who is
 // not that one leaves it alone, as Kubernetes asks of kube-proxy, and as all programs of Cilium do.
 func OfAnotherProxy(labels map[string]string) bool {
 	_, another := labels[labelProxyName]
@@ -90,7 +90,7 @@ func (c *Cluster) Listed() {
 // ReadTxn returns a snapshot of all the tables.
 func (c *Cluster) ReadTxn() statedb.ReadTxn { return c.db.ReadTxn() }
 
-// HasCilium tells whether Cilium runs in the cluster, by what it leaves there:
+// HasCilium reports whether Cilium runs in the cluster, by what it leaves there:
 // its nodes, endpoints, slices of these or identities. Then it is Cilium who gives identities their
 // numbers, and nobody else may give away any: it would not know of them.
 func (c *Cluster) HasCilium(txn statedb.ReadTxn) bool {

@@ -33,7 +33,7 @@ func (c *Cluster) Whole() {
 	}
 }
 
-// IsWhole tells whether what is not in the tables, once they are listed, is not in
+// IsWhole reports whether what is not in the tables, once they are listed, is not in
 // the cluster; else it returns a channel that is closed when that is so.
 func (c *Cluster) IsWhole() (bool, <-chan struct{}) {
 	c.reports.mu.Lock()

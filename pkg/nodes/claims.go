@@ -126,7 +126,7 @@ func (n *Node) familyIP(ipv6 bool) netip.Addr {
 	return cmp.Or(external, other)
 }
 
-// isName tells whether addresses of the type are host names.
+// isName reports whether addresses of the type are host names.
 func isName(t string) bool {
 	return t == wire.AddressHostname || t == wire.AddressInternalDNS || t == wire.AddressExternalDNS
 }

@@ -79,7 +79,7 @@ func (n *Node) Key() string { return key(n.Cluster, n.Name) }
 
 func key(cluster, name string) string { return cluster + "/" + name }
 
-// Equal tells whether both say the same.
+// Equal reports whether both say the same.
 func (n *Node) Equal(o *Node) bool {
 	return n == o ||
 		n.Cluster == o.Cluster && n.ClusterID == o.ClusterID && n.Name == o.Name &&

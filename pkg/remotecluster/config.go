@@ -62,7 +62,7 @@ func (c *configWatch) current() (*wire.ClusterConfig, <-chan struct{}) {
 	return c.cfg, c.changed
 }
 
-// isMissing tells whether there is none, as far as is known.
+// isMissing reports whether there is none, as far as is known.
 func (c *configWatch) isMissing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

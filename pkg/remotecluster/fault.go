@@ -41,7 +41,7 @@ func (f fault) reason() reason {
 }
 
 // report counts and logs a panic with its stack, once for each place in the code, and
-// tells whether the error is one.
+// reports whether the error is one.
 func (c *Cluster) report(err error) bool {
 	p, is := errors.AsType[*guard.Panic](err)
 	if !is {
@@ -81,7 +81,7 @@ func newPlaces() *places {
 	return &places{known: make(map[string]struct{}), others: rate.Sometimes{Interval: otherPlaces}}
 }
 
-// isNew tells whether a panic at a place is to be logged.
+// isNew reports whether a panic at a place is to be logged.
 func (s *places) isNew(place string) (yes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

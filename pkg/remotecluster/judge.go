@@ -107,10 +107,10 @@ type contribution struct {
 	left bool
 }
 
-// waiting tells whether the cluster waits for the source in the present session.
+// waiting reports whether the cluster waits for the source in the present session.
 func (c *contribution) waiting() bool { return !c.late && !c.left && (!c.Synced || !c.Following) }
 
-// optional tells whether a resource is one that this cluster does not wait for.
+// optional reports whether a resource is one that this cluster does not wait for.
 func (r rules) optional(of wire.Resource) bool { return r.skipOptional && of.Describe().Optional }
 
 // contribution describes a source. That a resource is not exported is known from the

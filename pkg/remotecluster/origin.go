@@ -30,7 +30,7 @@ func ownConfig(local wire.ClusterInfo) wire.ClusterConfig {
 
 // IDs hands out cluster IDs: one owner each (wire.md §2.3).
 type IDs interface {
-	// Admit tells whether the cluster of the name may come with the ID at all,
+	// Admit reports whether the cluster of the name may come with the ID at all,
 	// whoever has it. The error is an [*Inadmissible].
 	Admit(name string, id uint32) error
 	// Reserve gives the ID to the cluster of the name. The error is an

@@ -294,7 +294,7 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabi
 	return nil
 }
 
-// following tells whether every source that is needed is synced and follows.
+// following reports whether every source that is needed is synced and follows.
 func (c *Cluster) following() bool {
 	j := c.look()
 	return !slices.ContainsFunc(j.sources, func(s contribution) bool { return s.waiting() })

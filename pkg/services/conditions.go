@@ -29,21 +29,21 @@ func conditionsFromWire(w wire.EndpointConditions) (c Conditions) {
 	return c
 }
 
-// Ready tells whether the backend wants new connections.
+// Ready reports whether the backend wants new connections.
 func (c Conditions) Ready() bool { return c&NotReady == 0 }
 
-// Serving tells whether the backend answers, also while it terminates.
+// Serving reports whether the backend answers, also while it terminates.
 func (c Conditions) Serving() bool { return c&NotServing == 0 }
 
-// Terminating tells whether the backend is about to go.
+// Terminating reports whether the backend is about to go.
 func (c Conditions) Terminating() bool { return c&IsTerminating != 0 }
 
-// Usable tells whether the backend is ready or serving. Only such endpoints are
+// Usable reports whether the backend is ready or serving. Only such endpoints are
 // exported as backends (wire.md §1.3). It is what the selection calls healthy:
 // active, or terminating and still answering (§4.4).
 func (c Conditions) Usable() bool { return c.Ready() || c.Serving() }
 
-// Active tells whether the backend is usable and stays.
+// Active reports whether the backend is usable and stays.
 func (c Conditions) Active() bool { return c.Usable() && !c.Terminating() }
 
 // and holds against a backend what both hold against it.

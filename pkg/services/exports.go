@@ -40,7 +40,7 @@ type ExportDetails struct {
 	Labels, Annotations map[string]string // that the export says, not those of its objects
 }
 
-// equal tells whether both say the same.
+// equal reports whether both say the same.
 func (d *ExportDetails) equal(o *ExportDetails) bool {
 	return d.InternalTraffic == o.InternalTraffic && d.TrafficDistribution == o.TrafficDistribution &&
 		slices.Equal(d.Families, o.Families) && maps.Equal(d.AppProtocols, o.AppProtocols) &&
@@ -110,7 +110,7 @@ func (e *Export) Key() string { return key(e.Cluster, e.Namespace, e.Name) }
 // FullName is "namespace/name".
 func (e *Export) FullName() string { return fullName(e.Namespace, e.Name) }
 
-// Equal tells whether both say the same.
+// Equal reports whether both say the same.
 func (e *Export) Equal(o *Export) bool {
 	return e.Key() == o.Key() && e.Type == o.Type && e.Affinity == o.Affinity && e.Timeout == o.Timeout &&
 		e.Created.Equal(o.Created) && slices.Equal(e.Ports, o.Ports) && e.Details.equal(&o.Details)
@@ -132,7 +132,7 @@ func SortExports(of []*Export) {
 	})
 }
 
-// AffinitiesDiffer tells whether clusters export one service with different affinities of sessions.
+// AffinitiesDiffer reports whether clusters export one service with different affinities of sessions.
 func AffinitiesDiffer(of []*Export) bool {
 	return slices.ContainsFunc(of, func(e *Export) bool { return e.Affinity != of[0].Affinity || e.Timeout != of[0].Timeout })
 }

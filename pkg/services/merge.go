@@ -44,7 +44,7 @@ func (g *Global) String() string {
 	return text
 }
 
-// Shared tells whether at least one cluster shares the service.
+// Shared reports whether at least one cluster shares the service.
 func (g *Global) Shared() bool {
 	return slices.ContainsFunc(g.Parts, func(p *Service) bool { return p.Shared })
 }

@@ -17,15 +17,15 @@ type Selection struct {
 	Reach         BackendUse // a worse use gets no traffic
 }
 
-// Selects tells whether traffic goes to the backends of a part that is in use.
+// Selects reports whether traffic goes to the backends of a part that is in use.
 func (s Selection) Selects(part *Service) bool {
 	return part.Use <= s.Reach && s.side(part)
 }
 
-// Takes tells whether traffic goes to a backend of a part.
+// Takes reports whether traffic goes to a backend of a part.
 func (s Selection) Takes(part *Service, b Backend) bool { return b.Usable() && s.Selects(part) }
 
-// side tells whether the part's side gets traffic.
+// side reports whether the part's side gets traffic.
 func (s Selection) side(part *Service) bool {
 	if part.Local() {
 		return s.Local
@@ -33,7 +33,7 @@ func (s Selection) side(part *Service) bool {
 	return s.Remote
 }
 
-// UsesRemotes tells whether a local service is a global one, which uses the backends of
+// UsesRemotes reports whether a local service is a global one, which uses the backends of
 // other clusters (wire.md §4.4, §4.5). What it shares itself is another matter, except
 // that only a global service can be shared.
 func (s *Service) UsesRemotes() bool { return s.Shared || s.IncludeExternal }
@@ -70,7 +70,7 @@ func (g *Global) Selection() Selection {
 	return s
 }
 
-// has tells whether one side has a backend that counts and is in such a state.
+// has reports whether one side has a backend that counts and is in such a state.
 func (g *Global) has(local bool, reach BackendUse, state func(Conditions) bool) bool {
 	return slices.ContainsFunc(g.Parts, func(p *Service) bool {
 		return p.Local() == local && p.Offers() && p.Use <= reach && p.has(state)

@@ -83,11 +83,11 @@ func (s *Service) Key() string { return key(s.Cluster, s.Namespace, s.Name) }
 // FullName is "namespace/name", which is what the parts of a global service have in common.
 func (s *Service) FullName() string { return fullName(s.Namespace, s.Name) }
 
-// Local tells whether the service is one of the local cluster, described by
+// Local reports whether the service is one of the local cluster, described by
 // itself rather than by a remote.
 func (s *Service) Local() bool { return s.Source != wire.SourceClusterMesh }
 
-// Offers tells whether the cluster brings its backends into the mesh: a remote
+// Offers reports whether the cluster brings its backends into the mesh: a remote
 // one when it shares the service, the local one always (wire.md §4.4).
 func (s *Service) Offers() bool { return s.Shared || s.Local() }
 
@@ -102,7 +102,7 @@ func find(sorted []Backend, ip netip.Addr) (b Backend, found bool) {
 	return b, found
 }
 
-// Equal tells whether both say the same.
+// Equal reports whether both say the same.
 func (s *Service) Equal(o *Service) bool {
 	return s == o ||
 		s.Cluster == o.Cluster && s.ClusterID == o.ClusterID && s.Source == o.Source &&
@@ -113,7 +113,7 @@ func (s *Service) Equal(o *Service) bool {
 			maps.Equal(s.Labels, o.Labels) && slices.Equal(s.Strays(), o.Strays())
 }
 
-// Equal tells whether both say the same.
+// Equal reports whether both say the same.
 func (b Backend) Equal(o Backend) bool {
 	return b.IP == o.IP && b.Conditions == o.Conditions && b.Hostname == o.Hostname &&
 		b.Zone == o.Zone && b.Node == o.Node && slices.Equal(b.Ports, o.Ports)

@@ -188,7 +188,7 @@ func (s *Slice) Endpoints() iter.Seq[Backend] {
 	}
 }
 
-// Equal tells whether both say the same.
+// Equal reports whether both say the same.
 func (s *Slice) Equal(o *Slice) bool {
 	return s == o ||
 		s.Cluster == o.Cluster && s.ClusterID == o.ClusterID && s.Source == o.Source &&

@@ -15,7 +15,7 @@ type Judge interface {
 	// Breaches calls visit with those of the addresses that break a rule, with the
 	// rule and with what is wrong.
 	Breaches(addrs iter.Seq[netip.Addr], visit func(addr netip.Addr, rule uint8, what fmt.Stringer))
-	// Enforces tells whether such backends are not used.
+	// Enforces reports whether such backends are not used.
 	Enforces() bool
 }
 

@@ -42,7 +42,7 @@ func (g *Global) reach() BackendUse {
 	return best
 }
 
-// has tells whether the cluster has a backend in such a state.
+// has reports whether the cluster has a backend in such a state.
 func (s *Service) has(state func(Conditions) bool) bool {
 	for i := range s.Backends {
 		if state(s.Backends[i].Conditions) {
@@ -52,13 +52,13 @@ func (s *Service) has(state func(Conditions) bool) bool {
 	return false
 }
 
-// listed tells whether the backends of a part are in use while uses count up to reach:
+// listed reports whether the backends of a part are in use while uses count up to reach:
 // those of a demoted cluster always are, as a standby.
 func (s *Service) listed(reach BackendUse) bool {
 	return s.Offers() && s.Use <= max(reach, Demoted)
 }
 
-// InUse tells whether the backends of a part are in use: offered, and neither
+// InUse reports whether the backends of a part are in use: offered, and neither
 // withheld nor withdrawn.
 func (g *Global) InUse(part *Service) bool { return part.listed(g.reach()) }
 
@@ -96,7 +96,7 @@ func (g *Global) NumBackends() (n int) {
 	return n
 }
 
-// HasBackend tells whether the address is a backend in use.
+// HasBackend reports whether the address is a backend in use.
 func (g *Global) HasBackend(addr netip.Addr) bool {
 	for p := range g.inUse() {
 		if _, ok := p.Backend(addr); ok {

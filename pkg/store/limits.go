@@ -210,7 +210,7 @@ func (s *Set[T]) leftOut() *leftOut {
 // Over says which limits are exceeded, as of the last list and since.
 func (s *Set[T]) Over() Over { return s.leftOut().over }
 
-// Lacks tells whether a list may bring more than there is: there was no room for
+// Lacks reports whether a list may bring more than there is: there was no room for
 // something, and deletions may have made some since.
 func (s *Set[T]) Lacks() bool {
 	return s.leftOut().n > 0 || s.Over()&(OverKeys|OverBytes|OverMemory) != 0

@@ -77,7 +77,7 @@ func (s *Set[T]) Begin() {
 // Upsert takes the value of a key, from a list or from an event. An event that is not newer than
 // what is known, and a value equal to the one before, cause nothing. In a list the value alone
 // decides: another etcd, or one that was restored from a backup, has other revisions for the same
-// keys. ok tells whether ch is a change. err is the decoder's, for a value that is refused for the
+// keys. ok reports whether ch is a change. err is the decoder's, for a value that is refused for the
 // first time.
 func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Change[T], ok bool, err error) {
 	p, known := s.records.Find(name)
@@ -116,7 +116,7 @@ func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Cha
 	return ch, true, nil
 }
 
-// knownValue tells whether the key had this value when it was seen last.
+// knownValue reports whether the key had this value when it was seen last.
 func (s *Set[T]) knownValue(r *records.Record[*T], hash uint64) bool {
 	if refused, bad := s.rejected[r.Name]; bad {
 		return refused.hash == hash && refused.over == 0 // there may be room now
@@ -259,7 +259,7 @@ func (s *Set[T]) Newest() string { return s.records.Newest(every) }
 
 func every[T any](*records.Record[T]) bool { return true }
 
-// Agrees tells whether the set knows just what a kvstore had: of the keys from a name on (all, when
+// Agrees reports whether the set knows just what a kvstore had: of the keys from a name on (all, when
 // it is empty) the first ones in ascending order, with their revisions and values, and the number
 // of all of them. It takes one pass over the set.
 func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {

@@ -79,7 +79,7 @@ func (c *counts) noteLag(lag time.Duration, events int) {
 	c.lags.note(lag, events)
 }
 
-// update notes the numbers; refused gives the rest. It tells whether another number of keys is
+// update notes the numbers; refused gives the rest. It reports whether another number of keys is
 // refused than before.
 func (c *counts) update(n, rejected int, over Over, refused func() (map[wire.Reason]int, Refusal)) bool {
 	c.mu.Lock()
@@ -104,7 +104,7 @@ type Found struct {
 	Revision int64  // the mod revision of the value seen last
 	// Read is when that value had been read at the latest; zero when that is not remembered.
 	Read time.Time
-	// InForce tells whether a value of the key counts. It may be the one before, when
+	// InForce reports whether a value of the key counts. It may be the one before, when
 	// the last one is refused for the Reason, in words Why.
 	InForce bool
 	Reason  wire.Reason // empty: it is not refused

@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// noting is a client that tells whether the last page is still in memory.
+// noting is a client that reports whether the last page is still in memory.
 type noting struct {
 	kvstore.Client
 	page weak.Pointer[kvstore.KeyValue]

@@ -84,7 +84,7 @@ func (s *Stream) lookAgain(ctx context.Context, now *Snapshot, sub *Subscription
 	return nil
 }
 
-// changes tells whether the reader has the object of a change, and whether it will have
+// changes reports whether the reader has the object of a change, and whether it will have
 // it afterwards. What never passes by its name it has neither before nor after.
 func (s *Stream) changes(now *Snapshot, sub *Subscription, e feedEntry, key string) (sentBefore, has bool) {
 	if !sub.Filter.Named(e.object) {
@@ -107,7 +107,7 @@ func (s *Stream) deliverOne(ctx context.Context, now *Snapshot, sub *Subscriptio
 	return s.put(ctx, sub, out)
 }
 
-// sentBefore tells whether the reader has an object, which was this before.
+// sentBefore reports whether the reader has an object, which was this before.
 func (s *Stream) sentBefore(now *Snapshot, sub *Subscription, before any, key string) bool {
 	if sub.Filter.Uses() != "" {
 		_, sent := sub.sent[key]

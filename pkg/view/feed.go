@@ -73,7 +73,7 @@ type follower interface {
 	// drain gives all changes since the last call, up to what it is to look at, each with how many bytes its
 	// object takes that nothing had before; false when some are missing.
 	drain(at look, emit emitting) (complete bool)
-	// polls tells whether each drain looks at everything there is: while nobody
+	// polls reports whether each drain looks at everything there is: while nobody
 	// reads, that is left out.
 	polls() bool
 	// match returns the object of the same name in another snapshot, nil when it has
@@ -265,7 +265,7 @@ func (f *feed) after(position uint64, resources []int, dst []feedEntry) ([]feedE
 	return dst, position, f.more, true
 }
 
-// lag tells whether after has all changes behind a position, and whether the reader there is near: so few are
+// lag reports whether after has all changes behind a position, and whether the reader there is near: so few are
 // behind it, and so few bytes of old versions, that they will not be gone before it has read them.
 func (f *feed) lag(position uint64, resources []int) (held, near bool) {
 	f.mu.Lock()
@@ -276,7 +276,7 @@ func (f *feed) lag(position uint64, resources []int) (held, near bool) {
 	return true, position == f.seq || f.seq-position <= f.size/2 && f.old.ever-f.old.marks[position%f.size] <= f.room/2
 }
 
-// holds tells whether all changes behind a position are there; mu is held.
+// holds reports whether all changes behind a position are there; mu is held.
 func (f *feed) holds(position uint64, resources []int) bool {
 	if position > f.seq || f.seq-position > uint64(len(f.ring)) {
 		return false

@@ -78,7 +78,7 @@ type Turns interface {
 	// Take waits for a turn until ctx ends; Try does not wait. The turn ends with end.
 	Take(ctx context.Context) (end func(), err error)
 	Try() (end func(), ok bool)
-	// Wanted tells whether somebody else waits for a turn, or did so in vain.
+	// Wanted reports whether somebody else waits for a turn, or did so in vain.
 	Wanted() bool
 }
 
@@ -152,7 +152,7 @@ func (v *View) Stream(token string, subscriptions ...Subscription) *Stream {
 	return s
 }
 
-// Resumes tells whether the stream goes on after its token, without a state first.
+// Resumes reports whether the stream goes on after its token, without a state first.
 func (s *Stream) Resumes() bool { return s.resumes }
 
 // everything is the filter that lets everything pass.
@@ -180,7 +180,7 @@ func (sub *Subscription) each(s *Snapshot, give func(object any) error) error {
 	return nil
 }
 
-// uses tells whether what the reader has depends on more than the changes say.
+// uses reports whether what the reader has depends on more than the changes say.
 func (s *Stream) uses() bool {
 	return slices.ContainsFunc(s.subs, func(sub *Subscription) bool { return sub.Filter.Uses() != "" })
 }

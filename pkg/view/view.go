@@ -24,7 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Readiness tells whether everything that is waited for is visible.
+// Readiness reports whether everything that is waited for is visible.
 type Readiness interface {
 	// Ready is true once every configured cluster was synced, or the sync timeout has
 	// passed. Once true it stays true. The reasons say by cluster what is waited for.
@@ -114,7 +114,7 @@ func (v *View) Position() uint64 { return v.feed.take(v.Now(), true) }
 // Token names a position, for [View.Stream].
 func (v *View) Token(position uint64) string { return v.feed.token(position) }
 
-// Ready tells whether everything that is waited for is visible, and if not, by cluster
+// Ready reports whether everything that is waited for is visible, and if not, by cluster
 // what is missing.
 func (v *View) Ready() (bool, map[string]string) {
 	if v.Readiness == nil {
@@ -139,7 +139,7 @@ func (v *View) WaitReady(ctx context.Context) error {
 	}
 }
 
-// MayDeny tells whether something that is not found may be said to be absent, to clients that act on
+// MayDeny reports whether something that is not found may be said to be absent, to clients that act on
 // that, and if not, why: the view is ready, and it knows at least one cluster, if there are any. After the
 // sync timeout it is ready even when no cluster could be read since the start.
 func (v *View) MayDeny() (ok bool, reasons map[string]string) {

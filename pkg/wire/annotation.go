@@ -75,7 +75,7 @@ func annotation(annotations map[string]string, name, alias string) (string, bool
 	return value, ok
 }
 
-// NamespaceIsGlobal tells whether the entries of a namespace with these
+// NamespaceIsGlobal reports whether the entries of a namespace with these
 // annotations are exported (wire.md §4.5).
 func NamespaceIsGlobal(annotations map[string]string, byDefault bool) bool {
 	value, ok := annotations[AnnotationGlobalNamespace]

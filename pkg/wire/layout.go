@@ -65,7 +65,7 @@ func (l Layout) Range(cluster uint32) (min, max uint32) {
 	return min, max
 }
 
-// Contains tells whether an identity lies in the range of a cluster.
+// Contains reports whether an identity lies in the range of a cluster.
 func (l Layout) Contains(cluster, identity uint32) bool {
 	lo, hi := l.Range(cluster)
 	return lo <= identity && identity <= hi

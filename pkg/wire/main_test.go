@@ -139,7 +139,7 @@ func checkRejected(t testing.TB, err error) *RejectError {
 	return r
 }
 
-// tooLarge tells whether an entry is rejected for its size.
+// tooLarge reports whether an entry is rejected for its size.
 func tooLarge(err error) bool {
 	r, ok := errors.AsType[*RejectError](err)
 	return ok && r.Reason == ReasonTooLarge

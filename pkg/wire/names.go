@@ -62,7 +62,7 @@ const classes = none + none + // control characters
 
 const none = "\x20\x20\x20\x20\x20\x20\x20\x20\x20\x20\x20\x20\x20\x20\x20\x20"
 
-// isMadeOf tells whether a text is not empty, is short enough, has only allowed classes, and begins and ends with a
+// isMadeOf reports whether a text is not empty, is short enough, has only allowed classes, and begins and ends with a
 // letter or a digit.
 func isMadeOf(s string, most int, allowed uint8) bool {
 	if s == "" || len(s) > most {
@@ -75,13 +75,13 @@ func isMadeOf(s string, most int, allowed uint8) bool {
 	return has&^allowed == 0 && (classes[s[0]]|classes[s[len(s)-1]])&^classLetters == 0
 }
 
-// isLabel tells whether a text is a DNS label, the name of a namespace, a service or a port.
+// isLabel reports whether a text is a DNS label, the name of a namespace, a service or a port.
 func isLabel(s string) bool { return isMadeOf(s, maxLabelName, classLabel) }
 
-// isSubdomain tells whether a text is a DNS subdomain, the name of most objects.
+// isSubdomain reports whether a text is a DNS subdomain, the name of most objects.
 func isSubdomain(s string) bool { return isMadeOf(s, maxSubdomain, classDomain) && isWithoutGaps(s) }
 
-// isWithoutGaps tells whether each part between dots begins and ends with a letter or a digit. The text has no other
+// isWithoutGaps reports whether each part between dots begins and ends with a letter or a digit. The text has no other
 // characters than names have.
 func isWithoutGaps(s string) bool {
 	if strings.IndexByte(s, '.') < 0 { // as in nearly all names
@@ -90,15 +90,15 @@ func isWithoutGaps(s string) bool {
 	return !strings.Contains(s, "..") && !strings.Contains(s, ".-") && !strings.Contains(s, "-.")
 }
 
-// isNode tells whether a text can be the name of a node.
+// isNode reports whether a text can be the name of a node.
 func isNode(s string) bool {
 	return isMadeOf(s, maxSubdomain, classValue) && !strings.Contains(s, "..")
 }
 
-// isLabelValue tells whether a text can be the value of a label.
+// isLabelValue reports whether a text can be the value of a label.
 func isLabelValue(s string) bool { return s == "" || isMadeOf(s, maxLabelName, classValue) }
 
-// isQualified tells whether a text can be the key of a label: [PREFIX/]NAME. The prefix of an annotation may have
+// isQualified reports whether a text can be the key of a label: [PREFIX/]NAME. The prefix of an annotation may have
 // capital letters.
 func isQualified(s string) bool {
 	prefix, name, hasPrefix := strings.Cut(s, "/")
@@ -108,10 +108,10 @@ func isQualified(s string) bool {
 	return isMadeOf(prefix, maxSubdomain, classDomain|classUpper) && isWithoutGaps(prefix) && isMadeOf(name, maxLabelName, classValue)
 }
 
-// isToken tells whether a text can be one of a fixed set of words, also of one that is not known yet.
+// isToken reports whether a text can be one of a fixed set of words, also of one that is not known yet.
 func isToken(s string) bool { return s == "" || isMadeOf(s, maxToken, classLetters|classDash) }
 
-// isPrintable tells whether a text is short, and UTF-8 without characters that control a terminal, a line or the
+// isPrintable reports whether a text is short, and UTF-8 without characters that control a terminal, a line or the
 // direction of text.
 func isPrintable(s string) bool {
 	if len(s) > maxPrintable {

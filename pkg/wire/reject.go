@@ -100,7 +100,7 @@ type Expect struct {
 	Own bool
 }
 
-// compares tells whether entries must carry ClusterID.
+// compares reports whether entries must carry ClusterID.
 func (e Expect) compares() bool { return e.ClusterID != 0 || e.Own }
 
 // validID applies the test of the range of cluster IDs.

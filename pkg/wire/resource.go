@@ -87,16 +87,16 @@ func (r Resource) Describe() Description {
 	return Description{Path: string(r) + "/v1", One: string(r), Many: string(r), Field: string(r)}
 }
 
-// Required tells whether readers cannot use any cluster without the resource.
+// Required reports whether readers cannot use any cluster without the resource.
 func (d Description) Required() bool { return !d.Optional && d.DetailOf == "" }
 
-// Exports tells whether the cluster writes the resource at all.
+// Exports reports whether the cluster writes the resource at all.
 func (c Capabilities) Exports(r Resource) bool {
 	exported := r.Describe().exported
 	return exported == nil || exported(c)
 }
 
-// Details tells whether the resource only adds to what another one of the cluster brings.
+// Details reports whether the resource only adds to what another one of the cluster brings.
 func (c Capabilities) Details(r Resource) bool {
 	of := r.Describe().DetailOf
 	return of != "" && c.Exports(of)

@@ -21,7 +21,7 @@ const (
 	sourceEnd
 )
 
-// MayReplace tells whether information from this source may replace existing
+// MayReplace reports whether information from this source may replace existing
 // information: it may when it is at least as strong.
 func (s Source) MayReplace(existing Source) bool { return s >= existing }
 

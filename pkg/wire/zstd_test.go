@@ -37,7 +37,7 @@ func TestGoldenAReusedEncoderWritesTheSame(t *testing.T) {
 	}
 }
 
-// samePromised tells whether both values are one endpoint slice as it is promised: one frame with a
+// samePromised reports whether both values are one endpoint slice as it is promised: one frame with a
 // checksum around the same message. Where nothing of it could be compressed the frames are the same
 // too; where something could, another release of the compressor makes another frame.
 func samePromised(t *testing.T, what string, got, want []byte) {

@@ -63,7 +63,7 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
-// Running tells whether it runs.
+// Running reports whether it runs.
 func (p *Process) Running() bool {
 	if p.cmd == nil {
 		return false
@@ -76,7 +76,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Killed tells whether it was ended by a signal that it could do nothing about.
+// Killed reports whether it was ended by a signal that it could do nothing about.
 func (p *Process) Killed() bool {
 	if p.cmd == nil || p.Running() {
 		return false

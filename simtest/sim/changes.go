@@ -115,7 +115,7 @@ func (r *Running) SetChurn(rate float64) error {
 
 const maxChurn = 1_000_000
 
-// holds tells whether the cluster says that it has a pod with this address.
+// holds reports whether the cluster says that it has a pod with this address.
 func (r *Running) holds(addr netip.Addr) bool {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()

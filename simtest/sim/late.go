@@ -23,7 +23,7 @@ func persist(ctx context.Context, request func(context.Context) error) error {
 	}
 }
 
-// isLate tells whether a request failed because the server had no time for it.
+// isLate reports whether a request failed because the server had no time for it.
 func isLate(err error) bool {
 	for _, late := range []error{
 		context.DeadlineExceeded, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrNoLeader,

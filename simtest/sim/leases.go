@@ -81,7 +81,7 @@ func (r *Running) renew(ctx context.Context) error {
 	}
 }
 
-// renewLease renews the lease of a slot and tells whether there may be another.
+// renewLease renews the lease of a slot and reports whether there may be another.
 func (r *Running) renewLease(ctx context.Context, slot int) (more bool, err error) {
 	e := r.etcd
 	e.mu.Lock()
@@ -141,7 +141,7 @@ func (e *etcd) heartbeat(ctx context.Context) error {
 	return nil
 }
 
-// lost tells whether the server lost the contents of all clusters.
+// lost reports whether the server lost the contents of all clusters.
 func (e *etcd) lost() bool {
 	return !slices.ContainsFunc(e.clusters, func(r *Running) bool { return !r.empty })
 }

@@ -142,7 +142,7 @@ func (r *Running) prefixes() []string {
 	return out
 }
 
-// owns tells whether a key in a shared etcd is of this cluster.
+// owns reports whether a key in a shared etcd is of this cluster.
 func (r *Running) owns(key string) bool {
 	return key == wire.ClusterConfigKey(r.c.Name) ||
 		slices.ContainsFunc(r.prefixes(), func(p string) bool { return strings.HasPrefix(key, p) })

@@ -68,7 +68,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// hurt tells whether something ran, became an element, leads out of the page, or turns or hides text.
+// hurt reports whether something ran, became an element, leads out of the page, or turns or hides text.
 func (p *page) hurt() bool {
 	return eval[bool](p, `"hacked" in globalThis || document.querySelectorAll("main img, main script, main iframe").length > 0 || document.querySelectorAll("script").length !== 1
 		|| [...document.querySelectorAll("a")].some((a) => new URL(a.href).origin !== location.origin)

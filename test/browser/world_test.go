@@ -90,7 +90,7 @@ func (w *world) open() *page {
 	return openPage(w.t, w.proxy.URL+below+"/ui/")
 }
 
-// take notes a request, and tells whether it may pass.
+// take notes a request, and reports whether it may pass.
 func (w *world) take(r *http.Request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

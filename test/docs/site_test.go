@@ -63,7 +63,7 @@ func target(page, href string) (file, id string) {
 	return filepath.ToSlash(filepath.Join(filepath.Dir(page), path)), id
 }
 
-// hasAnchor tells whether a page has the anchor of a link.
+// hasAnchor reports whether a page has the anchor of a link.
 func hasAnchor(page, id string) bool {
 	for _, m := range anchor.FindAllStringSubmatch(page, -1) {
 		if m[1] == id {

@@ -243,13 +243,13 @@ func (c *cluster) rewound() error {
 	return nil
 }
 
-// mayMove tells whether the object of the key may be another one than before.
+// mayMove reports whether the object of the key may be another one than before.
 // While the mesh cannot see the cluster, nothing of it may.
 func (c *cluster) mayMove(key string) bool {
 	return c.frozen == nil && (c.moved || c.touched[key])
 }
 
-// agreed is called when view and model agree, and tells whether the view has
+// agreed is called when view and model agree, and reports whether the view has
 // seen everything that was written.
 func (c *cluster) agreed(seen sight, caughtUp bool) {
 	if c.frozen != nil {

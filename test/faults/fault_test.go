@@ -280,7 +280,7 @@ func (c *cluster) heal(s step) error {
 	return c.w.until(c.name+" to be ready after "+f.name, c.well)
 }
 
-// well tells whether the mesh is through with everything that happened to the
+// well reports whether the mesh is through with everything that happened to the
 // cluster but to its contents.
 func (c *cluster) well() bool {
 	st := c.w.status(c)

@@ -93,7 +93,7 @@ func (h *history) next() (base, revision int64) {
 	return h.base, h.last + 1 - h.base
 }
 
-// recorded tells whether everything up to the position is.
+// recorded reports whether everything up to the position is.
 func (h *history) recorded(position int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,7 +108,7 @@ func (h *history) spoil(err error) {
 	}
 }
 
-// record takes events of the etcd at base, and tells whether that is the present one.
+// record takes events of the etcd at base, and reports whether that is the present one.
 func (h *history) record(base int64, events []*clientv3.Event) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -35,7 +35,7 @@ func expect(name string, id uint32) wire.Expect {
 	return wire.Expect{Cluster: name, ClusterID: id, LocalID: localID, Layout: layout}
 }
 
-// acceptable tells whether a reader of the cluster may take the value.
+// acceptable reports whether a reader of the cluster may take the value.
 func acceptable(key string, value []byte, e wire.Expect) bool {
 	var err error
 	switch name := nameOf(key, e.Cluster); family(key) {

@@ -51,7 +51,7 @@ func (s *sampler) run(ctx context.Context) error {
 }
 
 // sample reads the status first: what the view shows later may only be newer. It
-// tells whether to go on.
+// reports whether to go on.
 func (s *sampler) sample() bool {
 	asked := time.Now()
 	statuses := s.w.mesh.Clusters()

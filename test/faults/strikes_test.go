@@ -15,7 +15,7 @@ type struck struct {
 	claims   int
 }
 
-// lasts tells whether the fault is in force at that time.
+// lasts reports whether the fault is in force at that time.
 func (s struck) lasts(at time.Time) bool {
 	return !at.Before(s.from) && (s.to.IsZero() || at.Before(s.to))
 }

@@ -28,7 +28,7 @@ type sight struct {
 	marks   map[string]mark
 }
 
-// has tells whether what the cluster published under the key is shown.
+// has reports whether what the cluster published under the key is shown.
 func (s sight) has(cluster, key string) bool {
 	_, there := s.marks[cluster+" "+key]
 	return there

@@ -217,7 +217,7 @@ func (w *world) agree() error {
 	return w.lie
 }
 
-// caughtUp tells whether the view shows the canary of a cluster, everywhere.
+// caughtUp reports whether the view shows the canary of a cluster, everywhere.
 func (w *world) caughtUp(c *cluster, canary int) bool {
 	if canary == 0 {
 		return false

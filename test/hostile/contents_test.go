@@ -129,5 +129,5 @@ func (w *world) shown(cluster string) map[string]string {
 	return all
 }
 
-// equal tells whether the view has what the cluster has.
+// equal reports whether the view has what the cluster has.
 func (w *world) equal(c *cluster) bool { return maps.Equal(c.wanted(), w.shown(c.name)) }

@@ -173,7 +173,7 @@ func (c *core) readLocked(r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	return a, nil
 }
 
-// within tells whether a range, as a request has it, has a key.
+// within reports whether a range, as a request has it, has a key.
 func within(key, from, end []byte) bool {
 	switch {
 	case len(end) == 0:
@@ -270,7 +270,7 @@ func (c *core) one(op *pb.RequestOp) (*pb.ResponseOp, error) {
 	}
 }
 
-// holds tells whether a condition of a transaction is met.
+// holds reports whether a condition of a transaction is met.
 func (c *core) holds(k *pb.Compare) bool {
 	kv := c.current(string(k.Key), c.rev)
 	if kv == nil {

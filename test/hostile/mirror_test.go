@@ -180,7 +180,7 @@ func TestMirrorRules(t *testing.T) {
 	heap.check(t)
 }
 
-// everWritten tells whether a key was ever written.
+// everWritten reports whether a key was ever written.
 func (c *core) everWritten(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

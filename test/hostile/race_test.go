@@ -2,5 +2,5 @@
 
 package hostile
 
-// raced tells whether the race detector is on, which makes everything slow.
+// raced reports whether the race detector is on, which makes everything slow.
 const raced = true

@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// families tells whether a watch is of one of the key families.
+// families reports whether a watch is of one of the key families.
 func (w *watched) families() bool { return strings.HasPrefix(string(w.key), "cilium/state/") }
 
 // events is a rule about answers with events.

@@ -326,7 +326,7 @@ func (d *proxy) wait() { d.wg.Wait() }
 // drain reads until the connection ends.
 func drain(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 
-// lists tells whether a request is a page of one of the key families.
+// lists reports whether a request is a page of one of the key families.
 func lists(r *pb.RangeRequest) bool { return about(r, "cilium/state/") && len(r.RangeEnd) > 0 }
 
 func about(r *pb.RangeRequest, prefix string) bool { return strings.HasPrefix(string(r.Key), prefix) }

@@ -93,7 +93,7 @@ func (a *Agent) Complaints(t testing.TB) []LogLine {
 	return found
 }
 
-// madeUp tells whether the code is that of a conflict between the contents of
+// madeUp reports whether the code is that of a conflict between the contents of
 // clusters, which are random and may clash.
 func madeUp(code string) bool {
 	return strings.HasPrefix(code, "MESH-21") || strings.HasPrefix(code, "MESH-31") || code == "MESH-4102"

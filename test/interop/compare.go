@@ -55,7 +55,7 @@ func diff(want, got any) string {
 	return cmp.Diff(want, got, same()...)
 }
 
-// Same tells whether there is what there must be: how many differ, and one of them.
+// Same reports whether there is what there must be: how many differ, and one of them.
 func Same(want, got model.Objects) error {
 	for _, kind := range model.Kinds() {
 		if w, g := Count(want, kind), Count(got, kind); w != g {

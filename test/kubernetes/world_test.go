@@ -105,10 +105,10 @@ func (w *world) wrong() string {
 	return w.trouble
 }
 
-// away tells whether the source knows that the API server does not answer.
+// away reports whether the source knows that the API server does not answer.
 func (w *world) away() bool { return strings.Contains(w.wrong(), "the Kubernetes API does not answer") }
 
-// well tells whether nothing is wrong.
+// well reports whether nothing is wrong.
 func (w *world) well() bool { return w.wrong() == "" }
 
 // until waits for a condition.

@@ -175,7 +175,7 @@ func TestTheStandbysTakeOver(t *testing.T) {
 	d.Service("web").Down, od.Service("web").Down = true, true
 	write(t, c, d)
 	write(t, other, od)
-	// changed tells whether both changes are in the etcd of c: what is operated, and
+	// changed reports whether both changes are in the etcd of c: what is operated, and
 	// what is mirrored.
 	changed := func(down bool) error {
 		for _, key := range []string{

@@ -28,7 +28,7 @@ func same(what string, got, want map[string]bool) error {
 	return nil
 }
 
-// sees tells whether an agent sees every cluster's nodes, pods and their
+// sees reports whether an agent sees every cluster's nodes, pods and their
 // identities, and all is well.
 func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 	t.Helper()

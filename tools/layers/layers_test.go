@@ -31,7 +31,7 @@ func layers(t *testing.T) []string {
 	return all
 }
 
-// within tells whether a package is in a folder, or is the folder's own.
+// within reports whether a package is in a folder, or is the folder's own.
 func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
 
 // outside are the folders that are no part of the agent: they import what they like, and no layer imports them.

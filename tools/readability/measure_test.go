@@ -57,7 +57,7 @@ var (
 	adjectives = setOf("need needed speed feed seed embed exceed proceed succeed indeed red unused unauthenticated unchanged unlimited unrelated interested related based limited nested trusted untrusted")
 )
 
-// passive tells whether a sentence has a form of "to be" with a participle.
+// passive reports whether a sentence has a form of "to be" with a participle.
 func passive(sentence string) bool {
 	after := 0 // how many words may still come before the participle
 	for _, w := range words(sentence) {

@@ -11,7 +11,7 @@ import (
 // DirectoryFlag is the flag of the mesh directory.
 const DirectoryFlag = "clustermesh-config"
 
-// Given tells whether a flag has a value from the command line, the environment or the file.
+// Given reports whether a flag has a value from the command line, the environment or the file.
 func (s *Settings) Given(flag string) bool { return s.from[flag] != "" }
 
 // FromAgent takes the values of an agent on this machine for flags that nothing else gives, and returns those that it has

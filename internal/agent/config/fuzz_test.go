@@ -22,7 +22,7 @@ func FuzzKeyValues(f *testing.F) {
 	})
 }
 
-// validText tells whether a map can be written as JSON without a loss.
+// validText reports whether a map can be written as JSON without a loss.
 func validText(k keyValues) bool {
 	for key, value := range k {
 		if !utf8.ValidString(key) || !utf8.ValidString(value) {

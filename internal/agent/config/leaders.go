@@ -101,13 +101,13 @@ func (c OperateConfig) Allowed() (labels, annotations mcs.Allowed, err error) {
 	return labels, annotations, errors.Join(errLabels, errAnnotations)
 }
 
-// PublishesExports tells whether other clusters read the ServiceExports of the own one.
+// PublishesExports reports whether other clusters read the ServiceExports of the own one.
 func (c OperateConfig) PublishesExports() bool { return c.ServiceExports || c.MCSAPI }
 
-// PublishesSlicesOnly tells whether services are published as EndpointSlices alone.
+// PublishesSlicesOnly reports whether services are published as EndpointSlices alone.
 func (c OperateConfig) PublishesSlicesOnly() bool { return c.ServiceFormats == onlySlices }
 
-// WritesSlices tells whether EndpointSlices of remote backends are written.
+// WritesSlices reports whether EndpointSlices of remote backends are written.
 func (c OperateConfig) WritesSlices() bool { return c.EndpointSlices || c.MCSAPI && c.ImportSlices }
 
 // WhichSlices says for which imports slices are written.
@@ -121,7 +121,7 @@ func (c OperateConfig) WhichSlices() mcs.WhichSlices {
 	return mcs.NoSlices
 }
 
-// ReadsRemotes tells whether an operator reads the clusters of the mesh directory.
+// ReadsRemotes reports whether an operator reads the clusters of the mesh directory.
 func (c OperateConfig) ReadsRemotes() bool { return c.EndpointSlices || c.MCSAPI }
 
 // Users are those that the own cluster's etcd is to have. The file is read each time.

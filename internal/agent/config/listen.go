@@ -78,7 +78,7 @@ func (c ListenConfig) validate(note func(flag string, err error), listen string)
 	}
 }
 
-// isLoopback tells whether an address to listen on is of this machine alone. Other
+// isLoopback reports whether an address to listen on is of this machine alone. Other
 // names than localhost may mean anything.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {

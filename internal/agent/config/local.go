@@ -33,10 +33,10 @@ func (c LocalConfig) validate(note func(flag string, err error)) {
 	note("labels", err)
 }
 
-// FromKubernetes tells whether the Kubernetes API is the source.
+// FromKubernetes reports whether the Kubernetes API is the source.
 func (c LocalConfig) FromKubernetes() bool { return c.Kubernetes || c.Kubeconfig != "" }
 
-// Given tells whether there is a source at all.
+// Given reports whether there is a source at all.
 func (c LocalConfig) Given() bool { return c.DescribedBy() != "" }
 
 // DescribedBy names the source; empty when there is none.

@@ -14,7 +14,7 @@ const (
 	modesOfFlag   = "modes"
 )
 
-// uses tells whether a mode uses a setting.
+// uses reports whether a mode uses a setting.
 func uses(m Mode, f *pflag.Flag) bool {
 	modes := f.Annotations[modesOfFlag]
 	return len(modes) == 0 || slices.Contains(modes, string(m))
@@ -30,7 +30,7 @@ func (s *Settings) Unused(m Mode) (names []string) {
 	return names
 }
 
-// OnCommandLine tells whether the value of a flag is from the command line.
+// OnCommandLine reports whether the value of a flag is from the command line.
 func (s *Settings) OnCommandLine(name string) bool { return s.from[name] == "--"+name }
 
 // RegisterMode registers the flags of a mode. A mode accepts the flags of the other modes too, so that they can share

@@ -60,7 +60,7 @@ func (s *Settings) Register(to *pflag.FlagSet, names ...string) {
 	to.StringVar(&s.file, "config", "", "YAML file with settings; flags and environment variables have priority")
 }
 
-// Has tells whether a flag is a setting.
+// Has reports whether a flag is a setting.
 func (s *Settings) Has(flag string) bool { return s.flags.Lookup(flag) != nil || flag == "config" }
 
 // Load gives the flags that the command line did not set their values from the

@@ -56,7 +56,7 @@ func (s *Settings) setFromFile(key string, raw json.RawMessage) error {
 		return err
 	}
 	if s.from[key] != "" {
-		// Another place wins: a flag of its own tells whether the value is good.
+		// Another place wins: a flag of its own reports whether the value is good.
 		spare := NewSettings()
 		f = spare.flags.Lookup(key)
 	} else {

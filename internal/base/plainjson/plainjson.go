@@ -25,7 +25,7 @@ func NewScanner(text []byte) Scanner { return Scanner{text: text} }
 // Rest is what has not been read yet.
 func (s *Scanner) Rest() []byte { return s.text[s.at:] }
 
-// Done tells whether everything was read.
+// Done reports whether everything was read.
 func (s *Scanner) Done() bool { return s.at == len(s.text) }
 
 // Literal reads exactly this text, or nothing.

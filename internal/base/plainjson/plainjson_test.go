@@ -63,7 +63,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// isPlain tells whether b is a string of nothing but plain characters.
+// isPlain reports whether b is a string of nothing but plain characters.
 func isPlain(b []byte) bool {
 	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
 		return false

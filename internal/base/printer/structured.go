@@ -173,5 +173,5 @@ func (f *Format) Set(name string) (err error) {
 	return nil
 }
 
-// Structured tells whether the format is for programs: JSON, YAML, or a part of them.
+// Structured reports whether the format is for programs: JSON, YAML, or a part of them.
 func (f *Format) Structured() bool { return f.name == JSON || f.name == YAML || f.name == JSONPath }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// isUnsafe tells whether a character is escaped. Those below a space are, too, by package json.
+// isUnsafe reports whether a character is escaped. Those below a space are, too, by package json.
 func isUnsafe(r rune) bool {
 	switch {
 	case r < 0x7f:
@@ -36,7 +36,7 @@ func isUnsafe(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r)
 }
 
-// IsControl tells whether a character changes how the text around it is read or shown: control characters, also
+// IsControl reports whether a character changes how the text around it is read or shown: control characters, also
 // tabs and line breaks, and all others that JSON and YAML escape here.
 func IsControl(r rune) bool { return r < ' ' || isUnsafe(r) }
 
@@ -141,7 +141,7 @@ func YAML(v any) ([]byte, error) {
 	return []byte(strings.NewReplacer(names...).Replace(string(out))), err
 }
 
-// hasEscapes tells whether JSON has characters that are escaped by their numbers, or
+// hasEscapes reports whether JSON has characters that are escaped by their numbers, or
 // something that looks so.
 func hasEscapes(text []byte) bool { return bytes.Contains(text, []byte(`\u`)) }
 

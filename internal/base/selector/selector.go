@@ -91,7 +91,7 @@ func parseSet(before []string, set string) (requirement, error) {
 	return r, nil
 }
 
-// Matches tells whether the labels fulfil every requirement. As in Kubernetes,
+// Matches reports whether the labels fulfil every requirement. As in Kubernetes,
 // "not this value" holds for what has no such label at all.
 func (s Selector) Matches(labels iter.Seq2[string, string]) bool {
 	for _, r := range s {
@@ -111,7 +111,7 @@ func (r requirement) holds(labels iter.Seq2[string, string]) bool {
 	return false
 }
 
-// isKey tells whether the key is the one that is meant: a label of an identity
+// isKey reports whether the key is the one that is meant: a label of an identity
 // may be named with its source or without.
 func (r requirement) isKey(key string) bool {
 	if key == r.key {

@@ -149,7 +149,7 @@ func separator(cmd *cobra.Command) string {
 	return "\n"
 }
 
-// structured tells whether a program reads the answers, each as a whole.
+// structured reports whether a program reads the answers, each as a whole.
 func structured(cmd *cobra.Command) bool {
 	return format(cmd) == printer.JSON || format(cmd) == printer.YAML
 }

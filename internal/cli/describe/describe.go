@@ -206,7 +206,7 @@ func get[T any](ctx context.Context, g *gatherer, path ...string) (v *T) {
 	return v
 }
 
-// list asks for objects, or for as many as the query limits it to; cut tells whether
+// list asks for objects, or for as many as the query limits it to; cut reports whether
 // there are more.
 func list[T any](ctx context.Context, g *gatherer, plural string, q client.Query) (items []T, cut bool) {
 	if g.err == nil {

@@ -43,7 +43,7 @@ func isKey(name string) bool     { return len(validation.IsQualifiedName(name)) 
 func isCluster(name string) bool { return wire.ValidateClusterName(name) == nil }
 func isPrefix(text string) bool  { _, err := netip.ParsePrefix(text); return err == nil }
 
-// isHost tells whether a text is the name of a host. Kubernetes allows longer parts between dots than DNS (RFC 1035).
+// isHost reports whether a text is the name of a host. Kubernetes allows longer parts between dots than DNS (RFC 1035).
 func isHost(name string) bool {
 	for part := range strings.SplitSeq(name, ".") {
 		if len(part) > validation.DNS1123LabelMaxLength {
@@ -60,7 +60,7 @@ func isAddress(text string) bool {
 	return err == nil && ip.Zone() == "" && !ip.IsUnspecified()
 }
 
-// service tells whether templates get a service, and leaves out parts of it.
+// service reports whether templates get a service, and leaves out parts of it.
 func (c *checks) service(s *api.Service) bool {
 	if !isLabel(s.Namespace) || !isLabel(s.Name) {
 		return c.refuse("services whose namespace or name is not valid", s.Namespace+"/"+s.Name)
@@ -73,7 +73,7 @@ func (c *checks) service(s *api.Service) bool {
 	return true
 }
 
-// chosen tells whether templates get a backend. A port is asked for unless it is empty.
+// chosen reports whether templates get a backend. A port is asked for unless it is empty.
 func (c *checks) chosen(b *api.ChosenBackend, port string) bool {
 	ok := c.backend(b.IP, b.Cluster, &b.Ports, &b.Hostname, &b.Zone, &b.Node) && (port == "" || len(b.Ports) > 0)
 	escapeTexts(reflect.ValueOf(b))
@@ -110,7 +110,7 @@ func (c *checks) cluster(name string) bool {
 	return isCluster(name) || c.refuse("clusters whose name is not valid", name)
 }
 
-// node tells whether templates get a node, and leaves out parts of it.
+// node reports whether templates get a node, and leaves out parts of it.
 func (c *checks) node(n *api.Node) bool {
 	if !isHost(n.Name) {
 		return c.refuse("nodes whose name is not valid", n.Name)
@@ -138,7 +138,7 @@ func (c *checks) node(n *api.Node) bool {
 	return c.cluster(n.Cluster)
 }
 
-// state tells whether templates get a cluster.
+// state reports whether templates get a cluster.
 func (c *checks) state(of *api.Cluster) bool {
 	escapeTexts(reflect.ValueOf(of))
 	return c.cluster(of.Name)

@@ -38,7 +38,7 @@ func TestAllProcessesOfASlowCommandEnd(t *testing.T) {
 	waittest.Until(t, "its child to end", func() bool { return hasEnded(child) })
 }
 
-// hasEnded tells whether a process is gone, or waits for somebody to ask for its end.
+// hasEnded reports whether a process is gone, or waits for somebody to ask for its end.
 func hasEnded(process int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(process), "stat"))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {

@@ -100,7 +100,7 @@ func (c *change) create(info fs.FileInfo, checked bool) (err error) {
 	return c.next.Sync()
 }
 
-// cannotReplace tells whether an error means that a file cannot be replaced, though it may be writable: it is a
+// cannotReplace reports whether an error means that a file cannot be replaced, though it may be writable: it is a
 // mount of its own, or its directory is read-only or belongs to others.
 func cannotReplace(err error) bool {
 	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)

@@ -140,7 +140,7 @@ func (r *renderer) ready(ctx context.Context) error {
 	return err
 }
 
-// knowsNothing tells whether the agent could read no cluster since its start, although there are some: after
+// knowsNothing reports whether the agent could read no cluster since its start, although there are some: after
 // the sync timeout it is ready nevertheless.
 func knowsNothing(s *api.Status) bool {
 	all := s.Clusters

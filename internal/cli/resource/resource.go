@@ -53,7 +53,7 @@ type Resource interface {
 	complete(ctx context.Context, cl *client.Client, begun string) []string
 	sortable() []string // paths of fields
 	Get(ctx context.Context, r Request) error
-	// Exists tells whether there is an object of this name now.
+	// Exists reports whether there is an object of this name now.
 	Exists(ctx context.Context, cl *client.Client, name string) (bool, error)
 }
 
@@ -67,7 +67,7 @@ type Kind[T any] struct {
 	hint             string // what the help says behind the form
 	// fields are the filters for the parts of a name; nil when one object is nothing to watch.
 	fields func(q *client.Query) []*string
-	// matches tells whether the name is an object's; nil when its parts as filters leave no other.
+	// matches reports whether the name is an object's; nil when its parts as filters leave no other.
 	matches func(name string, v T) bool
 	// Explained: the agent says why there is none of a name.
 	Explained bool
@@ -83,7 +83,7 @@ func (res Kind[T]) names() []string {
 	return append([]string{res.Plural, res.singular}, res.others...)
 }
 
-// Is tells whether a person means this kind by a name.
+// Is reports whether a person means this kind by a name.
 func (res Kind[T]) Is(name string) bool {
 	return slices.Contains(res.names(), strings.ToLower(name))
 }
@@ -257,7 +257,7 @@ func Collect[T any](ctx context.Context, cl *client.Client, resource string, q c
 	return items, next != "", nil
 }
 
-// IsNotFound tells whether the agent has no such object.
+// IsNotFound reports whether the agent has no such object.
 func IsNotFound(err error) bool {
 	p, ok := errors.AsType[*api.Problem](err)
 	return ok && p.Status == http.StatusNotFound

@@ -214,7 +214,7 @@ func Help() string {
 
 func onlyName(q *client.Query) []*string { return []*string{&q.Name} }
 
-// isPrefix tells whether a prefix, or an address, is exactly that of the claim.
+// isPrefix reports whether a prefix, or an address, is exactly that of the claim.
 func isPrefix(name string, i api.IP) bool {
 	p, err := netip.ParsePrefix(name)
 	if a, none := netip.ParseAddr(name); none == nil {

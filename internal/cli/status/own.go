@@ -16,10 +16,10 @@ import (
 // This file is what the status says of the own cluster: its description, and its
 // kvstore with what is written to it.
 
-// standsBy tells whether the process waits for another one to end.
+// standsBy reports whether the process waits for another one to end.
 func (v *View) standsBy() bool { return v.Agent.Leads != nil && !*v.Agent.Leads }
 
-// operates tells whether the process publishes, and looks for no clusters.
+// operates reports whether the process publishes, and looks for no clusters.
 func (v *View) operates() bool { return v.Agent.Mode == string(config.ModeOperate) }
 
 // leads says what a process that others stand by for does.

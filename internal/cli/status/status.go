@@ -239,7 +239,7 @@ func missingFor(st *api.Status, goal, cluster string) string {
 	return strings.Join(missing, " and ")
 }
 
-// Reached tells whether a cluster is as a goal says.
+// Reached reports whether a cluster is as a goal says.
 func Reached(c *api.Cluster, goal string) bool {
 	switch goal {
 	case GoalReady:

@@ -99,7 +99,7 @@ func checkServers(t *testing.T, all *gathered) {
 }
 
 // TestEtcdsOfOneID are common where one manifest made them: only their contents
-// tell whether they are one.
+// report whether they are one.
 func TestEtcdsOfOneID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

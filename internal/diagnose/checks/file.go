@@ -173,7 +173,7 @@ func (f *File) tls(s clientfile.Security, now time.Time) {
 	}
 }
 
-// forClients tells whether a server may take the certificate for a client's: one
+// forClients reports whether a server may take the certificate for a client's: one
 // that names no usage is for all.
 func forClients(cert *x509.Certificate) bool {
 	return len(cert.ExtKeyUsage)+len(cert.UnknownExtKeyUsage) == 0 ||

@@ -75,7 +75,7 @@ func (r *Report) has(cluster string) bool {
 
 const audits = 4 // clusters that are listed at once
 
-// admitted tells whether the agent would read the cluster, and finds why not.
+// admitted reports whether the agent would read the cluster, and finds why not.
 func (f *File) admitted(policy *claims.Policy) bool {
 	refused := policy.Admit(f.Cluster, f.ClusterID)
 	if refused == nil {

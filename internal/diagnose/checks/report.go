@@ -57,7 +57,7 @@ type Report struct {
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	Notes    int `json:"notes"`
-	// Connected tells whether the servers were asked.
+	// Connected reports whether the servers were asked.
 	Connected bool  `json:"connected"`
 	Diff      *Diff `json:"diff,omitempty"` // nil when no agent was asked
 }

@@ -11,7 +11,7 @@ import (
 // mostServices are named at most of those that have the same loss.
 const mostServices = 5
 
-// affects tells whether what a cluster has may be gone. That of a cluster which answers is still there.
+// affects reports whether what a cluster has may be gone. That of a cluster which answers is still there.
 func affects(kind api.TroubleKind) bool {
 	return slices.Contains([]api.TroubleKind{
 		api.TroubleFailed, api.TroubleConnecting, api.TroubleLost, api.TroubleStale,

@@ -241,7 +241,7 @@ func (r *reader) configuration(s *Step) {
 	}
 }
 
-// validate tells whether the own cluster can work with the remote.
+// validate reports whether the own cluster can work with the remote.
 func (r *reader) validate(s *Step) {
 	own := r.o.Own
 	if err := r.remote.Validate(own); err != nil {

@@ -212,7 +212,7 @@ func (e *endpoint) greet() error {
 	return hear(e.conn, e.seen.until)
 }
 
-// answersAsWeb tells whether a server without TLS answers the beginning of HTTP/2 as one of HTTP/1 does.
+// answersAsWeb reports whether a server without TLS answers the beginning of HTTP/2 as one of HTTP/1 does.
 func (e *endpoint) answersAsWeb() bool {
 	const version = "HTTP/1."
 	if e.conn.SetDeadline(time.Now().Add(min(e.o.Timings.TLS, time.Second))) != nil {

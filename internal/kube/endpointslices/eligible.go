@@ -18,7 +18,7 @@ const (
 	AnnotationFamilies = "clustermesh.cilium.io/supported-ip-families"
 )
 
-// Eligible tells whether a Service of the own cluster gets slices of remote backends (mcs.md C): it is
+// Eligible reports whether a Service of the own cluster gets slices of remote backends (mcs.md C): it is
 // global, by the name of the annotation or its alias, and asks for them, or is headless and does not say.
 // One of the type ExternalName has no endpoints at all.
 func Eligible(svc *corev1.Service) bool {

@@ -13,7 +13,7 @@ type floor struct {
 	most    int         // slices that there were at once since the first of them was
 }
 
-// allow tells whether one more slice may be removed of those that there are, and notes that it is.
+// allow reports whether one more slice may be removed of those that there are, and notes that it is.
 // While everything is known it always may. What was removed a moment ago may still be counted.
 func (f *floor) allow(now time.Time, slices int, known bool) bool {
 	for len(f.removed) > 0 && now.Sub(f.removed[0]) >= floorPeriod {

@@ -33,7 +33,7 @@ func Resource() schema.GroupVersionResource {
 	return discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 }
 
-// IsOurs tells whether this program wrote a slice, and nobody has taken it over.
+// IsOurs reports whether this program wrote a slice, and nobody has taken it over.
 func IsOurs(slice *discoveryv1.EndpointSlice) bool {
 	_, owned := slice.Labels[LabelOwner]
 	return owned && slice.Labels[discoveryv1.LabelManagedBy] == ManagedBy

@@ -29,9 +29,9 @@ type Situation struct {
 	Held []*discoveryv1.EndpointSlice
 	// Keep tells of a cluster whether its slices are to stay as they are; nil: none are.
 	Keep func(cluster string) bool
-	// Own tells whether an address is one of the own cluster, which no remote backend has; nil: none is known.
+	// Own reports whether an address is one of the own cluster, which no remote backend has; nil: none is known.
 	Own func(netip.Addr) bool
-	// Taken tells whether a slice of this name exists in the namespace, whosever it is; nil: those
+	// Taken reports whether a slice of this name exists in the namespace, whosever it is; nil: those
 	// that are held alone.
 	Taken func(name string) bool
 	// Grant is asked before a slice of a cluster is planned that there is none of yet: false leaves
@@ -49,7 +49,7 @@ type Change struct {
 	Remote bool
 }
 
-// Removes tells whether all endpoints of a slice that has any go.
+// Removes reports whether all endpoints of a slice that has any go.
 func (c Change) Removes() bool {
 	return c.Was != nil && len(c.Was.Endpoints) > 0 && (c.To == nil || len(c.To.Endpoints) == 0)
 }
@@ -260,7 +260,7 @@ func (p *planner) slice(at place, d *draft) *discoveryv1.EndpointSlice {
 	return to
 }
 
-// same tells whether a slice is what it should be, as far as it is known here: the owner is in the
+// same reports whether a slice is what it should be, as far as it is known here: the owner is in the
 // label [LabelOwner], and annotations are somebody else's.
 func same(was, to *discoveryv1.EndpointSlice) bool {
 	return maps.Equal(was.Labels, to.Labels) &&

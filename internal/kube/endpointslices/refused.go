@@ -13,7 +13,7 @@ import (
 
 // OwnNetworks know which addresses the own cluster has. An ipcache.Cache does. Its methods may be called by any goroutine.
 type OwnNetworks interface {
-	// IsOwn tells whether an address is in a network of the own cluster, or is that of one of its nodes.
+	// IsOwn reports whether an address is in a network of the own cluster, or is that of one of its nodes.
 	IsOwn(netip.Addr) bool
 	// OwnRevision grows with every change of the own networks.
 	OwnRevision() uint64
@@ -25,7 +25,7 @@ type Refused struct {
 	Example  string // of one of them: what is wrong
 }
 
-// note counts a backend if its address is refused, and tells whether it is. Whoever reads slices, such as an
+// note counts a backend if its address is refused, and reports whether it is. Whoever reads slices, such as an
 // ingress controller, would let others reach with its own rights what the address leads to: loopback, the
 // metadata service of a cloud, or a pod of the own cluster that is nobody's to offer (CVE-2021-25740).
 func (r *Refused) note(b *backends.Backend, own func(netip.Addr) bool) bool {
@@ -79,7 +79,7 @@ func (o *ownAddresses) set(name string, svc *corev1.Service, deleted bool) (adde
 	return added
 }
 
-// isOwn tells whether an address is one of the own cluster.
+// isOwn reports whether an address is one of the own cluster.
 func (t *term) isOwn(a netip.Addr) bool {
 	return t.addresses.count[a] > 0 || t.OwnNetworks.IsOwn(a)
 }

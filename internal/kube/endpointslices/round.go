@@ -80,12 +80,12 @@ func (t *term) plan(txn statedb.ReadTxn, now time.Time, name string, created map
 	return work{name, slices.DeleteFunc(planned.All, func(c Change) bool { return t.holdsBack(name, now, c) })}
 }
 
-// seesGlobal tells whether the view has the own cluster's Service as a global one.
+// seesGlobal reports whether the view has the own cluster's Service as a global one.
 func seesGlobal(g *services.Global) bool {
 	return g != nil && g.Local() != nil && g.Local().UsesRemotes()
 }
 
-// holdsBack tells whether the floor keeps a slice.
+// holdsBack reports whether the floor keeps a slice.
 func (t *term) holdsBack(service string, now time.Time, c Change) bool {
 	held := c.Remote && c.Removes() && !t.floor.allow(now, t.filled, len(t.Unread()) == 0)
 	if held {

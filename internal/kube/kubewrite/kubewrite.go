@@ -143,7 +143,7 @@ func (w *Writer) Get(ctx context.Context, r schema.GroupVersionResource, namespa
 	return nil, w.failed("get", r, namespace, name, err)
 }
 
-// Delete deletes the object with this UID, and tells whether it did: it may be gone already, or
+// Delete deletes the object with this UID, and reports whether it did: it may be gone already, or
 // another one may have its name. The namespace is empty for what has none.
 func (w *Writer) Delete(ctx context.Context, r schema.GroupVersionResource, namespace, name string, uid types.UID) (bool, error) {
 	err := w.do(ctx, func(ctx context.Context) error {
@@ -161,7 +161,7 @@ func (w *Writer) Delete(ctx context.Context, r schema.GroupVersionResource, name
 	return false, w.failed("delete", r, namespace, name, err)
 }
 
-// isOf tells whether an error is about an object of this name. Else it is the resource that does not exist.
+// isOf reports whether an error is about an object of this name. Else it is the resource that does not exist.
 func isOf(err error, name string) bool {
 	d := detailsOf(err)
 	return d != nil && d.Name == name
@@ -238,13 +238,13 @@ func (w *Writer) remedy(r schema.GroupVersionResource, name string, err error) s
 	return ""
 }
 
-// IsTerminating tells whether an object was refused because its namespace is about to go: there is
+// IsTerminating reports whether an object was refused because its namespace is about to go: there is
 // nothing to be done any more (mcs.md B).
 func IsTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// IsOther tells whether the object that was meant is not there any more, or not the one with the UID that was given.
+// IsOther reports whether the object that was meant is not there any more, or not the one with the UID that was given.
 func IsOther(err error) bool {
 	if apierrors.IsConflict(err) { // as a deletion says it
 		return true

@@ -27,7 +27,7 @@ func ParseAllowed(text string) (all Allowed, err error) {
 	return all, nil
 }
 
-// has tells whether a key is allowed.
+// has reports whether a key is allowed.
 func (a Allowed) has(key string) bool {
 	return slices.ContainsFunc(a, func(allowed string) bool {
 		domain, all := strings.CutSuffix(allowed, "*")

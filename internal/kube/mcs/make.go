@@ -117,7 +117,7 @@ func Make(namespace, name string, exports []*services.Export, f Facts) Wanted {
 	return w
 }
 
-// hasService tells whether there is a derived Service. The API server refuses one that has an address and no port.
+// hasService reports whether there is a derived Service. The API server refuses one that has an address and no port.
 func hasService(m *Merged, f *Facts, supported []corev1.IPFamily) bool {
 	return f.Namespace == NamespaceGlobal && len(supported) > 0 && (m.Headless() || len(m.Spec.Ports) > 0)
 }
@@ -165,7 +165,7 @@ func newImport(m *Merged, f *Facts, supported []corev1.IPFamily) *local.ServiceI
 	return im
 }
 
-// has tells whether slices are written for the backends that other clusters have of an import (mcs.md B, C).
+// has reports whether slices are written for the backends that other clusters have of an import (mcs.md B, C).
 func (w WhichSlices) has(m *Merged) bool {
 	if w == NoSlices {
 		return false
@@ -177,12 +177,12 @@ func (w WhichSlices) has(m *Merged) bool {
 	return strings.EqualFold(value, "true")
 }
 
-// usable tells whether a derived Service is there, and of the right type.
+// usable reports whether a derived Service is there, and of the right type.
 func usable(m *Merged, derived *corev1.Service) bool {
 	return derived != nil && headless(derived) == m.Headless()
 }
 
-// headless tells whether a derived Service has no addresses.
+// headless reports whether a derived Service has no addresses.
 func headless(derived *corev1.Service) bool { return derived.Spec.ClusterIP == corev1.ClusterIPNone }
 
 // addresses are those of the import: what the derived Service has of the supported families, in their

@@ -69,7 +69,7 @@ func mergedOf(im *local.ServiceImport) *Merged {
 	return m
 }
 
-// Headless tells whether the service has no addresses of its own.
+// Headless reports whether the service has no addresses of its own.
 func (m *Merged) Headless() bool { return m.Spec.Type == wire.ServiceExportHeadless }
 
 // affinityConfig is the configuration of the affinity by client address; nil for another one. A

@@ -45,7 +45,7 @@ type portNumber struct {
 	port     uint16
 }
 
-// isValid tells whether a Service can have the port.
+// isValid reports whether a Service can have the port.
 func isValid(p services.Port) bool {
 	switch corev1.Protocol(p.Protocol) {
 	case corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP:
@@ -62,7 +62,7 @@ func appProtocol(text string) *string {
 	return &text
 }
 
-// samePorts tells whether both export the same ports, in whatever order.
+// samePorts reports whether both export the same ports, in whatever order.
 func samePorts(a, b *services.Export) bool {
 	return slices.Equal(a.Ports, b.Ports) && maps.Equal(a.Details.AppProtocols, b.Details.AppProtocols) // ports are sorted
 }

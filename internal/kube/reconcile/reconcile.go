@@ -146,13 +146,13 @@ func (w *Work) Take(most int) (names []string) {
 	return names
 }
 
-// Clean tells whether nothing is to be done, and nothing has failed.
+// Clean reports whether nothing is to be done, and nothing has failed.
 func (w *Work) Clean() bool { return len(w.dirty) == 0 && len(w.failed) == 0 }
 
 // Done notes that there is nothing to do for a name: what failed before does not matter any more.
 func (w *Work) Done(name string) { delete(w.failed, name) }
 
-// SetRemotes notes which clusters there are, and tells whether that is other than before.
+// SetRemotes notes which clusters there are, and reports whether that is other than before.
 func (w *Work) SetRemotes(all []Remote) (changed bool) {
 	remotes := make(map[string]bool)
 	for _, r := range all {
@@ -165,7 +165,7 @@ func (w *Work) SetRemotes(all []Remote) (changed bool) {
 	return true
 }
 
-// Keeps tells whether what follows from a cluster stays as it is: it is configured and was not read.
+// Keeps reports whether what follows from a cluster stays as it is: it is configured and was not read.
 func (w *Work) Keeps(cluster string) bool {
 	read, configured := w.remotes[cluster]
 	return configured && !read
@@ -183,7 +183,7 @@ func (w *Work) Unread() (all []string) {
 }
 
 // CarryOut plans what is to be written for each name, which may be nothing, then writes all of it, so many
-// at once, and notes what has failed. It tells whether something has that did not before: nothing failed.
+// at once, and notes what has failed. It reports whether something has that did not before: nothing failed.
 // What ends with ctx has not failed.
 func CarryOut[T any](ctx context.Context, w *Work, now time.Time, atOnce int, names []string, plan func(name string) (one T, todo bool), write func(context.Context, T) error) (news bool) {
 	errs := make(map[string]error)

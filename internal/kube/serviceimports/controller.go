@@ -50,7 +50,7 @@ type Params struct {
 	// Cluster describes the own cluster, with its ServiceImports. Services has what remote clusters export.
 	Cluster  *local.Cluster
 	Services *services.Services
-	// Ready tells whether the mesh directory was read, and each of its clusters, or the sync timeout has
+	// Ready reports whether the mesh directory was read, and each of its clusters, or the sync timeout has
 	// passed. Remotes are the clusters of the directory, and those that are being removed.
 	Ready   func() bool
 	Remotes func() []reconcile.Remote

@@ -63,7 +63,7 @@ func (c *Controller) installCRDs(ctx context.Context) error {
 	return nil
 }
 
-// isOlder tells whether a definition with these labels is older than one with those of the other. One
+// isOlder reports whether a definition with these labels is older than one with those of the other. One
 // without labels is from before there were any; one whose labels nobody can read is left alone.
 func isOlder(is, than map[string]string) bool {
 	if is[labelRelease] == "" {

@@ -76,7 +76,7 @@ func setOwner(o *unstructured.Unstructured, apiVersion, kind, name string, uid t
 	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: new(true)}})
 }
 
-// sameImport tells whether an import is as it should be, without its status.
+// sameImport reports whether an import is as it should be, without its status.
 func sameImport(is, wanted *local.ServiceImport) bool {
 	return sameMeta(is, wanted) && equality.Semantic.DeepEqual(is.Spec, wanted.Spec)
 }
@@ -95,7 +95,7 @@ func sameClusters(is, wanted []local.ClusterStatus) bool {
 	return len(is) == len(wanted) && !slices.ContainsFunc(wanted, func(c local.ClusterStatus) bool { return !slices.Contains(is, c) })
 }
 
-// sameConditions tells whether the conditions are there that should be, and none of these types but them.
+// sameConditions reports whether the conditions are there that should be, and none of these types but them.
 // Others are somebody else's.
 func sameConditions(is, wanted []metav1.Condition, none ...string) bool {
 	find := func(all []metav1.Condition, kind string) int {
@@ -109,7 +109,7 @@ func sameConditions(is, wanted []metav1.Condition, none ...string) bool {
 	return !slices.ContainsFunc(none, func(kind string) bool { return find(is, kind) >= 0 && find(wanted, kind) < 0 })
 }
 
-// sameService tells whether a derived Service is as it should be, in what is said of it.
+// sameService reports whether a derived Service is as it should be, in what is said of it.
 func sameService(is, wanted *corev1.Service) bool {
 	a, b := &is.Spec, &wanted.Spec
 	return sameMeta(is, wanted) && a.Type == b.Type && len(a.Selector) == 0 &&

@@ -175,7 +175,7 @@ func (t *term) exportsOf(txn statedb.ReadTxn, name string, is *objects, f mcs.Fa
 	return all
 }
 
-// isHeld tells whether an import stays what it is a merger of, since a cluster is a part of it that does not
+// isHeld reports whether an import stays what it is a merger of, since a cluster is a part of it that does not
 // export the service any more, as far as is known, but was not read since the start.
 func (t *term) isHeld(w *work, exports []*services.Export) bool {
 	if w.is.imported == nil || isForeign(w.is.imported) {
@@ -198,7 +198,7 @@ func winnerOf(im *local.ServiceImport, exports []*services.Export) string {
 	return mcs.Precedence{}.Order(exports)[0]
 }
 
-// needsRoom tells whether an import needs room: it is new, or the cluster that it counted for does not export
+// needsRoom reports whether an import needs room: it is new, or the cluster that it counted for does not export
 // the service any more, and neither does the own cluster.
 func needsRoom(w *work, exports []*services.Export, f mcs.Facts) bool {
 	counts := func(e *services.Export) bool { return e.Cluster == f.Winner }
@@ -215,13 +215,13 @@ func (t *term) count(w *work) {
 	}
 }
 
-// isForeign tells whether there is an import that somebody else made.
+// isForeign reports whether there is an import that somebody else made.
 func isForeign(im *local.ServiceImport) bool { return im != nil && !isOurs(im.Labels) }
 
-// isOurs tells whether this program has written an object with these labels.
+// isOurs reports whether this program has written an object with these labels.
 func isOurs(labels map[string]string) bool { return labels[mcs.LabelWritten] == mcs.Written }
 
-// IsDerived tells whether a Service is the derived one of an import that this program writes.
+// IsDerived reports whether a Service is the derived one of an import that this program writes.
 func IsDerived(svc *corev1.Service) bool {
 	return isOurs(svc.Labels) && svc.Labels[mcs.LabelServiceName] != ""
 }

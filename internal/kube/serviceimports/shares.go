@@ -45,7 +45,7 @@ func ownersOf(name, cluster string) [3]owner {
 	return [...]owner{{}, {cluster, ""}, {cluster, namespace}}
 }
 
-// hasRoom tells whether an import may count for a cluster.
+// hasRoom reports whether an import may count for a cluster.
 func (s *shares) hasRoom(name, cluster string) bool {
 	if s.counted[name] == cluster {
 		return true
@@ -90,7 +90,7 @@ func (s *shares) add(name, cluster string, n int) {
 	}
 }
 
-// wasFreed tells whether there may be room that was not there before.
+// wasFreed reports whether there may be room that was not there before.
 func (s *shares) wasFreed() bool {
 	freed := s.freed
 	s.freed = false

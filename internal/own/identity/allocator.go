@@ -26,7 +26,7 @@ func NewAllocator(c Cluster, ids *allocator.Allocator) (*Allocator, error) {
 }
 
 // Allocate returns the identity of the labels, and takes a reference of it until
-// [Allocator.Release]. It tells whether the identity was made for this. A reserved one is returned
+// [Allocator.Release]. It reports whether the identity was made for this. A reserved one is returned
 // at once, and has no references. The label that names the cluster is added if it is missing. The
 // error is [ErrLabels] for labels that cannot have an identity.
 func (a *Allocator) Allocate(ctx context.Context, labels wire.Labels) (id uint32, isNew bool, err error) {
@@ -48,7 +48,7 @@ func (a *Allocator) Allocate(ctx context.Context, labels wire.Labels) (id uint32
 	return uint32(n), isNew, nil
 }
 
-// Release gives up one reference, and tells whether it was the last one of this
+// Release gives up one reference, and reports whether it was the last one of this
 // node. The error is [allocator.ErrIdentityNonExistent] when there was none.
 func (a *Allocator) Release(ctx context.Context, labels wire.Labels) (last bool, err error) {
 	if _, reserved, err := a.cluster.Reserved(labels); reserved || err != nil {

@@ -90,7 +90,7 @@ func (c Cluster) Own(labels wire.Labels) (wire.Labels, error) {
 	return labels, nil
 }
 
-// survive tells whether labels are read as they are written. Of two with one bare
+// survive reports whether labels are read as they are written. Of two with one bare
 // key the last is written.
 func survive(labels wire.Labels) bool {
 	want := make(map[string]wire.Label, len(labels))

@@ -90,7 +90,7 @@ func (c *Contents) Unused(of Cluster) allocator.StaleIDs {
 	return c.usage().Unused(uint64(first), uint64(last))
 }
 
-// Collectable tells whether garbage collection may judge by references. Where
+// Collectable reports whether garbage collection may judge by references. Where
 // addresses are published with identities that nobody refers to, everything in use
 // would go. The contents must have been read as deep as [Addresses].
 func (c *Contents) Collectable(of Cluster) error {

@@ -162,14 +162,14 @@ func ask[R any](ctx context.Context, f *follower, end func(), resumed bool, requ
 	}
 }
 
-// forReflector tells whether a reflector asks otherwise after this error: for
+// forReflector reports whether a reflector asks otherwise after this error: for
 // another revision, or for a list where an older API server streams none.
 func forReflector(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// isRefusal tells whether the API server would not, rather than could not.
+// isRefusal reports whether the API server would not, rather than could not.
 func isRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && status.Status().Code < http.StatusInternalServerError

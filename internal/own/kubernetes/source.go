@@ -49,7 +49,7 @@ type Options struct {
 	Report func(error)
 }
 
-// shown tells whether the age of a kind is shown, with the own cluster.
+// shown reports whether the age of a kind is shown, with the own cluster.
 func shown(resource string) bool { return resource == "services" || resource == "endpointslices" }
 
 // Source reads the Kubernetes API.

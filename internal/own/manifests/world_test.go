@@ -115,7 +115,7 @@ func (r *running) untilProblems(parts ...string) {
 	})
 }
 
-// isWhole tells whether the description is.
+// isWhole reports whether the description is.
 func (r *running) isWhole() bool {
 	whole, _ := r.cluster.IsWhole()
 	return whole

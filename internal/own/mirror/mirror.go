@@ -109,7 +109,7 @@ func (m *Mirror) current() *term {
 	return m.term
 }
 
-// Leads tells whether this mirror is the one that copies.
+// Leads reports whether this mirror is the one that copies.
 func (m *Mirror) Leads() bool { return m.current() != nil }
 
 // Bootstrap is how long it took in this term until everything was copied that can
@@ -185,7 +185,7 @@ func (m *Mirror) Sessions() (open, users, opened int) {
 // standbyAfter is when one who waits to lead is ready to (wire.md §3.7).
 const standbyAfter = 10 * time.Second
 
-// Ready tells whether the copies may be used: every cluster that can be connected was copied once,
+// Ready reports whether the copies may be used: every cluster that can be connected was copied once,
 // or another mirror leads, or the time for that has passed. Who leads is not before the mesh
 // directory was read once, however long that takes: nobody knows what there is to copy. Once true
 // it stays true. The reasons say by cluster what is waited for.

@@ -168,7 +168,7 @@ func (t *term) stopped() verdict {
 	return verdict{codes.OwnEtcdFull, "the copies have filled the free space that the own etcd last reported; the mirror asks for its size again in a moment"}
 }
 
-// Stopped tells whether nothing is copied for want of space in our own etcd, and why;
+// Stopped reports whether nothing is copied for want of space in our own etcd, and why;
 // an empty code when that is not so, and while another mirror leads.
 func (m *Mirror) Stopped() (code codes.Code, why string) {
 	if t := m.current(); t != nil {

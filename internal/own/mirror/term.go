@@ -113,7 +113,7 @@ func (t *term) awaitCopied(ctx context.Context) error {
 	return nil
 }
 
-// copied tells whether all of a cluster was copied once. That is so a moment before the
+// copied reports whether all of a cluster was copied once. That is so a moment before the
 // cluster is ready, when the last list is complete and its watch is about to begin.
 func copied(c remotecluster.Status) bool {
 	for _, s := range c.Sources {

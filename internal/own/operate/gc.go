@@ -36,7 +36,7 @@ func (o *Operator) collector(lock *kvstore.Lock) (*collector, error) {
 	return of, err
 }
 
-// leading tells whether this is still the leader's lock. The error is
+// leading reports whether this is still the leader's lock. The error is
 // [kvstore.ErrLockLeaseExpired] when it is not; another one proves nothing.
 func (o *Operator) leading(ctx context.Context, lock *kvstore.Lock) error {
 	_, _, err := o.Writer.Get(ctx, lock.Key, kvstore.Holding(lock))
@@ -84,7 +84,7 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 			said = true
 		default:
 			// A lock that is lost here may be an identity's own: that ends this round,
-			// and the next look tells whether it was the leader's.
+			// and the next look reports whether it was the leader's.
 			stale, err = o.round(ctx, b, limiter, stale)
 		}
 		if ctx.Err() != nil {

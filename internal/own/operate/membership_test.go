@@ -63,7 +63,7 @@ func (r *tasks) report(task string, err error) {
 	}
 }
 
-// says tells whether the last report of a task has this text in it; empty: no error.
+// says reports whether the last report of a task has this text in it; empty: no error.
 func (r *tasks) says(task, part string) func() bool {
 	return func() bool {
 		r.mu.Lock()

@@ -207,7 +207,7 @@ func (o *Operator) heartbeat(ctx context.Context, lock *kvstore.Lock) error {
 	}
 }
 
-// Leads tells whether this process operates the cluster.
+// Leads reports whether this process operates the cluster.
 func (o *Operator) Leads() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -225,7 +225,7 @@ func (o *Operator) Bootstrap() time.Duration {
 // standbyAfter is when one who waits to lead is ready to.
 const standbyAfter = 10 * time.Second
 
-// Ready tells whether everything is published that was known at the start, or
+// Ready reports whether everything is published that was known at the start, or
 // another process sees to it. Once true it stays true.
 func (o *Operator) Ready() (bool, map[string]string) {
 	o.mu.Lock()

@@ -183,7 +183,7 @@ func ReadUsers(file, cluster string) ([]User, error) {
 	return users, errors.Join(errs...)
 }
 
-// CheckOwner tells whether an etcd is that of the cluster: of those that have written their
+// CheckOwner reports whether an etcd is that of the cluster: of those that have written their
 // configuration there themselves, and not a mirror for them, it must be one, unless there is none.
 func CheckOwner(ctx context.Context, e kvstore.Client, cluster string) error {
 	var others []string

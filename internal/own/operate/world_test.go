@@ -114,7 +114,7 @@ func (w *world) operator(change ...func(*Params)) *running {
 	return &running{Operator: o, stop: stop}
 }
 
-// isPublished tells whether everything that is known was published in this term.
+// isPublished reports whether everything that is known was published in this term.
 func (r *running) isPublished() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -113,7 +113,7 @@ type refusals struct {
 	news   bool
 }
 
-// judge notes whether an object is refused, and tells whether that has to be said.
+// judge notes whether an object is refused, and reports whether that has to be said.
 func (r *refusals) judge(name string, err error) (news bool) {
 	was, refused := r.why[name]
 	switch {

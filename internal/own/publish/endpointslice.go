@@ -35,7 +35,7 @@ func EndpointSlice(cluster wire.ClusterInfo, slice *discoveryv1.EndpointSlice) *
 	return out
 }
 
-// publishable tells whether the slice is one of addresses.
+// publishable reports whether the slice is one of addresses.
 func publishable(slice *discoveryv1.EndpointSlice) bool {
 	return slice.AddressType == discoveryv1.AddressTypeIPv4 || slice.AddressType == discoveryv1.AddressTypeIPv6
 }

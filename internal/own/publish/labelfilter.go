@@ -68,7 +68,7 @@ func newLabelRule(text string) (r labelRule, err error) {
 	return r, err
 }
 
-// Includes tells whether the label counts.
+// Includes reports whether the label counts.
 func (f *LabelFilter) Includes(l wire.Label) bool {
 	if f == nil {
 		return true

@@ -138,18 +138,18 @@ func (p *podState) giveUp() {
 	p.held, p.identity = nil, 0
 }
 
-// needs tells whether the pod needs an identity for its labels.
+// needs reports whether the pod needs an identity for its labels.
 func (p *podState) needs() bool {
 	return p.want != nil && p.want.identity == 0 && (p.held == nil || p.held.text != p.want.text)
 }
 
-// needs tells whether the pod of this name needs an identity for its labels.
+// needs reports whether the pod of this name needs an identity for its labels.
 func (c *podCore) needs(name string) bool {
 	p := c.pods[name]
 	return p != nil && p.needs()
 }
 
-// due tells whether something has to be done for a pod.
+// due reports whether something has to be done for a pod.
 func (c *podCore) due(name string) bool {
 	p := c.pods[name]
 	return p != nil && (len(p.pending) > 0 || p.needs())
@@ -173,7 +173,7 @@ func (c *podCore) next(name string) (podJob, bool) {
 	return podJob{}, false
 }
 
-// wants tells whether the pod still needs what a job is about.
+// wants reports whether the pod still needs what a job is about.
 func (c *podCore) wants(name string, r reference) bool {
 	p := c.pods[name]
 	return p != nil && p.needs() && p.want.text == r.text

@@ -228,7 +228,7 @@ func (p *Pods) next(ctx context.Context, name string, w *work) (podJob, context.
 	return job, call, true
 }
 
-// allocate tries to get an identity for a pod, and tells whether it has one.
+// allocate tries to get an identity for a pod, and reports whether it has one.
 func (p *Pods) allocate(ctx context.Context, name string, r reference) bool {
 	identity, err := p.Allocate(ctx, r.labels)
 	p.mu.Lock()

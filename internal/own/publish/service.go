@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Exported tells whether the service is published to other clusters: it is global, not
+// Exported reports whether the service is published to other clusters: it is global, not
 // withheld by its annotations, and in a namespace that is global (spec wire.md §1.3, §4.5).
 // The namespace is nil when nothing is known of it, which is as one without annotations.
 func Exported(svc *corev1.Service, namespace *corev1.Namespace, defaultGlobal bool) bool {
@@ -21,7 +21,7 @@ func Exported(svc *corev1.Service, namespace *corev1.Namespace, defaultGlobal bo
 	return a.Shared && global(namespace, defaultGlobal)
 }
 
-// global tells whether what is in the namespace is published to other clusters.
+// global reports whether what is in the namespace is published to other clusters.
 func global(namespace *corev1.Namespace, byDefault bool) bool {
 	if namespace == nil {
 		return byDefault
@@ -48,13 +48,13 @@ func Service(cluster wire.ClusterInfo, svc *corev1.Service, of []*discoveryv1.En
 	return s
 }
 
-// frontless tells whether the service is published without addresses: it has none, or no proxy is to use it.
+// frontless reports whether the service is published without addresses: it has none, or no proxy is to use it.
 func frontless(svc *corev1.Service) bool {
 	_, labelled := svc.Labels[wire.LabelHeadless]
 	return labelled || headless(svc)
 }
 
-// headless tells whether the service has no address of its own.
+// headless reports whether the service has no address of its own.
 func headless(svc *corev1.Service) bool {
 	return slices.ContainsFunc(clusterIPs(svc), func(ip string) bool { return strings.EqualFold(ip, corev1.ClusterIPNone) })
 }

@@ -140,7 +140,7 @@ func (g *target) untilNames(t *testing.T, names ...string) {
 	})
 }
 
-// isComplete tells whether Complete was called.
+// isComplete reports whether Complete was called.
 func (g *target) isComplete() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

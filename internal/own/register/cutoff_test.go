@@ -68,7 +68,7 @@ func (w *world) cutOff(others ...string) (other uint64) {
 	return other
 }
 
-// published tells whether the pod is published with a number, and the node refers to it.
+// published reports whether the pod is published with a number, and the node refers to it.
 func (w *world) published(id uint64) func() bool {
 	return func() bool {
 		return w.number("192.168.0.1") == id && strings.Contains(w.contents()[webAddress], fmt.Sprintf(`"ID":%d,`, id))

@@ -60,7 +60,7 @@ func (s serviceName) portsOf(addresses []netip.Addr, matches func(services.Port)
 	}
 }
 
-// isNamed tells whether a port has a name in the import, too, and so a record (2.3.2): without one among
+// isNamed reports whether a port has a name in the import, too, and so a record (2.3.2): without one among
 // several it has a name in the derived Service alone.
 func isNamed(p services.Port) bool {
 	return p.Name != "" && p.Name != mcs.UnnamedPort(p.Protocol, int(p.Port))

@@ -77,7 +77,7 @@ func (p *ports) protocol(protocol string) uint64 {
 	return maphash.String(p.seed, strings.ToUpper(protocol))
 }
 
-// has tells whether there may be a port, stay whether a backend has it that does not terminate.
+// has reports whether there may be a port, stay whether a backend has it that does not terminate.
 func (p *ports) has(number uint64) bool {
 	_, has := p.all[number]
 	return has || p.some

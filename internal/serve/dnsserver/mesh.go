@@ -58,7 +58,7 @@ func addressesOf(n *nodes.Node) (all []netip.Addr) {
 	return all
 }
 
-// claims tells whether an address counts as the cluster's.
+// claims reports whether an address counts as the cluster's.
 func (a *answer) claims(cluster string, ip netip.Addr) bool {
 	e := a.winner(ip)
 	return e != nil && e.Cluster().Name == cluster

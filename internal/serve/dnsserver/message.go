@@ -127,7 +127,7 @@ func (q *query) readRecord(m []byte, at int, additional bool) int {
 	return end
 }
 
-// areOptions tells whether the data of an OPT record is a list of options, whatever they say.
+// areOptions reports whether the data of an OPT record is a list of options, whatever they say.
 func areOptions(data []byte) bool {
 	for len(data) > 0 {
 		if len(data) < 4 || 4+int(binary.BigEndian.Uint16(data[2:])) > len(data) {

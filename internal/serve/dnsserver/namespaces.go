@@ -29,7 +29,7 @@ const (
 	namespacesInterval = 100 * time.Millisecond // how old it may be that there was no service
 )
 
-// hasNamespace tells whether there is a service in a namespace, or one of a cluster.
+// hasNamespace reports whether there is a service in a namespace, or one of a cluster.
 func (a *answer) hasNamespace(namespace, cluster string) bool {
 	counts := func(g *services.Global) bool {
 		return cluster == "" && g.Shared() || cluster != "" && g.Part(cluster) != nil

@@ -19,13 +19,13 @@ func ownerOf(a netip.Addr) netip.Addr {
 	return transport.Peer(a)
 }
 
-// isAnswerable tells whether an answer to an address reaches one machine. Others are forged.
+// isAnswerable reports whether an answer to an address reaches one machine. Others are forged.
 func isAnswerable(a netip.AddrPort) bool {
 	ip := a.Addr()
 	return a.Port() != 0 && ip.IsValid() && !ip.IsUnspecified() && !ip.IsMulticast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// admits tells whether an address may ask. No remote cluster has a say in that.
+// admits reports whether an address may ask. No remote cluster has a say in that.
 func (s *Server) admits(peer netip.Addr) bool {
 	return slices.ContainsFunc(s.clients, func(p netip.Prefix) bool { return p.Contains(peer) }) || s.ownToo && s.names.view.IPs.IsOwn(peer)
 }

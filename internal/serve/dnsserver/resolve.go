@@ -77,7 +77,7 @@ type answer struct {
 	exists  bool
 	fixed   bool             // whether it is so whatever the clusters have
 	service *services.Global // that the name belongs to
-	// ownPartOnly tells whether the answer depends on the own cluster's part of the service alone.
+	// ownPartOnly reports whether the answer depends on the own cluster's part of the service alone.
 	ownPartOnly bool
 	records     []dns.RR
 	extra       []dns.RR // addresses of the targets

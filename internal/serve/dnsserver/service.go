@@ -171,7 +171,7 @@ func (s serviceName) host(host, cluster string) {
 	s.all(all)
 }
 
-// isLast tells whether a backend that terminates takes connections to any of its ports all the same:
+// isLast reports whether a backend that terminates takes connections to any of its ports all the same:
 // whether all that have the port terminate.
 func (s serviceName) isLast(b *services.Backend) bool {
 	ports := s.ports(s.service, "")
@@ -201,7 +201,7 @@ func dashed(ip netip.Addr) string {
 	return text
 }
 
-// isLabel tells whether a text is one label of a name in lower case.
+// isLabel reports whether a text is one label of a name in lower case.
 func isLabel(text string) bool {
 	if text == "" || len(text) > 63 {
 		return false

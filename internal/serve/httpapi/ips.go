@@ -43,7 +43,7 @@ func ipResource() *resource[*ipcache.Entry, api.IP] {
 	}
 }
 
-// mentioned tells whether the prefix of an address or the name of its pod has the text of the query.
+// mentioned reports whether the prefix of an address or the name of its pod has the text of the query.
 func mentioned(q *query, e *ipcache.Entry) bool {
 	return q.contains == "" || q.mentions(e.Prefix().String()) || q.mentions(e.Namespace()+"/"+e.Pod())
 }

@@ -97,7 +97,7 @@ func (q *query) set(resource string, filters []string, name string, given []stri
 	return err
 }
 
-// mentions tells whether a name has the text of the query, in whatever case.
+// mentions reports whether a name has the text of the query, in whatever case.
 func (q *query) mentions(name string) bool {
 	return q.contains == "" || strings.Contains(strings.ToLower(name), q.contains)
 }

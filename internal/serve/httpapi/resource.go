@@ -153,7 +153,7 @@ func (res *resource[D, J]) passes(s *Server, v *view.Snapshot, q *query, d D) bo
 	return res.match == nil || res.match(s, v, q, d)
 }
 
-// chosen tells whether an object passes all filters.
+// chosen reports whether an object passes all filters.
 func (res *resource[D, J]) chosen(s *Server, v *view.Snapshot, q *query, d D) bool {
 	return res.fixed(q, d) && res.passes(s, v, q, d)
 }

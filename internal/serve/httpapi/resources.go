@@ -231,10 +231,10 @@ func healthResource() *resource[view.HealthItem, api.Health] {
 	}, (*view.Snapshot).Health, func(h view.HealthItem) string { return h.Name })
 }
 
-// passes tells whether a value passes a filter; an empty one passes all.
+// passes reports whether a value passes a filter; an empty one passes all.
 func passes(filter, value string) bool { return filter == "" || filter == value }
 
-// within tells whether every address of inner is one of outer.
+// within reports whether every address of inner is one of outer.
 func within(outer, inner netip.Prefix) bool {
 	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
 }

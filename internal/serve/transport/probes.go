@@ -16,7 +16,7 @@ import (
 // for who cannot show a certificate where the API needs one, such as a kubelet. The answers are their status,
 // and say nothing of the clusters.
 type Probes struct {
-	// IsReady tells whether the agent is.
+	// IsReady reports whether the agent is.
 	IsReady func() bool
 	Log     *slog.Logger
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ForeignPage tells whether a page of another origin asks, and which.
+// ForeignPage reports whether a page of another origin asks, and which.
 func ForeignPage(r *http.Request) (page string, foreign bool) {
 	for _, given := range r.Header["Origin"] {
 		if u, err := url.Parse(given); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {

@@ -155,7 +155,7 @@ func (t *PeerTurns) Try() (end func(), ok bool) {
 	return sync.OnceFunc(func() { s.release(s.all); s.leavePeer(t.Peer, p) }), true
 }
 
-// Wanted tells whether somebody waits for a turn that this peer has, or did so in vain.
+// Wanted reports whether somebody waits for a turn that this peer has, or did so in vain.
 func (t *PeerTurns) Wanted() (wanted bool) {
 	t.States.change(func() {
 		p := t.States.peers[t.Peer]

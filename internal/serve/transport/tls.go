@@ -130,7 +130,7 @@ func (t *TLS) unusable(err error) error {
 	return fmt.Errorf("the certificate %s with the key %s: %w", t.files.Cert, t.files.Key, err)
 }
 
-// Serves tells whether a request for this host, which may have a port, is meant for this
+// Serves reports whether a request for this host, which may have a port, is meant for this
 // server, which has more names: one that begins with a dot is for all names that end so. An address cannot be rebound, and
 // no browser leaves the host out. A nil TLS has no name of its own.
 func (t *TLS) Serves(host string, more []string) bool {
@@ -157,7 +157,7 @@ func (t *TLS) Serves(host string, more []string) bool {
 	return t != nil && t.names(name)
 }
 
-// names tells whether the certificate has this name.
+// names reports whether the certificate has this name.
 func (t *TLS) names(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -33,7 +33,7 @@ type room struct {
 	places map[place]struct{}
 }
 
-// take tells whether there is room for one more backend, and takes it.
+// take reports whether there is room for one more backend, and takes it.
 func (r *room) take(group int, b *backends.Backend) bool {
 	cost := endpointSize(b)
 	at := place{group, b.Cluster, b.Zone}

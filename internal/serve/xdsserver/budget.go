@@ -94,7 +94,7 @@ func (h *holding) join(take taking, owner netip.Addr, bytes int64) error {
 	return nil
 }
 
-// leave removes a stream, and tells whether nobody is left. What others still follow is charged to the next
+// leave removes a stream, and reports whether nobody is left. What others still follow is charged to the next
 // of them, also when he has no room left.
 func (h *holding) leave(kept *amount, owner netip.Addr) (last bool) {
 	for i := range h.followers {

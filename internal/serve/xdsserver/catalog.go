@@ -258,7 +258,7 @@ func (c *catalog) leave(owner netip.Addr, k kind, names []string) {
 	}
 }
 
-// leaveName tells whether nobody follows a name any more; c.mu is held.
+// leaveName reports whether nobody follows a name any more; c.mu is held.
 func (c *catalog) leaveName(owner netip.Addr, k kind, name string) (last bool) {
 	h := c.follows[k][name]
 	if h == nil || !h.leave(c.kept, owner) {

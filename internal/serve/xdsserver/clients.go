@@ -151,7 +151,7 @@ func (c *client) sends(k kind, version, nonce string) {
 	f.sent, f.nonce = version, nonce
 }
 
-// answers notes what a client says of what it was sent: that it took it, or why not. It tells whether it has
+// answers notes what a client says of what it was sent: that it took it, or why not. It reports whether it has
 // received the last answer.
 func (c *client) answers(k kind, nonce, rejection string, now time.Time) (last bool) {
 	c.mu.Lock()

@@ -97,7 +97,7 @@ func (f *changes) Idle(ctx context.Context, _ view.Event, more <-chan struct{}) 
 	}
 }
 
-// hold tells whether an assignment is held back: nobody learns that a service has no backends while
+// hold reports whether an assignment is held back: nobody learns that a service has no backends while
 // a cluster that may have them could not be read since the start. A client that knows some from
 // another agent goes on with them; one that knows none waits as long as it does.
 func (c *catalog) hold(b *body) bool { return b.usable == 0 && len(c.view.Unread()) > 0 }
@@ -202,7 +202,7 @@ func (a *assigned) into(all map[string]*body) {
 	}
 }
 
-// remake chooses again, and tells whether the assignment is another one than before. When there is no memory
+// remake chooses again, and reports whether the assignment is another one than before. When there is no memory
 // for a larger one, it has as many backends as before. c.mu is held.
 func (c *catalog) remake(txn statedb.ReadTxn, a *assigned) bool {
 	now := c.choose(txn, a.target, maxAssignment)

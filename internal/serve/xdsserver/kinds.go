@@ -35,6 +35,6 @@ func kindOf(url string) kind {
 	return kinds
 }
 
-// complete tells whether an answer with the state of the world has all resources of a kind that the client
+// complete reports whether an answer with the state of the world has all resources of a kind that the client
 // follows, whatever changed: what is missing is gone (xds.md A4).
 func (k kind) complete() bool { return k == listenerKind || k == clusterKind }

@@ -65,7 +65,7 @@ func (n naming) ofDNS(host string) serviceName {
 	return serviceName{}
 }
 
-// isLabel tells whether a text may be the name of an object or a port in Kubernetes.
+// isLabel reports whether a text may be the name of an object or a port in Kubernetes.
 func isLabel(text string) bool {
 	if text == "" || len(text) > 63 {
 		return false

@@ -75,7 +75,7 @@ func (c *clientStream) admitDelta(r *discovery.DeltaDiscoveryRequest) bool {
 	return true
 }
 
-// isServed tells whether a type is served. Requests for others are never answered, and end nothing: Envoys ask
+// isServed reports whether a type is served. Requests for others are never answered, and end nothing: Envoys ask
 // for secrets. One without a type is an error of the client, which go-control-plane says.
 func (c *clientStream) isServed(url string) bool {
 	if url == "" || kindOf(url) != kinds {

@@ -181,7 +181,7 @@ func (b *Backend) used(ctx context.Context) (map[uint64]bool, error) {
 	return all, nil
 }
 
-// isVoid tells whether a Lease of references was not renewed for as long as it lasts, since it was
+// isVoid reports whether a Lease of references was not renewed for as long as it lasts, since it was
 // first seen like this.
 func (b *Backend) isVoid(o *unstructured.Unstructured) bool {
 	b.collecting.Lock()
@@ -194,7 +194,7 @@ func (b *Backend) isVoid(o *unstructured.Unstructured) bool {
 	return time.Since(s.at) > lasts(o)
 }
 
-// InUse tells whether anybody refers to the number.
+// InUse reports whether anybody refers to the number.
 func (b *Backend) InUse(ctx context.Context, id uint64, _ allocator.Key) (bool, error) {
 	used, err := b.used(ctx)
 	return used[id], err

@@ -166,7 +166,7 @@ func (b *Backend) AllocateID(ctx context.Context, id uint64, key allocator.Key, 
 	return b.Backend.AllocateID(ctx, id, key, reading)
 }
 
-// takenBy creates the mapping on a side and tells whether the number belongs to another key there.
+// takenBy creates the mapping on a side and reports whether the number belongs to another key there.
 func takenBy(ctx context.Context, side allocator.Backend, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
 	created, err := side.AllocateID(ctx, id, key, lock)
 	if created || err != nil {

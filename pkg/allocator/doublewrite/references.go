@@ -84,7 +84,7 @@ func (b *Backend) releasePending(ctx context.Context) {
 }
 
 // releaseOne releases what is still pending: the key may have been taken again since it
-// was looked at. It tells whether to go on.
+// was looked at. It reports whether to go on.
 func (b *Backend) releaseOne(ctx context.Context, o pendingRelease) bool {
 	if b.busy.Acquire(ctx, o.key.GetKey()) != nil {
 		return false

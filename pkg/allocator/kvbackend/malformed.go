@@ -44,7 +44,7 @@ func (m *malformed) found(kind, key string, value []byte, err error) {
 	}
 }
 
-// add counts an entry, and tells whether it is a new one, or the first that is one too many.
+// add counts an entry, and reports whether it is a new one, or the first that is one too many.
 func (m *malformed) add(kind, key string, value []byte) (isNew, more bool) {
 	var h maphash.Hash
 	h.SetSeed(m.seed)

@@ -39,7 +39,7 @@ func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Loc
 	return orphan, nil
 }
 
-// InUse tells whether any node refers to the key under this number.
+// InUse reports whether any node refers to the key under this number.
 func (b *Backend) InUse(ctx context.Context, id uint64, key allocator.Key) (bool, error) {
 	ids, err := b.references(ctx, key.GetKey(), nil)
 	return slices.Contains(ids, id), err

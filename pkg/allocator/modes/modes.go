@@ -50,10 +50,10 @@ func Parse(text string) (Mode, error) {
 	return "", fmt.Errorf("%q is none of %s", text, strings.Join(names, ", "))
 }
 
-// InKVStore tells whether the allocators write to the kvstore.
+// InKVStore reports whether the allocators write to the kvstore.
 func (m Mode) InKVStore() bool { return m != CRD }
 
-// InKubernetes tells whether the allocators write to the Kubernetes API.
+// InKubernetes reports whether the allocators write to the Kubernetes API.
 func (m Mode) InKubernetes() bool { return m != KVStore && m != "" }
 
 // Config says where a Backend keeps its entries.
@@ -84,7 +84,7 @@ type Collect struct {
 	// each one in the Kubernetes API, which knows no lock of a kvstore.
 	Lock    *kvstore.Lock
 	Leading func(ctx context.Context) error
-	// Kept tells whether a number has to stay although nobody refers to it; nil is
+	// Kept reports whether a number has to stay although nobody refers to it; nil is
 	// never. It is asked where the Kubernetes API takes part.
 	Kept func(id uint64) bool
 }

@@ -70,7 +70,7 @@ func Watch[T any](ctx context.Context, c *Client, resource string, q Query, lost
 	}
 }
 
-// isBusy tells whether the agent has too much to do, and asks to come again.
+// isBusy reports whether the agent has too much to do, and asks to come again.
 func isBusy(err error) bool {
 	p, ok := errors.AsType[*api.Problem](err)
 	return ok && p.Status == http.StatusServiceUnavailable

@@ -249,7 +249,7 @@ func (f *fields) pool() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// isEncrypted tells whether a file has a private key that needs a passphrase, in either form of PEM.
+// isEncrypted reports whether a file has a private key that needs a passphrase, in either form of PEM.
 func isEncrypted(path string) bool {
 	data, err := readFile(path)
 	if err != nil {

@@ -30,7 +30,7 @@ type sample struct {
 	omitted int       // since the last one that was traced
 }
 
-// admit tells whether an operation that has ended now is traced, and how many were
+// admit reports whether an operation that has ended now is traced, and how many were
 // not since the last one of its kind that was. Without Traces each is.
 func (t *Traces) admit(now time.Time, failed bool) (omitted int, ok bool) {
 	if t == nil {

@@ -55,7 +55,7 @@ func (n *leaseNames) forget(name leaseName) {
 	}
 }
 
-// ours tells whether a key of ours has this lease, or none.
+// ours reports whether a key of ours has this lease, or none.
 func (n *leaseNames) ours(name leaseName) bool {
 	if n.none {
 		return name == noLease
@@ -63,7 +63,7 @@ func (n *leaseNames) ours(name leaseName) bool {
 	return name >= firstLease && n.of(name).ours
 }
 
-// refresh asks again which are ours, and tells whether that has changed.
+// refresh asks again which are ours, and reports whether that has changed.
 func (n *leaseNames) refresh(owns func(int64) bool) (changed bool) {
 	for id, name := range n.byID {
 		if is := owns(id); is != n.of(name).ours {

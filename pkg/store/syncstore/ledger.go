@@ -164,7 +164,7 @@ func isPending(r *records.Record[line]) bool {
 	return r.Obj.marks.has(isDirty | isInFlight | isAwaited)
 }
 
-// differs tells whether what is present is not what is wanted.
+// differs reports whether what is present is not what is wanted.
 func (l *ledger) differs(r *records.Record[line]) bool {
 	if l.isKept(r) {
 		return !r.Obj.marks.has(isWanted) && r.Obj.marks.has(isUncertain)
@@ -175,7 +175,7 @@ func (l *ledger) differs(r *records.Record[line]) bool {
 	return r.Obj.marks.has(isUncertain) || r.Obj.marks.has(isPresent) && (l.complete || r.Obj.marks.has(isWithdrawn))
 }
 
-// willMatch tells whether the write whose event is awaited makes what is wanted.
+// willMatch reports whether the write whose event is awaited makes what is wanted.
 func (l *ledger) willMatch(p records.Place, r *records.Record[line]) bool {
 	if !r.Obj.marks.has(isAwaited) {
 		return false

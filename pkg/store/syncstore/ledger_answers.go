@@ -28,7 +28,7 @@ func (l *ledger) updateSynced() {
 	}
 }
 
-// isWritten tells whether a name is known to be as wanted. One that is not wanted has to be absent.
+// isWritten reports whether a name is known to be as wanted. One that is not wanted has to be absent.
 func (l *ledger) isWritten(name string) bool {
 	if !l.listed {
 		return false
@@ -86,7 +86,7 @@ func (l *ledger) agrees(p follow.Proof, past kvstore.Past) bool {
 
 func isPresentLine(r *records.Record[line]) bool { return r.Obj.marks.has(isPresent) }
 
-// isKept tells whether what is there is another's, tied to no lease, and stays as it is. A write
+// isKept reports whether what is there is another's, tied to no lease, and stays as it is. A write
 // never replaces or deletes one, since its transaction looks once more.
 func (l *ledger) isKept(r *records.Record[line]) bool {
 	return l.keep && r.Obj.marks.has(isPresent) && r.Obj.lease == noLease

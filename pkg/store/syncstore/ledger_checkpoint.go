@@ -127,7 +127,7 @@ func (l *ledger) markLost(p records.Place) {
 	}
 }
 
-// isOwn tells whether an event is that of a write of ours, as far as is known while the write is in
+// isOwn reports whether an event is that of a write of ours, as far as is known while the write is in
 // flight. Leases that are not ours are those of others. Only checkpoints need the answer.
 func (l *ledger) isOwn(p records.Place, e *kvstore.Event, owns func(int64) bool) bool {
 	if len(l.checkpoints) == 0 {

@@ -124,7 +124,7 @@ func (r *ledgerRig) acknowledge(f *sentPart) {
 	}
 }
 
-// isKept tells whether another has this, for good.
+// isKept reports whether another has this, for good.
 func (r *ledgerRig) isKept(e kvstore.Event) bool {
 	return r.l.keep && e.ModRevision > 0 && e.Type == kvstore.EventPut && e.Lease == 0
 }

@@ -129,12 +129,12 @@ func (l *ledger) takeRetry(now time.Time) (part, bool) {
 	return part{}, false
 }
 
-// writable tells whether there is something to write for a line, and it can be.
+// writable reports whether there is something to write for a line, and it can be.
 func (l *ledger) writable(p records.Place, r *records.Record[line]) bool {
 	return l.needsWrite(p, r) && !l.isStopped(r) && (!r.Obj.marks.has(isWanted) || r.Obj.marks.has(isHeld))
 }
 
-// isStopped tells whether a line needs a put, and there are none at present.
+// isStopped reports whether a line needs a put, and there are none at present.
 func (l *ledger) isStopped(r *records.Record[line]) bool {
 	return l.stopped && r.Obj.marks.has(isWanted)
 }
@@ -147,7 +147,7 @@ func (l *ledger) setStopped(stopped bool) {
 	l.updateAll()
 }
 
-// needsWrite tells whether a line needs a write that is neither acknowledged nor in flight.
+// needsWrite reports whether a line needs a write that is neither acknowledged nor in flight.
 func (l *ledger) needsWrite(p records.Place, r *records.Record[line]) bool {
 	return r.Obj.marks.has(isDirty) && !r.Obj.marks.has(isInFlight) && !l.willMatch(p, r)
 }

@@ -53,7 +53,7 @@ func (o *Outbox) maxBytes() int {
 // Spent is how many bytes were put in all, as Grant counts them.
 func (o *Outbox) Spent() int64 { return o.spent.Load() }
 
-// Stopped tells whether there are no puts for want of a grant.
+// Stopped reports whether there are no puts for want of a grant.
 func (o *Outbox) Stopped() bool { return o.stopped.Load() }
 
 // FullAt is when the kvstore has said last that it has no space; zero for never.

@@ -222,7 +222,7 @@ func (s *Sync) updateStopped() {
 	s.update(func(l *ledger) { l.setStopped(o.Stopped() && (!s.p.Vital || o.full.Load())) })
 }
 
-// owns tells whether a key with this lease may be ours.
+// owns reports whether a key with this lease may be ours.
 func (s *Sync) owns(lease int64) bool {
 	if s.p.Unleased {
 		return lease == 0

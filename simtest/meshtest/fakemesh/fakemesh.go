@@ -67,7 +67,7 @@ func (m *Mesh) Local() (remotecluster.Status, bool) {
 	return *is.Own, true
 }
 
-// Ready tells whether the mesh is ready, or why not.
+// Ready reports whether the mesh is ready, or why not.
 func (m *Mesh) Ready() (bool, map[string]string) {
 	is := m.facts()
 	return is.NotReady == nil, is.NotReady

@@ -25,7 +25,7 @@ const Malformed = "malformed by mesh-sim"
 // NoLease stands for a key that stays when its writer goes.
 const NoLease = -1
 
-// Deletes tells whether the key is deleted.
+// Deletes reports whether the key is deleted.
 func (o Op) Deletes() bool { return o.Value == nil }
 
 // All are the keys of the cluster's state.
@@ -194,7 +194,7 @@ func (m *Model) serviceOps(s int32, complete bool) []Op {
 	return ops
 }
 
-// headless tells whether a service has no cluster IP.
+// headless reports whether a service has no cluster IP.
 func headless(s int) bool { return s%10 == 9 }
 
 func (m *Model) legacyOp(s int, sv *service) Op {

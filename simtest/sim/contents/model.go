@@ -147,7 +147,7 @@ func (m *Model) Renumber(id uint32) {
 	}
 }
 
-// HasPod tells whether a pod has the address.
+// HasPod reports whether a pod has the address.
 func (m *Model) HasPod(addr netip.Addr) bool {
 	for i := range m.pods {
 		if m.pods[i].workload != gone && m.podIP(int32(i)) == addr {
@@ -237,7 +237,7 @@ func (m *Model) takeOffset(n int32) uint32 {
 	return o
 }
 
-// hasRoom tells whether another pod fits on node n.
+// hasRoom reports whether another pod fits on node n.
 func (m *Model) hasRoom(n int32) bool { return m.nodes[n].pods < m.plan.perNode }
 
 // remove takes pod i away; unserve takes it off its workload.

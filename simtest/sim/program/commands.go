@@ -63,7 +63,7 @@ type call struct {
 	flags   map[string][]string
 }
 
-// has tells whether a switch is set.
+// has reports whether a switch is set.
 func (c call) has(flag string) bool { return len(c.flags[flag]) > 0 }
 
 // value is that of a flag, or empty.
@@ -265,7 +265,7 @@ func (m mesh) do(ctx context.Context, q Request) (Answer, error) {
 	return a, err
 }
 
-// check tells whether arguments and flags are as many as there should be.
+// check reports whether arguments and flags are as many as there should be.
 func (c Command) check(q Request) error {
 	if len(q.Args) != len(c.Args) {
 		return misuse("%s takes %d arguments, not %d: %s", c.Name, len(c.Args), len(q.Args), c.Usage())

@@ -49,7 +49,7 @@ func FindSocket() (string, error) {
 	return "", &NoSimulatorError{fmt.Errorf("several simulators run: choose one with --socket or %s: %s", SocketVariable, strings.Join(live, ", "))}
 }
 
-// ours tells whether the directory of a socket is this user's: anybody can make
+// ours reports whether the directory of a socket is this user's: anybody can make
 // one in the system's temporary directory.
 func ours(path string) bool {
 	info, err := os.Lstat(filepath.Dir(path))

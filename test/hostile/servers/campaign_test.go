@@ -63,7 +63,7 @@ func (w *world) answers(p phase) []int {
 	return all
 }
 
-// moreThan tells whether each friend had more answers in the phase than before.
+// moreThan reports whether each friend had more answers in the phase than before.
 func (w *world) moreThan(before []int, p phase) bool {
 	for i, f := range w.friends {
 		if f.answers(p) <= before[i] {

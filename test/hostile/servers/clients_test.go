@@ -170,7 +170,7 @@ func (w *world) replaced(ctx context.Context, before net.Conn, number int, text 
 	return conn
 }
 
-// closed tells whether the other side has closed it, without taking what it sent but a byte.
+// closed reports whether the other side has closed it, without taking what it sent but a byte.
 func closed(conn net.Conn) bool {
 	_ = conn.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
 	_, err := conn.Read(make([]byte, 1))

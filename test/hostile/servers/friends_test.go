@@ -97,7 +97,7 @@ func (f *friend) judge(tb testing.TB, times float64) {
 	}
 }
 
-// slow tells whether it waits longer in the attack, so many times.
+// slow reports whether it waits longer in the attack, so many times.
 func (f *friend) slow(times float64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

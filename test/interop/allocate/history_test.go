@@ -231,7 +231,7 @@ func (h *history) judge(t *testing.T) {
 	}
 }
 
-// spoilt tells whether Cilium has done something to a key.
+// spoilt reports whether Cilium has done something to a key.
 func (h *history) spoilt(key string) bool {
 	return slices.ContainsFunc(h.wrong, func(w wrong) bool { return w.key == key && w.side == "theirs" })
 }

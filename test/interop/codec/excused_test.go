@@ -58,7 +58,7 @@ func excuses() []excuse {
 	}
 }
 
-// excused tells whether we may refuse the entry alone, with this error.
+// excused reports whether we may refuse the entry alone, with this error.
 func (s subject) excused(kind model.Kind, ours string) bool {
 	for _, e := range excuses() {
 		if (e.kind == "" || e.kind == kind) && (e.before == "" || interop.Older(s.p.Release, e.before)) && strings.Contains(ours, e.ours) {

@@ -144,7 +144,7 @@ func (m mutator) node(n any, depth int) {
 	}
 }
 
-// nested tells whether there is something in it.
+// nested reports whether there is something in it.
 func nested(n any) bool {
 	switch n := n.(type) {
 	case map[string]any:

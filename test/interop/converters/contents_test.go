@@ -56,14 +56,14 @@ func said(t *testing.T, key string, value []byte) any {
 	return v
 }
 
-// withoutBackends tells whether it is a service without backends.
+// withoutBackends reports whether it is a service without backends.
 func withoutBackends(v any) bool {
 	service, is := v.(map[string]any)
 	backends, has := service["backends"].(map[string]any)
 	return is && has && len(backends) == 0
 }
 
-// says tells whether one value says all that another does: nothing and empty are the same.
+// says reports whether one value says all that another does: nothing and empty are the same.
 func says(one, all any) bool {
 	switch all := all.(type) {
 	case nil:

@@ -77,7 +77,7 @@ func TestWhatOperatePublishes(t *testing.T) {
 	}
 }
 
-// has tells whether a release is this one, or later; every one has what came with none.
+// has reports whether a release is this one, or later; every one has what came with none.
 func has(release, since string) bool { return since == "" || !interop.Older(release, since) }
 
 // world is an API server, and what both write.
@@ -183,7 +183,7 @@ func (w *world) as(t *testing.T, texts []string) (all []string) {
 	return all
 }
 
-// oddAnnotations tells whether a Service says something that releases before 1.18 understand otherwise: in capitals, or by
+// oddAnnotations reports whether a Service says something that releases before 1.18 understand otherwise: in capitals, or by
 // the label of headless ones.
 func oddAnnotations(service object) bool {
 	meta := service["metadata"].(map[string]any)

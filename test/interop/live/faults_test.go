@@ -43,7 +43,7 @@ func TestAllThatCiliumPublishedEndsWithItsLeases(t *testing.T) {
 	r.quiet(t, "MESH-1007") // its configuration ended with the leases too, and our agent may have said so
 }
 
-// empty tells whether the agent shows nothing of other clusters.
+// empty reports whether the agent shows nothing of other clusters.
 func empty(ctx context.Context, a *interop.Agent) error {
 	st, err := agentapi.Get[api.Status](ctx, a.Socket, "status")
 	if err == nil && st.Summary.Nodes+st.Summary.Services+st.Summary.IPs+st.Summary.Identities > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
-// agentShows tells whether the agent is ready, has refused nothing, and shows of the
+// agentShows reports whether the agent is ready, has refused nothing, and shows of the
 // other clusters exactly these objects, as far as its API shows them: all nodes,
 // shared services, identities and addresses, and no slices nor exports.
 func agentShows(ctx context.Context, a *interop.Agent, want model.Objects) error {

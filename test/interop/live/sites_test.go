@@ -80,7 +80,7 @@ func (r ciliumReader) see(t *testing.T, what string, limit time.Duration, want m
 	t.Logf("Cilium sees %s within %s", what, time.Since(begin).Round(time.Millisecond))
 }
 
-// enough tells whether there are as many entries of each kind as there must be, which
+// enough reports whether there are as many entries of each kind as there must be, which
 // is cheaper to find out than what they are.
 func enough(want model.Objects, entries map[model.Kind]int) error {
 	for kind, n := range entries {

@@ -115,7 +115,7 @@ func TestWeSeeWhatCiliumPublishes(t *testing.T) {
 	keep(t, interop.TheyWrite, seed, created)
 }
 
-// withoutData tells whether the agent is connected to c2, and has nothing of it.
+// withoutData reports whether the agent is connected to c2, and has nothing of it.
 func withoutData(ctx context.Context, a *interop.Agent) error {
 	c, err := agentapi.Get[api.Cluster](ctx, a.Socket, "clusters", "c2")
 	switch {

@@ -31,7 +31,7 @@ type Keeper interface {
 	// Done ends a complete list, which was made at this position.
 	Done(at kvstore.Position)
 	// Proof says what to ask a server to learn whether its history is the one that was followed;
-	// not ok: nothing proves it. Agrees tells whether the answer, with the names of the keys, is
+	// not ok: nothing proves it. Agrees reports whether the answer, with the names of the keys, is
 	// the right one.
 	Proof() (p Proof, ok bool)
 	Agrees(p Proof, past kvstore.Past) bool
@@ -51,7 +51,7 @@ type Follower struct {
 	Listed func()
 	// Streams, which may be nil, is called when a stream is opened, and when it has ended.
 	Streams func(open bool)
-	// Incomplete, which may be nil, tells whether the keeper has refused keys for want of
+	// Incomplete, which may be nil, reports whether the keeper has refused keys for want of
 	// room, so that a later list may bring what a stream does not.
 	Incomplete func() bool
 	// Relist is after how long of following a list is made although nothing demands it; 0 is never.

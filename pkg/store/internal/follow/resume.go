@@ -14,7 +14,7 @@ import (
 // ProofKeys is how many keys must agree before a stream is resumed.
 const ProofKeys = 64
 
-// resumable tells whether the position belongs to the history of the etcd that answers. Its
+// resumable reports whether the position belongs to the history of the etcd that answers. Its
 // cluster ID and a revision that was reached do not prove that: a server that was wiped, or
 // restored from a backup, under its old token has the same cluster ID, and in time it overtakes
 // every position (kvstore.md §2.2). So it is asked, in one request, what it had at the position:

@@ -18,7 +18,7 @@ func take(t *testing.T, of *Turns, cluster string) *turn {
 	return turn
 }
 
-// free tells whether another cluster would get a place at once.
+// free reports whether another cluster would get a place at once.
 func free(of *Turns) bool {
 	if w := of.ask("probe"); w != nil {
 		of.leave("probe", w)

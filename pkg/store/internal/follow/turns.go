@@ -99,7 +99,7 @@ func (t *Turns) Give(cluster string) {
 	}
 }
 
-// Wanted tells whether somebody would get the cluster's place if it were given back now.
+// Wanted reports whether somebody would get the cluster's place if it were given back now.
 func (t *Turns) Wanted(cluster string) bool {
 	if t == nil {
 		return false
@@ -168,7 +168,7 @@ func (t *turn) Resume(ctx context.Context) error {
 	return nil
 }
 
-// stopWaiting ends a wait, and tells whether the place is still held.
+// stopWaiting ends a wait, and reports whether the place is still held.
 func (t *turn) stopWaiting() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,7 +178,7 @@ func (t *turn) stopWaiting() bool {
 	return t.held
 }
 
-// endWait ends a wait, and tells whether there was one; mu is held. A timer that has
+// endWait ends a wait, and reports whether there was one; mu is held. A timer that has
 // fired already must not end a turn that is taken later.
 func (t *turn) endWait() bool {
 	if t.waits%2 == 0 {

@@ -161,7 +161,7 @@ func (s *Table[T]) Newest(is func(*Record[T]) bool) string {
 	return newest
 }
 
-// Agrees tells whether a past names the same keys as the records that meet a condition:
+// Agrees reports whether a past names the same keys as the records that meet a condition:
 // as many from a name on up to the past's last item, and as many from that name on in all.
 func (s *Table[T]) Agrees(from string, past kvstore.Past, is func(*Record[T]) bool) bool {
 	last := ""
@@ -185,13 +185,13 @@ func (s *Table[T]) Agrees(from string, past kvstore.Past, is func(*Record[T]) bo
 // Len is the number of records.
 func (s *Table[T]) Len() int { return s.n }
 
-// Has tells whether there is a record at a place.
+// Has reports whether there is a record at a place.
 func (s *Table[T]) Has(p Place) bool { return s.used.Has(p) }
 
 // MarkSeen notes that a list had the key of a record.
 func (s *Table[T]) MarkSeen(p Place) { s.seen.Set(p) }
 
-// IsSeen tells whether a record was marked.
+// IsSeen reports whether a record was marked.
 func (s *Table[T]) IsSeen(p Place) bool { return s.seen.Has(p) }
 
 // ForgetSeen removes all marks.
@@ -200,7 +200,7 @@ func (s *Table[T]) ForgetSeen() { clear(s.seen) }
 // Bitset has one bit for each place. It grows when one is set.
 type Bitset []uint64
 
-// Has tells whether the bit of a place is set.
+// Has reports whether the bit of a place is set.
 func (b Bitset) Has(p Place) bool {
 	return int(p/64) < len(b) && b[p/64]&(1<<(p%64)) != 0
 }
