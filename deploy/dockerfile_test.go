@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestTheImage builds the image and runs what is in it.
+// TestTheImage builds the image and runs its program.
 func TestTheImage(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestTheBasesArePinned(t *testing.T) {
 	}
 }
 
-// TestTheBaseIsAskedFor: the script writes what the registry says, refuses what is no
+// TestTheBaseIsAskedFor: the script writes the digest from the registry, refuses an invalid
 // digest, and takes another tag.
 func TestTheBaseIsAskedFor(t *testing.T) {
 	t.Parallel()

@@ -146,7 +146,7 @@ func readIgnored(t *testing.T) func(name string) bool {
 	}
 }
 
-// copyIn copies a file or what is in a directory, as COPY does.
+// copyIn copies a file or the contents of a directory, as COPY does.
 func copyIn(t *testing.T, from, source, root, to string, ignored func(string) bool) {
 	t.Helper()
 	n := 0

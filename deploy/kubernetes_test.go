@@ -25,8 +25,8 @@ func TestTheRolesAreTheLeast(t *testing.T) {
 		"ciliumnodes.cilium.io", "ciliumendpoints.cilium.io", "ciliumendpointslices.cilium.io")
 }
 
-// TestTheRightsToKeepIdentities: of agents and operators, beside what they may read
-// anyway, and of nobody else.
+// TestTheRightsToKeepIdentities: agents and operators have them, in addition to
+// their read rights, and no other process.
 func TestTheRightsToKeepIdentities(t *testing.T) {
 	t.Parallel()
 	var agent, operate rbacv1.ClusterRole

@@ -157,7 +157,7 @@ func (w workload) checkPrivileges(t *testing.T) {
 	}
 }
 
-// TestVolumesAreWhereTheFlagsLook: what is mounted is used and what is used is mounted.
+// TestVolumesAreWhereTheFlagsLook: each mounted path is used and each used path is mounted.
 func TestVolumesAreWhereTheFlagsLook(t *testing.T) {
 	t.Parallel()
 	m := readManifest(t)
@@ -297,7 +297,7 @@ func (w workload) checkUser(t *testing.T, user string) {
 	want(t, "user", strconv.FormatInt(*s.RunAsUser, 10)+":"+strconv.FormatInt(*s.RunAsGroup, 10), user)
 }
 
-// TestTheReadmeShowsTheManifests: whoever looks for one finds it.
+// TestTheReadmeShowsTheManifests: docs/install.md names each of them.
 func TestTheReadmeShowsTheManifests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.yaml")

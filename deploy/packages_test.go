@@ -33,7 +33,7 @@ func needs(t *testing.T, programs ...string) {
 	}
 }
 
-// TestThePackages makes the packages of a release, and uses what is in that of Debian.
+// TestThePackages makes the packages of a release, and uses the contents of the Debian package.
 func TestThePackages(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -141,7 +141,7 @@ func runDemo(t *testing.T, program, settings string) {
 	}, said.String, func() string { return out })
 }
 
-// install installs, upgrades and purges the package on this system, whose changes are in memory and seen by nobody else.
+// install installs, upgrades and purges the package on this system. The changes are in memory, and only this test sees them.
 func install(t *testing.T, deb string) {
 	needs(t, "unshare", "dpkg", "systemd-sysusers")
 	tmp := t.TempDir()

@@ -92,8 +92,8 @@ func (n node) give(t *testing.T, name string, mode os.FileMode) {
 }
 
 // start runs the container: the image's program with the pod's arguments and variables and nothing
-// else. As root it is run as the pod's user, sees the image's files and the volumes alone, and may
-// write to none but the socket's directory; anybody else runs it as himself.
+// else. As root it is run as the pod's user, sees only the image's files and the volumes, and may
+// write only to the socket's directory; another user runs it as that user.
 func (n node) start(t *testing.T, config map[string]string) *agent {
 	t.Helper()
 	a := &agent{log: new(waittest.Output)}

@@ -50,7 +50,7 @@ func readMember(t *testing.T) *manifest {
 	return m
 }
 
-// TestTwoOfEachModeThatLeads: on different nodes, beside the DaemonSet, and as harmless as that.
+// TestTwoOfEachModeThatLeads: on different nodes, next to the DaemonSet, with the same restrictions.
 func TestTwoOfEachModeThatLeads(t *testing.T) {
 	t.Parallel()
 	m := readManifest(t)

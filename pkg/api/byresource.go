@@ -58,7 +58,7 @@ type Capabilities struct {
 	EndpointSlicesExportMode *string `json:"endpointSlicesExportMode,omitempty"`
 }
 
-// All yields what was advertised, by name.
+// All yields the advertised capabilities, by name.
 func (c Capabilities) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for field, value := range reflect.ValueOf(c).Fields() {

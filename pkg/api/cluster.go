@@ -46,7 +46,7 @@ type Cluster struct {
 	Policy              *ClusterPolicy `json:"policy" doc:"The decision of the disconnect policy; null without a policy, or before its first decision."`
 }
 
-// UnmarshalJSON fills in what an agent of before the fields did not send.
+// UnmarshalJSON fills in the fields that an older agent did not send.
 func (c *Cluster) UnmarshalJSON(text []byte) error {
 	type plain Cluster
 	if err := json.Unmarshal(text, (*plain)(c)); err != nil {
@@ -93,8 +93,8 @@ func (c *Cluster) Complete() bool {
 	return true
 }
 
-// Has reports whether a resource is shown of the cluster: where it is read, as far as the cluster
-// says it writes it, or that is in doubt.
+// Has reports whether a resource of the cluster is shown: the agent reads it, and the cluster's capabilities say that
+// it writes it, or its state is in doubt (syncing or stale).
 func (c *Cluster) Has(r wire.Resource) bool {
 	f := c.Freshness.Of(r)
 	state := f.State
@@ -158,7 +158,7 @@ type Refusal struct {
 	Message  string            `json:"message" doc:"The error of that key's value."`
 }
 
-// Freshness tells until when a copy is known to equal the remote.
+// Freshness is the time until which a copy is known to equal the remote, with its state.
 type Freshness struct {
 	State      string     `json:"state" enum:"unknown,syncing,synced,stale"`
 	NotRead    bool       `json:"notRead,omitempty" doc:"This process does not use the resource and does not read it. For example, an operator does not read the addresses of remote clusters."`
@@ -186,8 +186,8 @@ const (
 	PolicyWithdraw = "withdraw" // removed where another cluster has a usable one
 )
 
-// ClusterPolicy is what the disconnect policy makes of a cluster: how its service
-// backends are used, and what happens next.
+// ClusterPolicy is the state of a cluster in the disconnect policy: how its service backends are used, and the next
+// change.
 type ClusterPolicy struct {
 	State    string         `json:"state" enum:"keep,demote,withdraw" doc:"keep: its service backends are used like those of other clusters. demote: they are used only where no other cluster has a usable backend. withdraw: they are removed where another cluster has a usable backend."`
 	Since    time.Time      `json:"since" doc:"When the state began. For keep, unless restored: when the agent first saw the cluster."`
@@ -202,7 +202,7 @@ type ClusterPolicy struct {
 	Evidence PolicyEvidence `json:"evidence"`
 }
 
-// PolicyEvidence is what the policy goes by.
+// PolicyEvidence is the evidence for the policy.
 type PolicyEvidence struct {
 	Confirmed      *time.Time `json:"confirmed" doc:"The time until which its services are known to equal those of the remote cluster; null when they were never synced."`
 	Heartbeat      *time.Time `json:"heartbeat" doc:"When the agent last saw a new heartbeat in this session; null when it saw none."`

@@ -1,19 +1,19 @@
 package api
 
-// Impact is what services have in clusters that cannot be confirmed.
+// Impact has the backends that services have in clusters that cannot be confirmed.
 type Impact struct {
 	Clusters []string `json:"clusters" doc:"The clusters that are not connected, or whose data could not be confirmed for too long."`
 	Loss
 	Each []ClusterLoss `json:"each" doc:"The same for each of the clusters alone."`
 }
 
-// ClusterLoss is what services have in one cluster.
+// ClusterLoss has the backends that services have in one cluster.
 type ClusterLoss struct {
 	Cluster string `json:"cluster"`
 	Loss
 }
 
-// Loss is what services have in some clusters.
+// Loss has the services with backends in some clusters.
 type Loss struct {
 	Only   Losing `json:"only" doc:"Services with all their backends there."`
 	Partly Losing `json:"partly" doc:"Services with some of their backends there."`

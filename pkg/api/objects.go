@@ -102,7 +102,7 @@ type IP struct {
 	Claims        int    `json:"claims" doc:"How many claims the prefix has."`
 }
 
-// Health is what a module, a background task or a cluster connection says of itself.
+// Health is the state that a module, a background task or a cluster connection reports of itself.
 type Health struct {
 	Name                string     `json:"name"`
 	Cluster             string     `json:"cluster" doc:"Set for a cluster connection."`

@@ -70,7 +70,7 @@ type Ignored struct {
 	Reason string `json:"reason"`
 }
 
-// AgentInfo says who answers.
+// AgentInfo describes the agent that answers.
 type AgentInfo struct {
 	Version       string    `json:"version"`
 	Cluster       string    `json:"cluster" doc:"The own cluster."`
@@ -96,8 +96,8 @@ type Summary struct {
 	ByTrouble map[string]int `json:"byTrouble" doc:"The number of clusters by the kind of their worst problem, ready for those that have none. Each cluster counts once."`
 }
 
-// KVStore describes the own cluster as it is read from its kvstore: the connection, and what came
-// over it. Its fields mean what those of a [Cluster] do.
+// KVStore describes the own cluster as it is read from its kvstore: the connection, and the entries from it. Its
+// fields mean the same as those of a [Cluster].
 type KVStore struct {
 	State               string                `json:"state" enum:"connecting,syncing,ready,degraded,failed"`
 	Ready               bool                  `json:"ready"`
@@ -124,8 +124,7 @@ type KVStore struct {
 	Written             []Written             `json:"written,omitempty" doc:"The keys that this process keeps in the kvstore, by prefix; absent when it writes none."`
 }
 
-// Well reports whether the kvstore is ready, takes what is written to it, and what
-// came from it, if anything is to, is fresh.
+// Well reports whether the kvstore is ready, accepts all writes, and has fresh entries, if the agent reads any.
 func (k *KVStore) Well() bool {
 	return k.Ready && k.State == "ready" && (k.WriteOnly || fresh(&k.Freshness)) &&
 		!slices.ContainsFunc(k.Written, func(w Written) bool { return w.Refused > 0 })

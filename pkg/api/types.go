@@ -3,9 +3,9 @@ package api
 // MediaTypeProblem is the content type of a [Problem] (RFC 9457).
 const MediaTypeProblem = "application/problem+json"
 
-// HeaderToken is the header of a list with its position as a token: a watch since it sends what
-// has changed after the list, and no state first. A list of addresses by labels has none, because
-// its watch cannot be resumed.
+// HeaderToken is the header of a list with its position as a token: a watch since the token sends only the changes
+// after the list, and no state first. A list of addresses by labels has no token, because its watch cannot be
+// resumed.
 const HeaderToken = "Resume-Token"
 
 // MaxLimit is the greatest page; a greater limit is clamped to it.
@@ -54,7 +54,7 @@ type WatchEvent struct {
 	Revision uint64 `json:"revision" doc:"The revision of the change in the view."`
 }
 
-// LogLevel is how much the agent's log tells.
+// LogLevel is the level of the agent's log.
 type LogLevel struct {
 	Level string `json:"level" enum:"error,warn,info,debug"`
 }

@@ -12,7 +12,7 @@ type Explanation struct {
 	Steps   []Step  `json:"steps" doc:"The evidence for the verdict, the most important first."`
 }
 
-// Verdict is what it comes to.
+// Verdict is the result of an explanation.
 type Verdict struct {
 	Code codes.Code `json:"code" doc:"The stable code of the finding."`
 	Text string     `json:"text" doc:"The message of the finding."`

@@ -1,20 +1,19 @@
-// Package backends chooses to which backends of a service connections go, and in which order:
-// the one choice that all consumers of the view carry out, whatever protocol they speak.
+// Package backends chooses the backends for the connections to a service, and their order. All consumers of the view
+// use this one choice, for every protocol.
 //
-// [Choose] is a pure function of a global service, a port and who asks. The backends that
-// [services.Global.InUse] leaves come in groups, best first. What divides them, the strongest first:
+// [Choose] is a pure function of a global service, a port and the client. The backends that [services.Global.InUse]
+// leaves come in groups, best first. These criteria divide them, the strongest first:
 //
 //  1. the use of the cluster by the disconnect policy ([services.BackendUse]): backends of demoted
-//     clusters come after all others, those of withdrawn ones are there only when nobody else has any;
+//     clusters come after all others, those of withdrawn ones count only when no other cluster has any;
 //  2. the affinity of the own cluster's service (wire.md §4.4): the preferred side before the other;
-//  3. where the backend is, as far as who asks says where he is: his node, his zone, elsewhere.
+//  3. the place of the backend, as far as the client's place is known: its node, its zone, elsewhere.
 //
-// Connections go to the first group that has a backend for them; the others are for when those fail.
-// A backend that terminates and still serves takes no new connections while any backend stays. It is
-// listed as draining, so that what is connected to it may finish. When all that are left terminate,
-// they are used as they are, as Kubernetes does. In this one thing the choice differs from that of
-// Cilium (§4.4): with the affinity remote, terminating remote backends do not keep connections from
-// the local ones that stay.
+// Connections go to the first group that has a backend for them; the others are for when its backends fail. A backend
+// that terminates and still serves takes no new connections while any backend stays. It is listed as draining, so
+// that its connections may finish. When all remaining backends terminate, they take new connections, as in
+// Kubernetes. The choice differs from Cilium's in one point (§4.4): with the affinity remote, connections go to local
+// backends that stay, even if remote ones still terminate.
 //
 // An address comes once, however many clusters claim it: as one that stays rather than as one that
 // terminates, then in the better group, then from the first cluster.
@@ -47,7 +46,7 @@ type Choice struct {
 type Group struct {
 	Use  services.BackendUse // of their clusters, by the disconnect policy
 	Side Side                // by the affinity
-	Near Nearness            // to who asks
+	Near Nearness            // to the client
 	// Backends take connections, Draining only keep those that they have. Both are sorted by cluster
 	// and address.
 	Backends, Draining []Backend
@@ -66,10 +65,10 @@ const (
 // String is "any", "local" or "remote".
 func (s Side) String() string { return [...]string{"any", "local", "remote"}[s] }
 
-// Nearness is how near a group is to who asks.
+// Nearness is how near a group is to the client.
 type Nearness uint8
 
-// Nearest first. Who does not say where he is has everything anywhere.
+// The nearest is first. Without the client's place, every backend is Anywhere.
 const (
 	SameNode Nearness = iota
 	SameZone
@@ -88,7 +87,7 @@ type Backend struct {
 	Ports    []services.Port // those that match, by number; must not be changed
 	Hostname string          // empty when it has none
 	Zone     string          // empty when it has none
-	Node     string          // empty when nobody says
+	Node     string          // empty when it is not known
 }
 
 // String is a line for a person: "10.1.0.7 of east (http 8080/TCP)".
@@ -104,8 +103,7 @@ func (b Backend) String() string {
 	return text + " (" + strings.Join(ports, ", ") + ")"
 }
 
-// Now are the backends that new connections go to: those of the first group that has any. Empty when
-// there is none at all.
+// Now returns the backends for new connections: those of the first group that has any. Empty when no group has any.
 func (c Choice) Now() []Backend {
 	for i := range c.Groups {
 		if len(c.Groups[i].Backends) > 0 {
@@ -115,8 +113,8 @@ func (c Choice) Now() []Backend {
 	return nil
 }
 
-// Choose returns where connections to a port of a service go. A backend without such a port is left
-// out; with any port, one without ports is not. A nil service has no backends.
+// Choose returns the backends for connections to a port of a service. It leaves out a backend without this port, but
+// for any port it keeps a backend without ports. A nil service has no backends.
 func Choose(g *services.Global, port Port, from Asker) Choice {
 	if g == nil {
 		return Choice{}
@@ -158,7 +156,7 @@ func Usable(g *services.Global) iter.Seq2[*services.Service, services.Backend] {
 	}
 }
 
-// nearness of a backend to who asks.
+// nearness returns how near a backend is to the client.
 func (a Asker) nearness(part *services.Service, b *services.Backend) Nearness {
 	switch {
 	case a.Node != "" && a.Node == b.Node && part.Local():
@@ -169,7 +167,7 @@ func (a Asker) nearness(part *services.Service, b *services.Backend) Nearness {
 	return Anywhere
 }
 
-// candidate is a usable backend with what it is judged by.
+// candidate is a usable backend with the criteria of the choice.
 type candidate struct {
 	Backend
 	use      services.BackendUse
@@ -179,7 +177,7 @@ type candidate struct {
 	draining bool
 }
 
-// compareGroups compares by what divides groups.
+// compareGroups compares by the criteria that divide groups.
 func compareGroups(a, b *candidate) int {
 	return cmp.Or(cmp.Compare(a.use, b.use), cmp.Compare(a.rank, b.rank), cmp.Compare(a.near, b.near))
 }
@@ -204,7 +202,7 @@ func once(all []candidate) []candidate {
 	return all
 }
 
-// group divides what is sorted by group.
+// group divides sorted backends into groups.
 func group(sorted []candidate) (c Choice) {
 	for i := range sorted {
 		one := &sorted[i]

@@ -13,8 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// part is what a cluster brings to the service ns/web, in a notation of the tests: backends are
-// ADDRESS with what is known of it, as "1 2-terminating 3@zone 4/node".
+// part is the part of a cluster in the service ns/web, in a notation of the tests: backends are ADDRESS with their
+// properties, as "1 2-terminating 3@zone 4/node".
 func part(cluster, of string, change ...func(*services.Service)) *services.Service {
 	s := &services.Service{Cluster: cluster, Namespace: "ns", Name: "web", Shared: true, IncludeExternal: true, Source: wire.SourceClusterMesh}
 	if cluster == "own" {
@@ -246,8 +246,8 @@ func texts(g *services.Global) (text string) {
 	return text
 }
 
-// modelOf is the choice by its rules, as slowly as one likes: each backend gets a number of six
-// digits that says how good it is, and the best of each address remains.
+// modelOf is the choice by its rules, without regard to speed: each backend gets a number of six digits that says how
+// good it is, and the best of each address remains.
 func modelOf(g *services.Global, from backends.Asker) string {
 	type one struct {
 		cluster  string

@@ -6,17 +6,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Candidate is a usable backend with what the choice judges it by.
+// Candidate is a usable backend with the criteria of the choice.
 type Candidate struct {
 	Part             *services.Service // of its cluster
 	services.Backend                   // with those ports alone that match
 	Rank             int               // of its group: lower is better, and equal ones are of one group
 }
 
-// Candidates iterates over the usable backends that have a port, by cluster and then by address. It takes no
-// memory, for those who need a few backends of a large service: [Choice.Now] are the candidates of the least
-// rank that do not terminate or, where all terminate, of the least rank, with each address once, from the
-// first cluster.
+// Candidates iterates over the usable backends that have a port, by cluster and then by address. It takes no memory,
+// for callers that need a few backends of a large service: [Choice.Now] are the candidates of the least rank that do
+// not terminate or, where all terminate, of the least rank, with each address once, from the first cluster.
 func Candidates(g *services.Global, port Port, from Asker) iter.Seq[Candidate] {
 	return func(yield func(Candidate) bool) {
 		if g == nil {

@@ -38,11 +38,11 @@ func (c Choice) DualStack() bool {
 	return false
 }
 
-// ByPod returns the choice with one backend for each pod of a service in a namespace: its IPv6 address is the
-// Other one of the backend with its IPv4 address. Two addresses are of one pod where their cluster gives the
-// same pod of that namespace for both, with one identity, and for no third backend. A pod that comes again under
-// its name has more than two addresses until the old ones are gone. They must also be equal in everything
-// else: the group, whether they drain, ports, zone, node and host name. What is not certain stays apart.
+// ByPod returns the choice with one backend for each pod of a service in a namespace: its IPv6 address is the Other
+// one of the backend with its IPv4 address. Two addresses are of one pod where their cluster gives the same pod of
+// that namespace for both, with one identity, and for no third backend. A pod that is created again under its name
+// has more than two addresses until the old ones are gone. Both backends must also be equal in everything else: the
+// group, whether they drain, ports, zone, node and host name. Uncertain pairs stay two backends.
 func (c Choice) ByPod(namespace string, of Pods) Choice {
 	if of == nil || !c.DualStack() {
 		return c

@@ -22,8 +22,8 @@ type Port struct {
 	number uint16
 }
 
-// ParsePort reads a name or a number, of a protocol with "/UDP" behind it; empty means all ports. A name in digits
-// alone is none in Kubernetes, so that nothing is both.
+// ParsePort reads a name or a number, with "/UDP" behind it for a protocol; empty means all ports. Kubernetes allows
+// no name of digits alone, so a text is never both.
 func ParsePort(text string) Port {
 	text, proto, _ := strings.Cut(text, "/")
 	proto = strings.ToUpper(proto)
@@ -33,7 +33,8 @@ func ParsePort(text string) Port {
 	return Port{named: text != "" || proto != "", name: text, proto: proto}
 }
 
-// CheckPort says what is wrong with a text that no port can have; [ParsePort] reads it as the name of no port.
+// CheckPort returns an error for a text that no port can have; [ParsePort] reads this text as a name that no port
+// has.
 func CheckPort(text string) error {
 	name, proto, given := strings.Cut(text, "/")
 	wrong := given && !slices.Contains([]string{"TCP", "UDP", "SCTP"}, strings.ToUpper(proto))
@@ -70,8 +71,8 @@ func (p Port) String() string {
 // tcp is the protocol that a number without a protocol stands for, where there is a port of it.
 const tcp = "TCP"
 
-// within is the name of the port that has such a number in the service: the own cluster says it, or
-// the first one that does. Without one the number is that of the backends.
+// within returns the port by the name that its number has in the service: in the own cluster's part, else in the
+// first part that has the number. Without one, the number is that of the backends.
 func (p Port) within(g *services.Global) Port {
 	if p.number == 0 {
 		return p

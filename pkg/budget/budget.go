@@ -9,7 +9,7 @@ import (
 // Share is how much of one resource a cluster may have. 0 is no bound.
 type Share struct {
 	Keys  int   // keys, whether their values are accepted or refused
-	Bytes int64 // bytes of these keys' names and values, as they stand in etcd
+	Bytes int64 // bytes of these keys' names and values in etcd
 }
 
 // Budget is what one cluster may cost. 0 is no bound, in every field.
@@ -18,8 +18,8 @@ type Budget struct {
 	Resources map[wire.Resource]Share
 	// Value is how many bytes one value may have.
 	Value int64
-	// Events is how many events a second are taken, of all resources together. A cluster that sends
-	// more is read more slowly: nothing is lost, and its freshness tells the delay.
+	// Events is how many events a second are taken, of all resources together. A cluster that sends more is read more
+	// slowly: nothing is lost, and its freshness shows the delay.
 	Events int
 	// List is how long one list of a resource may take.
 	List time.Duration

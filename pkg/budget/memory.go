@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Memory bounds what the entries of all remote clusters take together. Budgets bound each
-// of them, generously; together they are more than a container has. A third of the
-// bound is divided equally, so that everybody has some of it whatever the others do;
-// the rest is for whoever comes first. What an entry takes is estimated.
+// Memory bounds the memory of the entries of all remote clusters together. Budgets bound each cluster generously;
+// together they exceed the memory of a container. A third of the bound is divided equally, so that each cluster has a
+// part that the others cannot take. The rest goes to the clusters that need it first. The sizes of entries are
+// estimates.
 //
 // Its methods may be called from any goroutine.
 type Memory struct {
@@ -41,8 +41,7 @@ func (m *Memory) Account(cluster string) *Account {
 	return a
 }
 
-// Close ends the account of a cluster that is not in the mesh any more, once all its
-// entries have gone.
+// Close ends the account of a cluster that is no longer in the mesh, after the last of its entries is removed.
 func (m *Memory) Close(cluster string) {
 	if m == nil {
 		return

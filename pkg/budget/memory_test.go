@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMemoryIsShared: who comes first gets two thirds, and everybody has a part of the last one.
+// TestMemoryIsShared: the first cluster gets two thirds, and every cluster has a part of the last one.
 func TestMemoryIsShared(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(900)

@@ -41,7 +41,7 @@ type option struct {
 	field    string
 }
 
-// sorted takes the keys apart. What is for all clusters comes first.
+// sorted splits the keys. Options for all clusters come first.
 func sorted(options map[string]string) []option {
 	all := make([]option, 0, len(options))
 	for key := range maps.Keys(options) {
@@ -129,8 +129,8 @@ func (b *Budget) setShare(o option, value string) error {
 	return err
 }
 
-// What an option may be, where it is a bound at all. Less than the least refuses every
-// cluster, and more than the most is no bound but looks like one.
+// The limits of an option that is a bound. A value below the least refuses every cluster, and a value above the most
+// bounds nothing but looks like a bound.
 const (
 	mostKeys   = 100_000_000
 	mostEvents = 10_000_000

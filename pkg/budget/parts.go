@@ -5,15 +5,15 @@ import (
 	"runtime/debug"
 )
 
-// Part is a percentage of the memory that Go may use (GOMEMLIMIT). All parts are here, so that everybody who
-// takes all that is theirs at the same time still fits. What is left is for the program itself, its connections, and
-// what the garbage collector has not found yet.
+// Part is a percentage of the memory that Go may use (GOMEMLIMIT). All parts are here, so that they fit together even
+// when all are used in full at the same time. The rest is for the program itself, its connections, and garbage that
+// the collector has not found yet.
 type Part int64
 
 // The parts.
 const (
 	RemoteEntries Part = 70 // entries of all remote clusters: the default of --remote-memory
-	XDSClients    Part = 8  // what xDS clients make the agent keep, at the most
+	XDSClients    Part = 8  // the maximum that the agent keeps for xDS clients
 	SlowReaders   Part = 8  // old versions that slow readers of the API keep
 	LargeObjects  Part = 8  // large objects while they are made into text
 )

@@ -10,12 +10,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// rules tells which of the claims that were seen break a rule (docs/claims.md):
-// what an agent reports, a suggestion does not grant.
+// rules finds the claims that break a rule (docs/claims.md). A suggestion does not grant the claims that an agent
+// reports.
 type rules struct {
 	all       []Seen
 	own       bart.Table[struct{}]
-	announced bart.Table[[]int] // by which clusters
+	announced bart.Table[[]int] // the clusters that announce a network, by their index in all
 }
 
 func newRules(all []Seen, own []netip.Prefix) *rules {
@@ -36,15 +36,15 @@ func newRules(all []Seen, own []netip.Prefix) *rules {
 	return r
 }
 
-// SaysWhose reports whether a pod network that the node of a remote announces is small enough to show
-// whose the addresses inside are. Nodes have much less; who announces more would shut out others,
-// and have everything inside judged again whenever it changes.
+// SaysWhose reports whether a pod network that a remote node announces is small enough to show the owner of the
+// addresses in it. The networks of nodes are much smaller. A larger one would shut out other clusters, and each
+// change of it would judge all claims in it again.
 func SaysWhose(p netip.Prefix) bool {
 	return p.Bits() >= byFamily(p.Addr(), 16, 48)
 }
 
-// judge returns those of a cluster's networks that break no rule, and notes the others. Claims of
-// endpoints are judged as such; what nodes have may be anywhere but in the own networks.
+// judge returns those of a cluster's networks that break no rule, and calls note for the others. Claims of endpoints
+// must not lie in the pod networks of other clusters; claims of nodes may.
 func (r *rules) judge(i int, networks []netip.Prefix, ofEndpoints bool, note func(why string, p netip.Prefix)) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(networks), func(p netip.Prefix) bool {
 		why := r.breach(i, p, ofEndpoints)
@@ -78,7 +78,7 @@ func (r *rules) breach(i int, p netip.Prefix, ofEndpoint bool) string {
 	return whose
 }
 
-// whose reports whether a network is, in part, a pod network that somebody announces.
+// whose reports whether a network overlaps a pod network that the own or a remote cluster announces.
 func (r *rules) whose(p netip.Prefix) bool {
 	return r.own.OverlapsPrefix(p) || r.announced.OverlapsPrefix(p)
 }

@@ -14,7 +14,7 @@ import (
 type Current struct {
 	mu      sync.Mutex
 	policy  *Policy       // guarded by mu; nil restricts nothing
-	changed chan struct{} // guarded by mu; closed and replaced when policy changes; nil until somebody asks
+	changed chan struct{} // guarded by mu; closed when policy changes; nil until the next Get
 }
 
 // Get returns the policy, and a channel that is closed when there is another.
@@ -50,8 +50,9 @@ func (c *Current) Set(p *Policy) {
 // rescan is how often a policy file is looked at.
 const rescan = 2 * time.Second
 
-// Follow puts in force what the file says, again whenever its contents change, until ctx ends. What
-// cannot be used changes nothing, and is reported, nil when all is well again.
+// Follow puts the policy of the file in force, again after each change of the file's contents, until ctx ends. If the
+// file cannot be used, the policy in force stays, and report gets the error; it gets nil when the file can be used
+// again.
 func (c *Current) Follow(ctx context.Context, file string, report func(error), log *slog.Logger) error {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	content, known := "", false
@@ -75,7 +76,7 @@ func (c *Current) Follow(ctx context.Context, file string, report func(error), l
 			report(err)
 		} else if away {
 			away = false
-			report(failed) // it came back with what it said before
+			report(failed) // the file is back with the same contents
 		}
 		if err := waiting.Sleep(ctx, rescan); err != nil {
 			return err

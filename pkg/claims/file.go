@@ -76,7 +76,7 @@ func Parse(content []byte) (*Policy, error) {
 //	    services: [shop/*]    # NAMESPACE/NAME, with * and ?
 //	    identities: [196608-196700, 196999]
 //
-// What an entry leaves out is not restricted; an empty list grants nothing.
+// A field that an entry leaves out restricts nothing; an empty list grants nothing.
 type reader struct {
 	policy   *Policy
 	pins     map[uint32]string
@@ -106,7 +106,7 @@ func parse(content []byte) (*Policy, []error) {
 		}
 	})
 	if !said && len(r.mistakes) == 0 {
-		// An editor that was interrupted leaves such a file. It must not open everything.
+		// An interrupted editor can leave an empty file. It must not lift all restrictions.
 		return nil, []error{errors.New("it is empty: want default (allow or deny), or clusters with an entry for each; 'default: allow' restricts no cluster")}
 	}
 	return r.policy, r.mistakes
@@ -135,7 +135,7 @@ func (r *reader) note(at *yaml.Node, field, format string, args ...any) {
 	r.mistakes = append(r.mistakes, fmt.Errorf("line %d: %s: %s", at.Line, field, fmt.Sprintf(format, args...)))
 }
 
-// fields takes each field of a mapping. Of the file itself null is none.
+// fields calls take for each field of a mapping. The file itself may be null: it then has no fields.
 func (r *reader) fields(n *yaml.Node, field, want string, take func(key string, at, value *yaml.Node)) {
 	n = resolved(n)
 	if n.Kind != yaml.MappingNode {
@@ -196,8 +196,7 @@ func described[T any](all *[]T) string {
 	return fmt.Sprintf("%q", fmt.Sprint(*all))
 }
 
-// pin reads a cluster ID: 0 is that of no mesh, and 511 the largest one that any
-// layout has (wire.md §1.2).
+// pin reads a cluster ID: no mesh has the ID 0, and 511 is the largest one that any layout has (wire.md §1.2).
 func (r *reader) pin(field, name string, n *yaml.Node) uint32 {
 	n = resolved(n)
 	id, err := strconv.ParseUint(n.Value, 10, 32)

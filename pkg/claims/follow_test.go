@@ -14,8 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestFollow: what cannot be used changes nothing, and what is reported follows the
-// file, also when it comes back as it was.
+// TestFollow: an unusable file changes nothing, and the reports follow the file, also when it returns unchanged.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,8 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Mode says what becomes of claims that break a rule, other than those inside the
-// own networks, which never count.
+// Mode decides about claims that break a rule, except those inside the own networks, which never count.
 type Mode string
 
 // The modes.
@@ -36,8 +35,8 @@ type Policy struct {
 	grants map[string]*Grant
 }
 
-// Grant is what one cluster may claim. Nil grants everything, and so does a field
-// that the file leaves out.
+// Grant is what one cluster may claim. A nil Grant grants everything. A field that the file leaves out restricts
+// nothing.
 type Grant struct {
 	id         uint32 // 0: any
 	networks   *[]netip.Prefix
@@ -86,8 +85,8 @@ func parseSpan(text string) (span, error) {
 	return span{uint32(a), uint32(b)}, nil
 }
 
-// Of returns what a cluster may claim, nil for everything, and whether it is
-// admitted at all. A nil policy admits all.
+// Of returns the claims that a cluster may make, nil for all, and reports whether it is admitted at all. A nil policy
+// admits all.
 func (p *Policy) Of(cluster string) (*Grant, bool) {
 	if p == nil {
 		return nil, true
@@ -116,8 +115,8 @@ func (r *Refusal) Error() string {
 	}
 }
 
-// Admit tells why the file does not admit a cluster with an ID; nil when it does. With
-// the ID 0, which is not known yet, pins are not asked.
+// Admit returns the reason why the file does not admit a cluster with an ID; nil when it admits it. The ID 0 is not
+// known yet: Admit then checks no pins.
 func (p *Policy) Admit(cluster string, id uint32) *Refusal {
 	if _, admitted := p.Of(cluster); !admitted {
 		return &Refusal{Unlisted: true, ID: id}
@@ -172,7 +171,7 @@ func (g *Grant) Address(p netip.Prefix) error {
 	return fmt.Errorf("%s is in none of the networks that the policy file grants", p)
 }
 
-// Host is Address for a single address. An invalid or unspecified one is none.
+// Host is Address for a single address. An invalid or unspecified address needs no grant.
 func (g *Grant) Host(a netip.Addr) error {
 	if a = a.Unmap(); !a.IsValid() || a.IsUnspecified() {
 		return nil
@@ -180,7 +179,7 @@ func (g *Grant) Host(a netip.Addr) error {
 	return g.Address(netip.PrefixFrom(a.WithZone(""), a.BitLen()))
 }
 
-// Namespace reports whether the cluster may have anything in a namespace; the empty one is none.
+// Namespace reports whether the cluster may have anything in a namespace; the empty one needs no grant.
 func (g *Grant) Namespace(name string) error {
 	if g == nil || g.namespaces == nil || name == "" || matches(*g.namespaces, name) {
 		return nil

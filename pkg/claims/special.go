@@ -9,14 +9,14 @@ import (
 // Range is a network that cannot be the one of a pod or of a node.
 type Range struct {
 	Prefix netip.Prefix
-	Name   string // what it is for, with the document that says so
+	Name   string // its purpose, with the document that defines it
 }
 
-// ranges are those of the IANA registries of special-purpose addresses that never leave a link or a host,
-// that stand for no single machine, or that embed an IPv4 address, which then is in no rule for IPv4. Single
-// addresses are those at which clouds give credentials to whoever asks. Networks that clusters do use
-// for pods are not among them: shared address space (100.64.0.0/10), benchmarking (198.18.0.0/15),
-// documentation, all unique local addresses (fc00::/7). Where ranges overlap, the narrower one is first.
+// ranges has the networks of the IANA registries of special-purpose addresses that never leave a link or a host, that
+// stand for no single machine, or that embed an IPv4 address, which the rules for IPv4 do not see. The single
+// addresses are metadata services of clouds, which give credentials to every client. Networks that clusters do use
+// for pods are not in ranges: shared address space (100.64.0.0/10), benchmarking (198.18.0.0/15), documentation, all
+// unique local addresses (fc00::/7). Where ranges overlap, the narrower one is first.
 var ranges = [...]Range{
 	{netip.MustParsePrefix("0.0.0.0/8"), "this network (RFC 1122)"},
 	{netip.MustParsePrefix("100.100.100.200/32"), "metadata of Alibaba Cloud"},
@@ -60,8 +60,7 @@ const (
 	Shortest6 = 16
 )
 
-// TooLarge reports whether a network is none that a cluster can have: a default route,
-// or a large part of one.
+// TooLarge reports whether a network is too large for a cluster: a default route, or a large part of one.
 func TooLarge(p netip.Prefix) bool {
 	return p.Bits() < byFamily(p.Addr(), Shortest4, Shortest6)
 }
@@ -74,9 +73,9 @@ func byFamily(a netip.Addr, of4, of6 int) int {
 	return of6
 }
 
-// Special tells why a prefix cannot be claimed by anybody: it lies in a range for
-// special use, or contains one of several addresses, or is a default route or a large part of one. The
-// prefix is masked, and of IPv4 not in the mapped form.
+// Special reports whether no cluster may claim a prefix, and returns the range that forbids it. The prefix overlaps a
+// network for special use, is a single address for special use, or is a default route or a large part of one. The
+// prefix must be masked, and an IPv4 prefix not in the mapped form.
 func Special(p netip.Prefix) (Range, bool) {
 	if TooLarge(p) {
 		return Range{p, "a default route, or a part of one that is no network of a cluster"}, true

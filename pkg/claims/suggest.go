@@ -36,10 +36,9 @@ type Claim struct {
 	Identity uint32
 }
 
-// Suggest writes a policy file that grants each cluster what was seen of it, for a person to
-// review. Claims that break a rule are left out, with the code of the rule, and names that
-// are none of Kubernetes. Nothing is made wider than what was seen where that would reach
-// into what others have; own is the own cluster.
+// Suggest writes a policy file that grants each cluster its present claims, for a person to review. It leaves out
+// claims that break a rule, with the code of the rule, and names that Kubernetes does not allow. It widens no network
+// into those of other clusters; own is the own cluster.
 func Suggest(all []Seen, own Seen) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Suggested from what the clusters claim now. REVIEW IT: what breaks no rule is granted, also where a
@@ -106,7 +105,7 @@ func (s *Seen) writeNetworks(b *bytes.Buffer, rules *rules, i int, taken func(ne
 	for _, p := range reserved {
 		note(fmt.Sprintf("%s, with a privileged identity", codes.ReservedIdentityClaimed), p)
 	}
-	// What breaks a rule is not granted for another reason.
+	// A network that breaks a rule is not granted for another reason.
 	granted := func(all []netip.Prefix) []netip.Prefix {
 		return slices.DeleteFunc(all, func(p netip.Prefix) bool { return breaks[p] })
 	}
@@ -142,7 +141,7 @@ func writeList(b *bytes.Buffer, what string, networks []netip.Prefix) {
 	}
 }
 
-// maxNamed is how many are named of what is in a comment only.
+// maxNamed is the maximum number of items that the comments of the file name.
 const maxNamed = 20
 
 func writeLeftOut[T any](b *bytes.Buffer, why string, all []T) {
@@ -196,7 +195,8 @@ func without(all, networks []netip.Prefix) []netip.Prefix {
 	})
 }
 
-// What is small enough to be granted for the addresses in it: the usual network of one segment.
+// The lengths of a network that is small enough to be granted for the addresses in it: the usual network of one
+// segment.
 const (
 	small4 = 24
 	small6 = 64
@@ -204,8 +204,8 @@ const (
 
 func small(a netip.Addr) int { return byFamily(a, small4, small6) }
 
-// covered is, for each family, the network that has all of these, where it is small
-// and nobody else has anything in it; else these themselves.
+// covered returns, for each family, the small network that contains all of these networks, if no other cluster has
+// anything in it; else the networks themselves.
 func covered(all []netip.Prefix, taken func(netip.Prefix) bool) []netip.Prefix {
 	var out []netip.Prefix
 	for _, is4 := range []bool{true, false} {
@@ -231,7 +231,7 @@ func covered(all []netip.Prefix, taken func(netip.Prefix) bool) []netip.Prefix {
 // maxRest is how many networks are listed one by one.
 const maxRest = 256
 
-// fewer makes whole small networks of many, where nobody else has a network.
+// fewer replaces networks by whole small ones if there are many, except where a cluster announces a pod network.
 func fewer(all []netip.Prefix, taken func(netip.Prefix) bool) (networks []netip.Prefix, widened bool) {
 	if all = Collapse(all); len(all) <= maxRest {
 		return all, false
@@ -246,7 +246,7 @@ func fewer(all []netip.Prefix, taken func(netip.Prefix) bool) (networks []netip.
 	return Collapse(all), true
 }
 
-// inOrder sorts networks, what contains another one first.
+// inOrder sorts networks; a network comes before those that it contains.
 func inOrder(networks []netip.Prefix) []netip.Prefix {
 	return slices.SortedFunc(slices.Values(networks), func(x, y netip.Prefix) int {
 		return cmp.Or(x.Addr().Compare(y.Addr()), cmp.Compare(x.Bits(), y.Bits()))

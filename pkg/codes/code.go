@@ -1,11 +1,10 @@
-// Package codes is the registry of findings: everything the agent can say about a
-// mesh that somebody may have to act on has a [Code], and here is what each of them
-// means. Events, conflicts, states of clusters, verdicts, checks and lines of the
-// log carry the codes; 'mesh-agent explain' and docs/codes.md are made from here.
+// Package codes is the registry of findings: each fact about a mesh that an operator or user may have to act on has a
+// [Code], and the registry says what it means. Events, conflicts, states of clusters, verdicts, checks and lines of
+// the log carry the codes; 'mesh-agent explain' and docs/codes.md are made from it.
 //
-// A code is never given to another finding, and one that is not found any more keeps its number for
-// itself. The first digit says what it is about: 1 clusters, 2 services, 3 addresses, 4 identities,
-// 5 nodes, 6 configurations, 7 the agent itself.
+// A code is never given to another finding: the number of a finding that no longer exists is not used again. The
+// first digit is the subject: 1 clusters, 2 services, 3 addresses, 4 identities, 5 nodes, 6 configurations, 7 the
+// agent itself.
 //
 // The registry is the text in codes.txt. The constants and docs/codes.md are
 // generated from it; a test fails when they are out of date.
@@ -30,15 +29,15 @@ type Severity string
 // The severities.
 const (
 	Info    Severity = "info"    // nothing has to be done
-	Warning Severity = "warning" // it works, and somebody should look
-	Error   Severity = "error"   // something does not work until somebody acts
+	Warning Severity = "warning" // it works, but an operator should look
+	Error   Severity = "error"   // something does not work until an operator acts
 )
 
 // Entry is one finding.
 type Entry struct {
 	Code     Code     `json:"code"`
 	Name     string   `json:"-"`     // of its constant
-	Title    string   `json:"title"` // what is so, in a few words
+	Title    string   `json:"title"` // the fact, in a few words
 	Severity Severity `json:"severity"`
 	Owner    Owner    `json:"-"`
 	Cause    string   `json:"cause"`  // when it is found, and what that means
@@ -60,7 +59,7 @@ func Find(code string) (Entry, bool) {
 	return all[i], true
 }
 
-// Severities returns how bad each finding is. Who asks often keeps it.
+// Severities returns the severity of each finding. It builds a new map: frequent callers keep the result.
 func Severities() map[Code]Severity {
 	all := make(map[Code]Severity)
 	for _, e := range registry() {
@@ -74,7 +73,7 @@ const prefix = "MESH-"
 //go:embed codes.txt
 var text string
 
-// registry is what codes.txt says, read when it is asked for first. Nobody changes it.
+// registry has the entries of codes.txt, which it parses at the first call. Callers must not change them.
 var registry = sync.OnceValue(func() []Entry {
 	all, err := parse(text)
 	if err != nil {
@@ -122,8 +121,8 @@ const (
 	Operate       Owner = "operate"       // internal/own/operate: what its cluster's objects say
 	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
 	Alerts        Owner = "alerts"        // tools/monitoring: what Prometheus sees from outside
-	Imports       Owner = "imports"       // internal/kube/serviceimports: what is not imported
-	Slices        Owner = "slices"        // internal/kube/endpointslices: what is in no slice
+	Imports       Owner = "imports"       // internal/kube/serviceimports: the services that are not imported
+	Slices        Owner = "slices"        // internal/kube/endpointslices: the backends that are in no slice
 	Boundary      Owner = "boundary"      // internal/base/boundary: bugs of this program that end the work for one
 )
 
@@ -131,7 +130,7 @@ const (
 type Finding struct {
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"` // that of the code
-	Message  string   `json:"message"`  // what is so here
+	Message  string   `json:"message"`  // the facts of this case
 	Remedy   string   `json:"remedy"`   // what to do about it
 }
 

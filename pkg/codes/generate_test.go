@@ -17,8 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write constants.go and docs/codes.md")
 
-// TestGenerated compares what is made from the registry with what is in the tree, and
-// writes it with -update.
+// TestGenerated compares the files made from the registry with those in the tree, and writes them with -update.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{

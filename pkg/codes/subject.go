@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Subject is what a finding is about here. Its names go into the commands of a remedy.
+// Subject names the objects of a finding. The names go into the commands of its remedy.
 type Subject struct {
 	Clusters []string
 	Own      bool   // the cluster is the agent's own one
@@ -21,8 +21,8 @@ func Cluster(name string) Subject { return Subject{Clusters: []string{name}} }
 // mostNamed are the clusters that a command names.
 const mostNamed = 5
 
-// Fill puts names into the commands of a remedy, in the place of CLUSTER, NAME, ID, NAMESPACE/NAME and ADDRESS, so that they can be
-// pasted. Names come from outside: one that a shell does not take as it is stays out of the command.
+// Fill puts names into the commands of a remedy, in the place of CLUSTER, NAME, ID, NAMESPACE/NAME and ADDRESS, so
+// that they can be pasted. Names come from outside: a name that a shell would change is left out of the command.
 func (s Subject) Fill(remedy string) string {
 	clusters := slices.DeleteFunc(slices.Clone(s.Clusters), func(name string) bool { return !Plain(name) })
 	put := func(before, placeholder, name string) {

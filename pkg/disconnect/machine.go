@@ -15,7 +15,7 @@ type Machine struct {
 
 	last            time.Time // of the steps
 	held            time.Time // since when the policy is held; zero while it is not
-	resumed         time.Time // when it last was again as if nobody had looked before
+	resumed         time.Time // the last step that came after a gap in observation
 	failing, judged int       // how many are doubtful, and of how many
 }
 
@@ -25,17 +25,17 @@ type cluster struct {
 	state   State
 	since   time.Time // of the state
 	ev      Evidence
-	known   time.Time // until when all was well: the latest AsOf, later by the time in which nobody looked
+	known   time.Time // until when all was well: the latest AsOf, moved later by the gaps in observation
 	heard   time.Time // the same of the heartbeat
 	fresh   time.Time // since when Fresh holds without a break; zero while it does not
 	good    time.Time // since when the evidence is good without a break; zero while it is not
 	doubted time.Time // since when it is doubtful; zero while it is not
-	silence time.Time // when it was demoted for its silence; zero when that is over: then it was heard of
+	silence time.Time // when it was demoted for its silence; zero after its next heartbeat
 	before  int64     // the HeartbeatRevision of that time
 }
 
-// New returns a machine that knows no clusters. Patience is how long a doubt has
-// to last before anything is done about it; within it, every cluster is probed.
+// New returns a machine that knows no clusters. Patience is how long a doubt must last before it has an effect; in
+// this time, every cluster is probed.
 func New(p Policy, patience time.Duration) *Machine {
 	return &Machine{policy: p, patience: patience, clusters: make(map[string]*cluster)}
 }
@@ -44,10 +44,9 @@ func New(p Policy, patience time.Duration) *Machine {
 // cluster has, the less often each probes.
 func (m *Machine) SetPatience(to time.Duration) { m.patience = to }
 
-// Step takes the evidence about all clusters at this moment and returns what becomes of them,
-// sorted by cluster: at most one transition for each. Next is when the next one is due if the
-// evidence stays as it is, zero for never; the caller steps then, or sooner. A cluster without
-// evidence is forgotten, and begins at [Keep] when it is back.
+// Step takes the evidence about all clusters at this moment and returns their transitions, sorted by cluster: at most
+// one for each. Next is when the next one is due if the evidence does not change, zero for never; the caller steps
+// then, or sooner. A cluster without evidence is forgotten, and begins at [Keep] when it is back.
 func (m *Machine) Step(now time.Time, evidence map[string]Evidence) (transitions []Transition, next time.Time) {
 	m.look(now, evidence)
 	m.count(now)
@@ -74,7 +73,7 @@ func (c *cluster) move(to State, now time.Time) {
 	c.state, c.since = to, now
 }
 
-// Forget ends what is held against a cluster: it begins at [Keep].
+// Forget deletes the evidence against a cluster: it begins at [Keep].
 func (m *Machine) Forget(cluster string) { delete(m.clusters, cluster) }
 
 // look takes the evidence in.
@@ -98,7 +97,7 @@ func (m *Machine) look(now time.Time, evidence map[string]Evidence) {
 	}
 }
 
-// look takes the evidence in, and forgives the time in which nobody looked.
+// look takes the evidence, and does not count a gap in observation (blind) against the cluster.
 func (c *cluster) look(now time.Time, ev Evidence, blind time.Duration) {
 	if blind > 0 {
 		c.known, c.heard = forgiven(c.known, blind), forgiven(c.heard, blind)
@@ -119,7 +118,7 @@ func (c *cluster) look(now time.Time, ev Evidence, blind time.Duration) {
 	}
 }
 
-// judge says what the evidence is, and since when.
+// judge classifies the evidence, and records since when it has been so.
 func (c *cluster) judge(now time.Time, patience time.Duration) {
 	good, doubtful := false, false
 	switch {
@@ -147,15 +146,14 @@ func since(before time.Time, holds bool, now time.Time) time.Time {
 	return before
 }
 
-// quiet reports whether the heartbeat has stayed away for half of what is too long.
-// Who was demoted for that has to be heard of: a new session proves nothing.
+// quiet reports whether no heartbeat came for half of the allowed silence. A cluster demoted for its silence stays
+// quiet until its heartbeat changes: a new session proves nothing.
 func (c *cluster) quiet(now time.Time) bool {
 	d := c.delays.Silence
 	return !c.silence.IsZero() || d > 0 && !c.heard.IsZero() && now.Sub(c.lastWord()) > d/2
 }
 
-// lastWord is from when on a heartbeat is missed: nobody could be heard before
-// the cluster answered.
+// lastWord is the time from which a heartbeat is missed: no heartbeat could be read before the cluster answered.
 func (c *cluster) lastWord() time.Time { return latest(c.heard, c.fresh) }
 
 // count finds out whether the policy is held.
@@ -178,8 +176,8 @@ func (m *Machine) count(now time.Time) {
 	}
 }
 
-// plan says what becomes of a cluster if its evidence stays as it is, and when;
-// a zero time is nothing.
+// plan returns the next state of a cluster if its evidence does not change, and the time; a zero time means no
+// transition.
 func (m *Machine) plan(c *cluster) (to State, at time.Time) {
 	d := c.delays
 	switch {
@@ -209,7 +207,7 @@ func (m *Machine) calm(c *cluster) time.Time {
 	return latest(c.doubted, latest(c.since, m.resumed)).Add(m.patience)
 }
 
-// why says what the evidence is, in a person's words; empty when all is well.
+// why describes the evidence for people; empty when all is well.
 func (c *cluster) why() string {
 	switch {
 	case !c.ev.Synced:
@@ -228,8 +226,7 @@ func (c *cluster) why() string {
 	return ""
 }
 
-// Outlook says how a cluster stood at the last step, and what happens next; false
-// for one that is not known.
+// Outlook returns the state of a cluster at the last step, and the next one; false for an unknown cluster.
 func (m *Machine) Outlook(name string) (Outlook, bool) {
 	c := m.clusters[name]
 	if c == nil {

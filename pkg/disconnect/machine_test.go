@@ -132,7 +132,7 @@ func (m *mesh) look() {
 	}
 }
 
-// show says what is and will be of a cluster.
+// show prints the present and the next state of a cluster.
 func (m *mesh) show(name string) {
 	o, known := m.m.Outlook(name)
 	if !known {

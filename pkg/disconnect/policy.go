@@ -39,9 +39,8 @@ func DefaultDelays() Delays {
 		// their addresses given to others. Before that, a node's maintenance or a
 		// restore of etcd would cost capacity for nothing.
 		Withdraw: 15 * time.Minute,
-		// The heartbeat is written once a minute. That ten are missed says that
-		// nobody writes any more what changes in the cluster; but its etcd answers,
-		// so what is known may well be right, and is not withdrawn.
+		// The heartbeat is written once a minute. Ten missed heartbeats show that changes in the cluster are no
+		// longer written. But its etcd answers, so the known entries may well be right, and are not withdrawn.
 		Silence: 10 * time.Minute,
 		// Several probes, and longer than a crash loop's first rounds last: a
 		// server that comes up and goes down again does not return in between.
@@ -49,7 +48,7 @@ func DefaultDelays() Delays {
 	}
 }
 
-// Policy is what the delays are for each cluster.
+// Policy has the delays for each cluster.
 type Policy struct {
 	Delays                     // of clusters without their own
 	Clusters map[string]Delays // complete ones, by cluster
@@ -72,7 +71,7 @@ func (p Policy) Of(cluster string) Delays {
 func ParsePolicy(options map[string]string) (Policy, error) {
 	p := DefaultPolicy()
 	var errs []error
-	keys := slices.SortedFunc(maps.Keys(options), func(a, b string) int { // what is for all comes first
+	keys := slices.SortedFunc(maps.Keys(options), func(a, b string) int { // options for all clusters come first
 		return cmp.Or(cmp.Compare(strings.Count(a, "."), strings.Count(b, ".")), cmp.Compare(a, b))
 	})
 	for _, key := range keys {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestRandomFaults goes through random courses of faults and judges everything that the machine
-// does by what has really happened: the floors hold, nothing is faster than its delay or than the
-// hysteresis, and when the faults end all clusters are kept.
+// TestRandomFaults goes through random courses of faults and compares all actions of the machine with the real
+// course: the floors hold, nothing is faster than its delay or than the hysteresis, and when the faults end all
+// clusters are kept.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	schedules := 500 // random courses of faults
@@ -44,13 +44,13 @@ type course struct {
 	now      time.Time
 	lastLook time.Time
 	remotes  map[string]*remote
-	outage   bool // ours: nobody can be reached
+	outage   bool // ours: no cluster can be reached
 	healing  bool // no new faults
 	seen     map[string]int
 	held     bool
 }
 
-// remote is a cluster as it really is, and what was to be seen of it.
+// remote is a cluster in its real state, and the observations of it.
 type remote struct {
 	down, mute bool
 	ev         Evidence
@@ -115,7 +115,7 @@ func (c *course) run() error {
 		if !next.IsZero() && next.Before(look) {
 			look = next
 		}
-		if !c.healing && c.rnd.IntN(600) == 0 { // nobody looks for a while
+		if !c.healing && c.rnd.IntN(600) == 0 { // no look for a while
 			look = c.now.Add(time.Duration(c.rnd.IntN(600)) * time.Second)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// State is what becomes of a cluster's service backends.
+// State is how the service backends of a cluster are used.
 type State uint8
 
 // The states, each worse than the one before.
@@ -24,22 +24,21 @@ func (s State) String() string {
 	return names[s]
 }
 
-// Evidence is what is known of a cluster at one moment.
+// Evidence is the state of a cluster as it is known at one moment.
 type Evidence struct {
 	// Synced reports whether its services were ever listed completely.
 	Synced bool
 	// Fresh reports whether they are followed and known to be up to date.
 	Fresh bool
-	// AsOf is the time until which they are known to equal the remote's: a
-	// linearizable read has said so.
+	// AsOf is the time until which they are known to equal the remote's, by a linearizable read.
 	AsOf time.Time
 	// Connected is since when there is a session; zero while there is none.
 	Connected time.Time
-	// Heartbeat is when its writer was last heard of; zero when never.
+	// Heartbeat is when a heartbeat of its writer was last seen; zero when never.
 	Heartbeat time.Time
 	// HeartbeatRevision tells one write of the heartbeat from another.
 	HeartbeatRevision int64
-	// Error is why it does not answer, as far as somebody knows.
+	// Error is why it does not answer, if that is known.
 	Error string
 }
 
@@ -50,14 +49,13 @@ type Transition struct {
 	Why      string // in a person's words, with the evidence
 }
 
-// Outlook is how a cluster stands, and what happens next.
+// Outlook is the present state of a cluster, and the next one.
 type Outlook struct {
 	State State
 	Since time.Time // of the state
-	// Why is what speaks against the cluster, or for its return; empty for one
-	// that is kept and well.
+	// Why is the evidence against the cluster, or for its return; empty for one that is kept and well.
 	Why string
-	// Doubtful reports whether the evidence speaks against it.
+	// Doubtful reports whether the evidence is against it.
 	Doubtful bool
 	// Next is the state that follows at NextAt, if the evidence stays as it is. A
 	// zero NextAt is nothing.

@@ -9,8 +9,7 @@ import (
 
 var errEmptyKey = errors.New("the key is empty")
 
-// compilePut makes the transaction of a Put, with the lease that the key is to be
-// tied to, 0 for none.
+// compilePut makes the transaction of a Put. It ties the key to the lease, 0 for none.
 func compilePut(key string, value []byte, lease int64, r request) (Transaction, error) {
 	t, err := compile("put", key, TxnOp{Kind: OpPut, Key: key, Value: value, Lease: lease}, r)
 	if err == nil && r.ifChanged {
@@ -19,14 +18,14 @@ func compilePut(key string, value []byte, lease int64, r request) (Transaction, 
 	return t, err
 }
 
-// isSame reports whether the key is already as the put would make it.
+// isSame returns the conditions for a key that already has the value and the lease of the put.
 func isSame(key string, value []byte, lease int64) []Condition {
 	return []Condition{{Kind: ValueIs, Key: key, Value: value}, {Kind: LeaseIs, Key: key, Number: lease}}
 }
 
 // compileLook makes the transaction that checks whether a Put has nothing to do: all its
-// conditions hold, and the key is already as it would make it. It reads the key, without its
-// value: a transaction without any part may be answered by a server that is behind.
+// conditions hold, and the key already has the value and the lease. It reads the key, without
+// its value, because a member that is behind may answer a transaction without any part.
 func compileLook(key string, value []byte, lease int64, r request) (Transaction, error) {
 	t, err := compile("put", key, TxnOp{Kind: OpRead, Key: key, KeysOnly: true}, r)
 	if err == nil {
@@ -80,7 +79,7 @@ func compileUpdate(writes []Write, leases []int64, r request) (Transaction, erro
 	return t, err
 }
 
-// unlessUnleased makes a write unless the key exists and is tied to no lease: then it is read.
+// unlessUnleased makes a write, except when the key exists and is tied to no lease: then it reads the key.
 func unlessUnleased(key string, do TxnOp) TxnOp {
 	return TxnOp{Kind: OpTxn, Txn: &Txn{
 		If:   []Condition{{Kind: Exists, Key: key}, {Kind: LeaseIs, Key: key}}, // an absent key has the lease 0 as well
@@ -88,7 +87,7 @@ func unlessUnleased(key string, do TxnOp) TxnOp {
 	}}
 }
 
-// keptBy returns what an Update has left alone, nil for each write that was made.
+// keptBy returns the keys that an Update has not changed ([Write.Kept]), nil for each write that was made.
 func keptBy(writes []Write, res TxnResult) []*KeyValue {
 	answers := res.Parts
 	if len(writes) > updateFlat {
@@ -109,7 +108,7 @@ func keptBy(writes []Write, res TxnResult) []*KeyValue {
 	return kept
 }
 
-// grouped is how the parts of an Update fit into one transaction.
+// grouped puts the parts of an Update into nested transactions if there are too many for one.
 func grouped(do []TxnOp) []TxnOp {
 	if len(do) <= updateFlat {
 		return do
@@ -123,7 +122,7 @@ func grouped(do []TxnOp) []TxnOp {
 
 func misused(op, key string, err error) error { return &KeyError{Op: op, Key: key, Err: err} }
 
-// unfitError is why a write makes no sense to any server.
+// unfitError is the reason why no server can accept a request.
 type unfitError string
 
 func (e unfitError) Error() string { return string(e) }
@@ -172,7 +171,7 @@ func compile(op, key string, do TxnOp, r request) (Transaction, error) {
 	return t, nil
 }
 
-// conditions are those on keys, without IfChanged, which is no condition of the rest.
+// conditions are all conditions on keys except IfChanged, which compilePut and compileLook add.
 func (r request) conditions(key string) (all []Condition) {
 	if r.ifAbsent {
 		all = append(all, Condition{Kind: CreatedAt, Key: key})

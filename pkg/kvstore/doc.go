@@ -1,18 +1,18 @@
-// Package kvstore is the contract of a key-value store with revisions, as etcd is one. It
+// Package kvstore is the contract of a key-value store with revisions, such as etcd. It
 // reads: single keys, lists in pages at one revision, streams of events from a position,
-// and how far the server has come. It writes: keys under conditions, tied to leases,
-// under locks. Everything above it sees a [Client], or a [Writer].
+// and the current position of the server. It writes: keys under conditions, tied to leases,
+// under locks. All packages above it use a [Client] or a [Writer].
 //
-// Package etcd is the engine that talks to etcd, package memory one in memory for tests;
-// package clientfile reads etcd client files, and package hint says of an error which
-// finding it is and what to do.
+// Package etcd is the engine that talks to etcd, and package memory is an engine in memory for
+// tests. Package clientfile reads etcd client files. Package hint maps an error to its finding
+// and to advice for the operator.
 //
 // # Engines
 //
-// An [Engine] reads, makes transactions ([Transaction]) and grants leases. [NewWriter]
-// adds what is the same for all engines: conditions, leased keys, locks and observers. So
-// an engine can be written anywhere; it passes kvtest.Run. [NewDurable] makes a Writer
-// that outlives its sessions, of any function that opens them.
+// An [Engine] reads, makes transactions ([Transaction]) and grants leases. [NewWriter] adds
+// the part that all engines share: conditions, leased keys, locks and observers. So an engine
+// can be written outside this module; it has to pass kvtest.Run. [NewDurable] makes a Writer
+// that outlives its sessions, from any function that opens them.
 //
 // # Positions
 //
@@ -23,36 +23,36 @@
 //
 // # Writing
 //
-// A write is one transaction, compiled by a pure function from its conditions ([Option]). One
-// that fails may have been made nevertheless; a caller that must know asks again.
+// A write is one transaction, compiled by a pure function from its conditions ([Option]). A
+// write that returns an error may have been made nevertheless; a caller that must know reads the key.
 //
-// Leased keys vanish when their writer is gone. Their leases belong to [Leases], which its owner
-// hands from one session to the next: while the same etcd answers (by its cluster ID) they go
-// on, so a lost connection withdraws nothing. When a lease has ended, the observer of each key is
-// notified once ([Writer.OnLeaseExpired]), and puts it back under a new one. Closing a session
-// revokes the leases of its locks, and leaves those of keys to run out.
+// Leased keys disappear some time after their writer is gone. Their leases belong to [Leases],
+// which its owner passes from one session to the next: the leases continue while the same etcd
+// (by its cluster ID) answers, so a lost connection deletes no key. When a lease has ended, the
+// observer of each key is notified once ([Writer.OnLeaseExpired]), and puts the key again under a
+// new lease. Closing a session revokes the leases of its locks, and lets those of keys expire.
 //
-// A lock is lost when its lease ends, and nobody can know in time. So what relies on it is
-// written, and read, with it ([Holding]), and fails with [ErrLockLeaseExpired] when it is lost.
-// [Lock.Lost] notifies the holder once that is known. [Lead] elects a leader by a lock.
+// A lock is lost when its lease ends, and its holder cannot know that in time. So every read and
+// write that relies on a lock proves it ([Holding]), and fails with [ErrLockLeaseExpired] when the
+// lock is lost. [Lock.Lost] notifies the holder once the loss is known. [Lead] elects a leader with a lock.
 //
 // # Concurrency
 //
-// All of a client may be used by any number of goroutines, a stream by one that receives and any
-// that ask for progress or close. Nothing is read from the network before somebody wants it: a
-// slow consumer delays its own stream, at the server's cost. Nothing blocks without a deadline,
-// and everything ends with its context and with Close.
+// Any number of goroutines may use a client. One goroutine at a time receives from a stream; any
+// may request progress or close it. Nothing is read from the network before the consumer asks for
+// it: a slow consumer delays its own stream, at the server's cost. No call blocks without a
+// deadline, and every call ends with its context and with Close.
 //
 // # Failure
 //
-// Errors are [*KeyError]: operation, key, what went wrong, what to do. Answers are checked before
-// they are used; a violation ([ErrProtocol]) ends the session. So does another server, and too
-// many failed reads of the watchdog in a row, unless kilobytes come in meanwhile: then a slow
-// link delays the answer. A missing heartbeat degrades the status and nothing else.
+// Errors are [*KeyError]: operation, key, cause, advice. Answers are checked before they are used;
+// a violation ([ErrProtocol]) ends the session. Another server also ends it, and so do too many
+// failed reads of the watchdog in a row, unless kilobytes arrive meanwhile: then a slow link
+// delays the answer. A missing heartbeat only degrades the status.
 //
 // # Names
 //
-// What people of this field look for is found under these names (spec kvstore.md).
+// The left column has the usual terms, and the right column the names in this package (spec kvstore.md).
 //
 //	BackendOperations             Client, Writer, and etcd.Session for all of it
 //	connected, disconnected       Session.WaitConnected, Durable.WaitConnected and WaitDisconnected
@@ -63,7 +63,7 @@
 //	update                        Writer.Put
 //	many at once                  Writer.Update
 //	update-if-different           Put with IfChanged; Result.Done reports whether it wrote
-//	create-only                   Put with IfAbsent; likewise
+//	create-only                   Put with IfAbsent; Result.Done reports the same
 //	delete, delete prefix         Writer.Delete, Writer.DeletePrefix
 //	... if locked                 the option Holding, of writes, Get and List
 //	lease (an argument there)     the option Leased; Write.Unleased within an Update
@@ -73,7 +73,7 @@
 //	lease-expired observer        Writer.OnLeaseExpired; Writer.Owns
 //	session, lock session         Leases; ErrLockLeaseExpired
 //	BackendOperationsUserMgmt     etcd.Session.EnsureUser, RemoveUser
-//	close                         Client.Close; Leases.Revoke withdraws what was leased
+//	close                         Client.Close; Leases.Revoke deletes the leased keys
 //	encode/decode of keys         none: keys are text as they are (package wire)
 //	NewClient, Setup, Cell        etcd.Connect with etcd.Options.Config
 //	NewInMemoryClient             memory.New

@@ -15,32 +15,32 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// Durable is a [Writer] that outlives its sessions: when one is over it connects again, to the
-// next endpoint, and the leases go on where the server is the same. Each call is done in the
-// present session, fails when that ends, and is never repeated: the caller knows what may be.
-// Without a session a call waits for one, for at most DurableOptions.Wait.
+// Durable is a [Writer] that outlives its sessions: when a session ends it connects again, to the
+// next endpoint, and the leases continue if the server is the same. Each call uses the current
+// session and fails when that ends. It is never repeated, because only the caller knows whether it
+// may be. Without a session a call waits for one, for at most DurableOptions.Wait.
 //
-// A stream, a list and a lock end with the session in which they began, and its reason; [ErrClosed]
-// says that the Durable itself is closed or no longer run. A list and watch that goes on across
-// sessions is that of package store (Watch.Follow, with NewRawWatch for keys of any kind).
+// A stream, a list and a lock end with the session in which they began, with the same reason. The
+// error [ErrClosed] means that the Durable itself is closed, or that Run has ended. Package store has
+// a list and watch that continues across sessions (Watch.Follow, with NewRawWatch for keys of any kind).
 type Durable struct {
 	open func(ctx context.Context, attempt int) (Session, error)
 	o    DurableOptions
 
-	connections rate.Sometimes // that are logged
+	connections rate.Sometimes // limits the log lines about connections
 
 	mu      sync.Mutex
 	onProbe func(Probe)   // guarded by mu; nil for none
 	synced  bool          // guarded by mu; the first sync is complete
 	session Session       // guarded by mu; nil while there is none
-	err     error         // guarded by mu; why there is none
+	err     error         // guarded by mu; why there is no session
 	closed  bool          // guarded by mu
-	changed chan struct{} // guarded by mu; closed and replaced with each change of the above
+	changed chan struct{} // guarded by mu; closed and replaced with each change of session, err or closed
 }
 
 // DurableOptions are those of a [Durable].
 type DurableOptions struct {
-	// Leases are those that open gives to each session.
+	// Leases are the leases that open gives to each session.
 	Leases *Leases
 	// Wait is how long an operation waits for a session; 0: 15 s.
 	Wait time.Duration
@@ -48,7 +48,7 @@ type DurableOptions struct {
 	// each; nil: not at all.
 	PauseMax time.Duration
 	Stretch  func(time.Duration) time.Duration
-	// Hint says what to do about an error; nil for no hints.
+	// Hint returns advice about an error; nil for no hints.
 	Hint func(error) string
 	// Log receives a line for each session that begins, and a warning for each that ends or cannot be
 	// opened; nil for none.
@@ -60,8 +60,8 @@ var _ Writer = (*Durable)(nil)
 // errConnecting is why there is no session before the first attempt has ended.
 var errConnecting = errors.New("the first connection is under way")
 
-// NewDurable returns a writer that connects while [Durable.Run] runs: open begins a
-// session with one of the endpoints, the one of this attempt, counted from 0.
+// NewDurable returns a writer that connects while [Durable.Run] runs. The function open begins
+// a session with the endpoint of this attempt, counted from 0.
 func NewDurable(open func(ctx context.Context, attempt int) (Session, error), o DurableOptions) *Durable {
 	o.Wait, o.PauseMax = cmp.Or(o.Wait, 15*time.Second), cmp.Or(o.PauseMax, 3*time.Second)
 	o.Leases, o.Log = cmp.Or(o.Leases, NewLeases()), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
@@ -74,7 +74,7 @@ func NewDurable(open func(ctx context.Context, attempt int) (Session, error), o 
 	}
 }
 
-// Run keeps a session, until the context or [Durable.Close] ends it. It is called once.
+// Run keeps a session open until the context ends or [Durable.Close] is called. It is called once.
 func (d *Durable) Run(ctx context.Context) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = d.o.PauseMax/10, d.o.PauseMax
@@ -97,7 +97,7 @@ func (d *Durable) Run(ctx context.Context) error {
 	}
 }
 
-// live is one session, from the attempt to connect to its end.
+// live runs one session, from the attempt to connect to its end.
 func (d *Durable) live(ctx context.Context, attempt int) (connected bool, err error) {
 	began := time.Now()
 	session, err := d.open(ctx, attempt)
@@ -115,12 +115,12 @@ func (d *Durable) live(ctx context.Context, attempt int) (connected bool, err er
 	err = session.Run(ctx, d.probed)
 	d.set(nil, err)
 	if ctx.Err() == nil && !d.isClosed() {
-		session.End(err) // what is under way ends with the reason, and not as closed
+		session.End(err) // calls in progress end with this reason, and not with ErrClosed
 	}
 	return true, err
 }
 
-// set changes the session, unless the writer is closed.
+// set changes the session, unless the Durable is closed. It reports whether it did.
 func (d *Durable) set(session Session, err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,8 +136,8 @@ func (d *Durable) set(session Session, err error) bool {
 	return true
 }
 
-// BootstrapComplete says that the first sync is complete: from now on the everyday rate
-// limit holds, in this session and all that come.
+// BootstrapComplete declares the first sync complete: from now on the normal rate limit
+// applies, in this session and all later ones.
 func (d *Durable) BootstrapComplete() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,7 +154,7 @@ func (d *Durable) isClosed() bool {
 }
 
 // WaitConnected waits for a session that is connected (Status). The error is the
-// context's, with the reason why there is none, or [ErrClosed].
+// context's, with the reason for the missing connection, or [ErrClosed].
 func (d *Durable) WaitConnected(ctx context.Context) error {
 	var over Session
 	var why error
@@ -173,7 +173,7 @@ func (d *Durable) WaitConnected(ctx context.Context) error {
 	}
 }
 
-// next returns the session, once there is one, and not the one that is over, for that reason.
+// next waits for a session other than over, which ended for the reason why, and returns it.
 func (d *Durable) next(ctx context.Context, over Session, why error) (Session, error) {
 	for {
 		d.mu.Lock()
@@ -193,8 +193,8 @@ func (d *Durable) next(ctx context.Context, over Session, why error) (Session, e
 	}
 }
 
-// WaitDisconnected waits until there is no session, or until the present one is not
-// connected (Status). It fails with the context alone.
+// WaitDisconnected waits until there is no session, or until the current one is not
+// connected (Status). Its only error is that of the context.
 func (d *Durable) WaitDisconnected(ctx context.Context) error {
 	d.mu.Lock()
 	session := d.session
@@ -205,9 +205,9 @@ func (d *Durable) WaitDisconnected(ctx context.Context) error {
 	return session.WaitConnected(ctx, false)
 }
 
-// OnProbe gives f the result of each linearizable read of the watchdog, as [Session.Run]
-// does, whatever the session: one after another, and f must not block. It replaces an earlier
-// f; nil removes it. An attempt to connect is no probe.
+// OnProbe calls f with the result of each linearizable read of the watchdog, as [Session.Run]
+// does, in every session: one call after another, and f must not block. It replaces an earlier
+// f; nil removes it. An attempt to connect is not a probe.
 func (d *Durable) OnProbe(f func(Probe)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -223,7 +223,7 @@ func (d *Durable) probed(p Probe) {
 	}
 }
 
-// use does one operation in the present session.
+// use does one operation in the current session.
 func use[T any](ctx context.Context, d *Durable, op, key string, f func(Session) (T, error)) (T, error) {
 	wait, cancel := context.WithTimeout(ctx, d.o.Wait)
 	defer cancel()
@@ -238,7 +238,7 @@ func use[T any](ctx context.Context, d *Durable, op, key string, f func(Session)
 	return f(session)
 }
 
-// Do does something else with the present session; op names it in errors.
+// Do calls f with the current session; op names the operation in errors.
 func (d *Durable) Do(ctx context.Context, op string, f func(Session) error) error {
 	_, err := use(ctx, d, op, "", func(s Session) (struct{}, error) { return struct{}{}, f(s) })
 	return err
@@ -322,7 +322,7 @@ func (d *Durable) Status() Status {
 	return Status{LastError: err.Error(), LastErrorAt: time.Now()}
 }
 
-// Close implements [Client]. The session ends with it; Run returns.
+// Close implements [Client]. It closes the session, and Run returns.
 func (d *Durable) Close() {
 	d.mu.Lock()
 	session := d.session

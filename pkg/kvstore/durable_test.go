@@ -14,8 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestDurableOfAnyEngine: sessions end, the leases go on, and end with their server; what
-// the engine is does not matter.
+// TestDurableOfAnyEngine: the leases continue when a session ends, and end with their
+// server, with any engine.
 func TestDurableOfAnyEngine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

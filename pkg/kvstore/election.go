@@ -13,20 +13,20 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// leadCheck is how often a leader checks its lock, and the pause after an error before the
-// lock is asked for again.
+// leadCheck is the interval at which a leader checks its lock, and the pause after an error
+// before the next request for the lock.
 const leadCheck = 2 * time.Second
 
-// errLed ends the guard of a lock whose work is done.
+// errLed ends guard when lead has returned without an error.
 var errLed = errors.New("the work is done")
 
-// Lead elects a leader among all who call Lead with this path: it waits for the lock of the
-// path, through lost connections, and calls lead with it. It returns what lead returned, or
-// ctx's error. When the lock is lost it ends lead's context, waits for lead, and returns an
-// error that is [ErrLockLeaseExpired]; somebody else may lead already before that, so every
-// write of lead carries [Holding].
+// Lead elects a leader among all processes that call Lead with this path: it waits for the lock of
+// the path, through lost connections, and calls lead with it. It returns the error of lead, or
+// ctx's error. When the lock is lost, Lead ends lead's context, waits for lead, and returns an
+// error that is [ErrLockLeaseExpired]. Another process may lead before this one has noticed the
+// loss, so every write of lead needs [Holding].
 //
-// A leader that dies is followed within its lock's TTL, one that returns at once.
+// After the crash of a leader the next one leads within the lock's TTL; after lead returns, at once.
 func Lead(ctx context.Context, w Writer, path string, lead func(context.Context, *Lock) error) error {
 	lock, err := elected(ctx, w, path)
 	if err != nil {
@@ -43,8 +43,8 @@ func Lead(ctx context.Context, w Writer, path string, lead func(context.Context,
 	return nil
 }
 
-// LeadAgain calls [Lead] again each time the lock was lost. It returns ctx's error, or what
-// lead returned for another reason. The log may be nil.
+// LeadAgain calls [Lead] again each time the lock was lost. It returns ctx's error, or the result
+// of lead if lead ended for another reason. The log may be nil.
 func LeadAgain(ctx context.Context, w Writer, path string, log *slog.Logger, lead func(context.Context, *Lock) error) error {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	for {
@@ -74,7 +74,7 @@ func elected(ctx context.Context, w Writer, path string) (*Lock, error) {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case errors.Is(err, context.DeadlineExceeded):
-			continue // somebody else leads
+			continue // another process leads
 		}
 		if err := waiting.Sleep(ctx, leadCheck); err != nil {
 			return nil, err
@@ -82,8 +82,8 @@ func elected(ctx context.Context, w Writer, path string) (*Lock, error) {
 	}
 }
 
-// guard returns when the lock is lost, or when there was no answer for so long that
-// somebody else may lead.
+// guard returns when the lock is lost, or when etcd has not answered for the lock's TTL:
+// then another process may lead.
 func guard(ctx context.Context, w Writer, lock *Lock) error {
 	held := time.Now()
 	check := time.NewTicker(leadCheck)

@@ -6,18 +6,18 @@ import (
 )
 
 // Engine is one session with a server of any kind: it reads as a [Client], makes transactions, and
-// grants leases. [NewWriter] makes a [Writer] of it. The package kvtest tests the two together.
+// grants leases. [NewWriter] makes a [Writer] of it. Package kvtest tests the two together.
 //
-// Errors are those of a [Client]. A put with a lease that the server does not know is
-// [ErrLeaseNotFound]. The errors of errors.go that say so mean that a request was not done;
-// with any other error that is not known.
+// Errors are those of a [Client]. A put with a lease that the server does not know fails with
+// [ErrLeaseNotFound]. Some errors of errors.go are documented to mean that the server did not
+// execute the request; with any other error it is unknown whether it did.
 type Engine interface {
 	Client
 
-	// Transact makes a transaction. It fails with [Transaction.Lost], as a
-	// [KeyError], when that is an error.
+	// Transact makes a transaction. If [Transaction.Lost] returns an error, Transact
+	// fails with it, as a [KeyError].
 	Transact(ctx context.Context, t Transaction) (TxnResult, Position, error)
-	// WatchNow is [Client.Watch] of [OneKey] without limits of rate, for locks.
+	// WatchNow is [Client.Watch] of [OneKey] without the rate limit, for locks.
 	WatchNow(ctx context.Context, key string, after Position) (Stream, error)
 	Lessor
 }
@@ -26,58 +26,58 @@ type Engine interface {
 type Lessor interface {
 	// Grant asks for a lease, which may last longer than asked.
 	Grant(ctx context.Context, ttl time.Duration) (id int64, lasts time.Duration, err error)
-	// KeepAlive prolongs leases, and reports of each that was answered whether it is alive.
+	// KeepAlive prolongs leases, and reports for each answered lease whether it is alive.
 	KeepAlive(ctx context.Context, ids []int64) (alive map[int64]bool, err error)
-	// Revoke ends a lease and deletes its keys; one that has ended is no error. It
-	// also serves a session that was closed.
+	// Revoke ends a lease and deletes its keys. A lease that has already ended is no error.
+	// Revoke also works after the session was closed.
 	Revoke(ctx context.Context, id int64) error
 }
 
 // Session is one session with a server, as a [Durable] uses it.
 type Session interface {
 	Writer
-	// Run probes the server and keeps leases alive until the session is over, and returns why;
-	// onProbe is given each probe.
+	// Run probes the server and keeps leases alive until the session is over, and returns the
+	// reason. It calls onProbe with each probe.
 	Run(ctx context.Context, onProbe func(Probe)) error
-	// WaitConnected waits until Status().Connected is as wanted. It fails with the
-	// context, and when the session has ended while a connection is wanted.
+	// WaitConnected waits until Status().Connected equals want. It fails with the context's
+	// error, and also when the session has ended and want is true.
 	WaitConnected(ctx context.Context, want bool) error
-	// BootstrapComplete tells the session that its first sync is complete.
+	// BootstrapComplete declares the first sync complete.
 	BootstrapComplete()
-	// End ends what is under way with this reason. [Client.Close] follows.
+	// End ends all calls and streams with this reason. The caller then calls [Client.Close].
 	End(why error)
 }
 
-// Transaction is one operation on the keys of a kvstore, for whatever engine.
+// Transaction is one operation on the keys of a kvstore, for any engine.
 type Transaction struct {
 	// Op and Key name the operation in errors, metrics and traces.
 	Op, Key string
-	// Limited operations wait for the limits of rate and of operations under way.
+	// Limited operations wait for the rate limit and for the limit of concurrent operations.
 	Limited bool
-	// Locks are those that must be held. Else reads their keys first, one after
-	// another, to tell a lost lock from other conditions ([Transaction.Lost]).
+	// Locks are the locks that must be held. The first parts of Else read their keys, in the
+	// same order, to distinguish a lost lock from other conditions ([Transaction.Lost]).
 	Locks []*Lock
 	Txn
 }
 
-// Txn is what a transaction does: all of Then when all conditions hold, else all of
-// Else. It happens as a whole, at one revision.
+// Txn is the content of a transaction: all of Then when all conditions hold, otherwise all of
+// Else. It is atomic, at one revision.
 type Txn struct {
 	If         []Condition
 	Then, Else []TxnOp
 }
 
-// ConditionKind is what a [Condition] asks about its key.
+// ConditionKind is the kind of test that a [Condition] makes on its key.
 type ConditionKind uint8
 
 const (
-	// ValueIs: the key exists, with the value.
+	// ValueIs: the key exists, with this value.
 	ValueIs ConditionKind = iota
-	// CreatedAt: the key was created at the revision Number; 0: it is absent.
+	// CreatedAt: the key was created at the revision Number; 0: the key is absent.
 	CreatedAt
-	// ChangedAt: the last change of the key is that of the revision Number; 0: it is absent.
+	// ChangedAt: the mod revision of the key is Number; 0: the key is absent.
 	ChangedAt
-	// LeaseIs: the key is tied to the lease Number; 0: to none, or it is absent.
+	// LeaseIs: the key is tied to the lease Number; 0: the key has no lease or is absent.
 	LeaseIs
 	// Exists: the key exists.
 	Exists
@@ -91,7 +91,7 @@ type Condition struct {
 	Number int64  // of CreatedAt, ChangedAt and LeaseIs
 }
 
-// TxnOpKind is what a [TxnOp] does.
+// TxnOpKind is the kind of a [TxnOp].
 type TxnOpKind uint8
 
 const (
@@ -105,33 +105,33 @@ const (
 	OpTxn
 )
 
-// TxnOp is a part of a transaction. The parts are done in their order; a read sees
-// the parts before it.
+// TxnOp is a part of a transaction. The parts are executed in order; a read sees the effects
+// of the parts before it.
 type TxnOp struct {
 	Kind TxnOpKind
 	// Key is the key, or the first of the range that ends before End.
 	Key, End string
 	Value    []byte // of a put
 	Lease    int64  // of a put; 0 for none
-	// KeysOnly reads no values, and MaxCreated only keys that were created up to
-	// that revision; 0: whenever.
+	// With KeysOnly no values are read. Only keys with a create revision up to MaxCreated
+	// are read; 0: all keys.
 	KeysOnly   bool
 	MaxCreated int64
 	Txn        *Txn // of OpTxn
 }
 
-// TxnResult is what a transaction has done.
+// TxnResult is the result of a transaction.
 type TxnResult struct {
 	// Succeeded: the conditions held.
 	Succeeded bool
-	// Parts are the results of the parts of the branch that was taken.
+	// Parts are the results of the parts of the executed branch, Then or Else.
 	Parts []PartResult
 }
 
 // PartResult is the result of one part of a transaction.
 type PartResult struct {
 	Kind    TxnOpKind
-	Deleted int64      // of OpDelete: how many keys
+	Deleted int64      // of OpDelete: the number of keys
 	Found   []Found    // of OpRead
 	Txn     *TxnResult // of OpTxn
 }
@@ -143,8 +143,8 @@ type Found struct {
 	Created int64
 }
 
-// UnderLocks returns a transaction that does nothing yet, and that only while the
-// locks are held; nil locks are none.
+// UnderLocks returns a transaction whose conditions require that all the locks are held, and whose
+// Then is still empty. It ignores nil locks.
 func UnderLocks(locks []*Lock) (t Transaction) {
 	for _, l := range locks {
 		if l != nil {
@@ -154,8 +154,8 @@ func UnderLocks(locks []*Lock) (t Transaction) {
 	return t
 }
 
-// Lost returns an error when a lock that is not held any more is why the conditions
-// did not hold. An engine fails with it.
+// Lost returns an error when the conditions did not hold because a lock is no longer held.
+// Then an engine fails with this error.
 func (t Transaction) Lost(res TxnResult) error {
 	if res.Succeeded {
 		return nil
@@ -170,5 +170,5 @@ func (t Transaction) Lost(res TxnResult) error {
 
 func readKey(key string) TxnOp { return TxnOp{Kind: OpRead, Key: key} }
 
-// deletion deletes a key, or the range before end.
+// deletion deletes a key, or the range from key to before end.
 func deletion(key, end string) TxnOp { return TxnOp{Kind: OpDelete, Key: key, End: end} }

@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
-// A guarded write: it is made only while the key is as it was read.
+// A guarded write: it is made only if the key has not changed since it was read.
 func ExampleIfRevision() {
 	ctx, w := context.Background(), memory.New()
 	defer w.Close()
@@ -20,13 +20,13 @@ func ExampleIfRevision() {
 				return err
 			}
 			if kv == nil {
-				kv = &kvstore.KeyValue{} // its revision 0 says that the key is absent
+				kv = &kvstore.KeyValue{} // its revision 0 means that the key is absent
 			}
 			r, err := w.Put(ctx, "words", append(kv.Value, word...), kvstore.IfRevision(kv.ModRevision))
 			if err != nil || r.Done {
 				return err
 			}
-			// Somebody else has written it meanwhile: read it again.
+			// Another client has written the key meanwhile: read it again.
 		}
 	}
 	fmt.Println(add("one,"), add("two"))
@@ -53,7 +53,7 @@ func ExampleHolding() {
 	_, err = w.Put(ctx, "report", []byte("1"), kvstore.Holding(lock))
 	fmt.Println("the lock is held:", err)
 
-	w.ExpireLeases() // as after this process was frozen for too long
+	w.ExpireLeases() // as if this process had been frozen for too long
 	_, err = w.Put(ctx, "report", []byte("2"), kvstore.Holding(lock))
 	fmt.Println("the lock is lost:", errors.Is(err, kvstore.ErrLockLeaseExpired))
 	kv, _, err := w.Get(ctx, "report")

@@ -6,21 +6,22 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// The roots of keys under the names of this field (spec kvstore.md §3). Package wire has them all, and
-// builds every key from them.
+// Roots of keys, under their usual names (spec kvstore.md §3). Package wire has all roots, and builds
+// every key from them.
 const (
 	BaseKeyPrefix       = "cilium"                 // of all keys
-	StatePrefix         = wire.StatePrefix         // what a cluster says about itself
-	CachePrefix         = wire.CachePrefix         // copies of that, made by a mirror
+	StatePrefix         = wire.StatePrefix         // a cluster's own data
+	CachePrefix         = wire.CachePrefix         // copies of those keys, written by a mirror
 	ClusterConfigPrefix = wire.ClusterConfigPrefix // one configuration per cluster
 	SyncedPrefix        = wire.SyncedPrefix        // canaries
 	HeartbeatPath       = wire.HeartbeatKey        // written every minute
-	InitLockPath        = wire.InitLockPath        // by which clients that write probe the quorum
+	InitLockPath        = wire.InitLockPath        // clients that write probe the quorum with this key
 )
 
-// StateToCachePrefix returns where a mirror keeps the copy of what is below a prefix of [StatePrefix],
-// for prefixes that keep their form there; of any other it returns the argument. The copies of
-// addresses and identities have the cluster's name in another place too: [wire.Resource.Prefix] knows.
+// StateToCachePrefix returns the prefix below which a mirror keeps the copies of the keys below a prefix of
+// [StatePrefix], for resources whose copies keep the form of the prefix. It returns any other prefix
+// unchanged. Copies of addresses and identities also have the cluster's name in a different place:
+// [wire.Resource.Prefix] returns their prefix.
 func StateToCachePrefix(prefix string) string {
 	if rest, is := strings.CutPrefix(prefix, StatePrefix); is {
 		return CachePrefix + rest
@@ -28,5 +29,5 @@ func StateToCachePrefix(prefix string) string {
 	return prefix
 }
 
-// GetScopeFromKey is the scope by which metrics of operations tell keys apart (spec wire.md §6.2).
+// GetScopeFromKey returns the scope of a key, which is a label of the metrics of operations (spec wire.md §6.2).
 func GetScopeFromKey(key string) string { return wire.ScopeFromKey(key) }

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestNamesOfKeys compares with what Cilium's functions of these names return.
+// TestNamesOfKeys compares the results with those of Cilium's functions with the same names.
 func TestNamesOfKeys(t *testing.T) {
 	t.Parallel()
 	for file, f := range map[string]func(string) string{

@@ -135,8 +135,8 @@ func TestLeaseBookTimes(t *testing.T) {
 	dueAt(42, []int64{1, 2}, time.Time{})
 }
 
-// TestLeaseBookAgainstModel: whatever the order, each key that is tied is reported
-// when its lease ends, once, and no lease has too many.
+// TestLeaseBookAgainstModel: in any order of operations, each tied key is reported once
+// when its lease ends, and no lease has too many keys.
 func TestLeaseBookAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

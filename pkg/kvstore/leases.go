@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// Leases are the leases that a writer ties its keys to, and which keys those are. A Leases
-// outlives the sessions that it is given to, one after another: as long as the same etcd
-// answers the same leases go on, so that a lost connection withdraws nothing. When another
-// etcd answers, or a lease has ended, the observers of its keys are notified.
+// Leases are the leases of a writer, with the keys that are tied to each. A Leases outlives
+// its sessions, which use it one after another: while the same etcd answers, the leases
+// continue, so a lost connection deletes no key. When another etcd answers, or a lease has
+// ended, the observers of its keys are notified.
 //
 // A lease is granted when a key needs one, and kept alive by [EngineWriter.Keep]. The leases
-// of a writer that is gone run out, unless [Leases.Revoke] ends them at once.
+// of a writer that is gone expire, unless [Leases.Revoke] ends them at once.
 type Leases struct {
-	granting  chan struct{} // filled by who grants a lease, or waits for one
+	granting  chan struct{} // has an element while a goroutine requests a lease; others wait
 	notifying sync.Mutex    // held while observers are notified
-	ended     func(int64)   // notified of each lease that has ended; set before the first session, nil for nobody
+	ended     func(int64)   // called for each lease that has ended; set before the first session; may be nil
 
 	mu        sync.Mutex
 	book      leaseBook                 // guarded by mu
 	observers map[string]func([]string) // guarded by mu
-	wake      chan struct{}             // guarded by mu; closed and replaced when there is another lease
+	wake      chan struct{}             // guarded by mu; closed and replaced when a lease is added
 	joined    joined                    // guarded by mu
 }
 
-// joined is the session that a Leases belongs to at present.
+// joined is the session that currently uses a Leases.
 type joined struct {
 	lessor    Lessor
 	clusterID uint64
@@ -49,14 +49,14 @@ func NewLeases() *Leases {
 	}
 }
 
-// with gives f the book under the lock.
+// with calls f with the book while it holds the mutex.
 func (l *Leases) with(f func(*leaseBook)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f(&l.book)
 }
 
-// join begins a session. Leases of another etcd have ended.
+// join begins a session. If its etcd is another one than before, all leases have ended.
 func (l *Leases) join(j joined) {
 	l.mu.Lock()
 	before := l.joined
@@ -73,8 +73,8 @@ func (l *Leases) join(j joined) {
 	l.end(over, "another etcd answers")
 }
 
-// attach chooses the lease for a write of the key, and asks for another one when
-// that is needed. leaseBook.record follows each attach.
+// attach chooses the lease for a write of the key, and requests a new lease when
+// necessary. The caller calls leaseBook.record after each successful attach.
 func (l *Leases) attach(ctx context.Context, key string) (int64, error) {
 	if id, ok := l.tryAttach(key); ok {
 		return id, nil
@@ -150,10 +150,10 @@ func (l *Leases) observe(prefix string, f func(keys []string)) {
 	l.observers[prefix] = f
 }
 
-// leaseUnknown is why a lease has ended that a server was asked about.
+// leaseUnknown is the reason for the end of a lease when the server does not know the lease.
 const leaseUnknown = "the server no longer knows it"
 
-// end forgets leases that have ended and notifies the observers of their keys.
+// end removes leases that have ended and notifies the observers of their keys.
 func (l *Leases) end(ids []int64, why string) {
 	l.notifying.Lock()
 	defer l.notifying.Unlock()
@@ -198,7 +198,7 @@ func (l *Leases) keep(ctx context.Context, s Lessor) error {
 	}
 }
 
-// await waits for a wake-up, a moment (zero: none), or the end of the context.
+// await waits until wake is closed, until the moment (zero: none), or until the context ends.
 func await(ctx context.Context, wake <-chan struct{}, moment time.Time) {
 	var due <-chan time.Time
 	if !moment.IsZero() {
@@ -213,7 +213,7 @@ func await(ctx context.Context, wake <-chan struct{}, moment time.Time) {
 	}
 }
 
-// ask prolongs leases, and ends those that are gone.
+// ask prolongs leases, and ends the leases that no longer exist.
 func (l *Leases) ask(ctx context.Context, s Lessor, ids []int64) {
 	asked := time.Now()
 	alive, err := s.KeepAlive(ctx, ids)
@@ -230,7 +230,7 @@ func (l *Leases) ask(ctx context.Context, s Lessor, ids []int64) {
 		}
 	}
 	if ctx.Err() != nil {
-		silent = nil // the session ends; the next one will ask
+		silent = nil // the session ends; the next one asks again
 	}
 	over := l.book.unanswered(silent, time.Now())
 	log := l.joined.log
@@ -242,8 +242,8 @@ func (l *Leases) ask(ctx context.Context, s Lessor, ids []int64) {
 	l.end(over, "it was not kept alive in time")
 }
 
-// Revoke ends all leases now, with every key tied to them, through the present session.
-// Observers are not notified, and the next key gets another lease. Those of the error run out.
+// Revoke ends all leases now, and so deletes every key tied to them, through the current session.
+// Observers are not notified, and the next key gets a new lease. Leases that could not be revoked expire.
 func (l *Leases) Revoke(ctx context.Context) error {
 	l.mu.Lock()
 	j := l.joined
@@ -258,7 +258,7 @@ func (l *Leases) Revoke(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// abandon forgets everything: the session that owned it has ended.
+// abandon forgets all leases: the session that owned them has ended.
 func (l *Leases) abandon() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

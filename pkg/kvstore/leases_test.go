@@ -23,7 +23,7 @@ type bank struct {
 	until map[int64]time.Time
 	ttl   time.Duration
 	fail  error
-	asked int // how often it was asked to keep leases alive
+	asked int // the number of requests to keep leases alive
 	delay time.Duration
 }
 
@@ -71,7 +71,7 @@ func (b *bank) failing(err error) {
 	b.fail = err
 }
 
-// opened is a Leases in use with a bank, and what its observer was notified of.
+// opened is a Leases that uses a bank, with the notifications of its observer.
 type opened struct {
 	*Leases
 	t    *testing.T
@@ -163,7 +163,7 @@ func TestLeasesOutliveASession(t *testing.T) {
 		o.hasLost()
 		o.join(joined{lessor: o.bank, clusterID: 1, ttl: time.Minute})
 		end = o.session()
-		o.hasLost("a") // nobody has kept it for too long
+		o.hasLost("a") // no session kept the lease alive for too long
 		if id := o.write("a"); id == first {
 			t.Error("the same lease")
 		}
@@ -200,7 +200,7 @@ func TestLeasesEndInSilence(t *testing.T) {
 	})
 }
 
-// TestLeasesAreGrantedOnce: who comes while a lease is asked for uses that one.
+// TestLeasesAreGrantedOnce: writes that begin during the request for a lease use that lease.
 func TestLeasesAreGrantedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
-// revoking does something before a lease is revoked.
+// revoking is an engine that calls a function before it revokes a lease.
 type revoking struct {
 	kvstore.Engine
 	before func()
@@ -19,8 +19,8 @@ func (r revoking) Revoke(ctx context.Context, id int64) error {
 	return r.Engine.Revoke(ctx, id)
 }
 
-// TestLocksAreLostBeforeOthersCanHaveThem: at the end of a session its holders are notified
-// before the leases are revoked, which may take long.
+// TestLocksAreLostBeforeOthersCanHaveThem: at the end of a session the holders of its locks are
+// notified before the leases are revoked, because that may take a long time.
 func TestLocksAreLostBeforeOthersCanHaveThem(t *testing.T) {
 	t.Parallel()
 	m := memory.New()

@@ -28,7 +28,7 @@ func (w *EngineWriter) Lock(ctx context.Context, path string) (*Lock, error) {
 		l.free, l.lose, l.TTL = func() { w.unlock(l) }, func() { w.held.lose(l) }, w.o.LockTTL
 		w.held.add(l, c.lease, caller, time.Now())
 		if !w.locks.owns(c.lease) {
-			l.lose() // it ended before this lock was known
+			l.lose() // the lease ended before the lock was in the table
 		}
 		return l, nil
 	case ctx.Err() != nil && c.holder == "":
@@ -44,13 +44,13 @@ func (w *EngineWriter) Lock(ctx context.Context, path string) (*Lock, error) {
 	return nil, err
 }
 
-// LockTimeoutError says that a lock was not free in time. It is a [context.DeadlineExceeded].
+// LockTimeoutError is the error when a lock was not free in time. It is a [context.DeadlineExceeded].
 type LockTimeoutError struct {
 	After  time.Duration
-	Holder string // empty when it is not known
+	Holder string // empty when unknown
 }
 
-// Error says how long the wait was, and for whom.
+// Error has the duration of the wait, and the holder of the lock.
 func (e *LockTimeoutError) Error() string {
 	s := fmt.Sprintf("not free within %s", e.After)
 	if e.Holder != "" {
@@ -59,16 +59,16 @@ func (e *LockTimeoutError) Error() string {
 	return s
 }
 
-// Unwrap makes it a timeout.
+// Unwrap makes the error a timeout.
 func (e *LockTimeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// contest is the way to a lock: first within this process, then among all.
+// contest is one attempt to get a lock: first within this process, then among all clients of the kvstore.
 type contest struct {
 	w      *EngineWriter
 	path   string
-	key    string // ours, once it may exist
-	lease  int64  // that it is tied to
-	holder string // whom we wait for, as far as is known
+	key    string // our key, once it may exist
+	lease  int64  // the lease of our key
+	holder string // the holder that we wait for; empty when unknown
 }
 
 func (c *contest) win(ctx context.Context) (*Lock, error) {
@@ -88,7 +88,7 @@ func (c *contest) win(ctx context.Context) (*Lock, error) {
 	return l, nil
 }
 
-// winOutside begins again when the key is lost on the way: its lease has ended.
+// winOutside gets the lock among all clients. It starts again when our key is lost because its lease has ended.
 func (c *contest) winOutside(ctx context.Context) (*Lock, error) {
 	if !c.w.o.NoQuorumCheck {
 		if err := c.w.proveQuorum(ctx, c.path); err != nil {
@@ -110,9 +110,9 @@ func (c *contest) transaction(cond Condition, success []TxnOp, failure TxnOp) Tr
 	return Transaction{Op: "lock", Key: c.path, Txn: Txn{If: []Condition{cond}, Then: success, Else: []TxnOp{failure}}}
 }
 
-// enter creates our key, and returns who came last before us, empty for nobody: then the lock
-// is ours. A key that exists was left behind, since the path is ours in this process: it is
-// deleted first, so that a deletion that is still to come does not delete the new one.
+// enter creates our key, and returns the newest key of the path that was created before it. If it is
+// empty, we hold the lock. If our key already exists, it was left behind, because only this contest
+// holds the path in this process. It is deleted first, so that a pending deletion cannot delete the new key.
 func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error) {
 	for {
 		lease, err := c.w.attach(ctx, c.w.locks, "lock", c.path)
@@ -123,7 +123,7 @@ func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error)
 		t := c.transaction(
 			Condition{Kind: CreatedAt, Key: c.key},
 			[]TxnOp{
-				c.others(0), // before the put, so that it does not see ours
+				c.others(0), // before the put, so that it does not read our key
 				{Kind: OpPut, Key: c.key, Lease: lease},
 			},
 			deletion(c.key, ""),
@@ -143,7 +143,7 @@ func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error)
 	}
 }
 
-// await waits until everybody who came before has gone.
+// await waits until all keys of the path that are older than ours are deleted.
 func (c *contest) await(ctx context.Context, l *Lock) error {
 	for {
 		before, at, err := c.before(ctx, l)
@@ -160,8 +160,8 @@ func (c *contest) await(ctx context.Context, l *Lock) error {
 	}
 }
 
-// before returns the key of who came last before us, empty for nobody. The same transaction
-// proves that our own key is still there.
+// before returns the newest key of the path that is older than ours, empty for none. The same
+// transaction proves that our own key still exists.
 func (c *contest) before(ctx context.Context, l *Lock) (string, Position, error) {
 	t := c.transaction(l.held(), []TxnOp{c.others(l.Revision - 1)}, readKey(l.Key))
 	t.Locks = []*Lock{l}
@@ -172,14 +172,14 @@ func (c *contest) before(ctx context.Context, l *Lock) (string, Position, error)
 	return c.latest(res), at, nil
 }
 
-// others reads the keys of the path, and below, that were created up to a revision; 0: whenever.
+// others reads the keys below the path that were created up to a revision; 0: all of them.
 func (c *contest) others(upTo int64) TxnOp {
 	from := c.path + "/"
 	return TxnOp{Kind: OpRead, Key: from, End: SelectionEnd(from), KeysOnly: true, MaxCreated: upTo}
 }
 
-// latest is the key of the path that was created last, of those that the first part of an
-// answer has; empty for none. Keys further below are those of other paths.
+// latest returns the newest key of the path in the first part of an answer; empty for none. Keys
+// with another "/" after the path belong to other paths.
 func (c *contest) latest(res TxnResult) string {
 	key, rev := "", int64(0)
 	for _, kv := range res.Parts[0].Found {
@@ -190,7 +190,7 @@ func (c *contest) latest(res TxnResult) string {
 	return key
 }
 
-// gone waits until a key is deleted, or somebody should look again.
+// gone waits until a key is deleted, or until the caller should read the keys again.
 func (w *EngineWriter) gone(ctx context.Context, key string, after Position) error {
 	st, err := w.engine.WatchNow(ctx, key, after)
 	if err == nil {
@@ -202,7 +202,7 @@ func (w *EngineWriter) gone(ctx context.Context, key string, after Position) err
 		return nil
 	case ctx.Err() != nil, errors.Is(err, ErrClosed), errors.Is(err, ErrServerChanged), errors.Is(err, ErrPermissionDenied):
 		return err
-	default: // the stream broke; whether anybody answers is seen when asking again
+	default: // the stream broke; the next request shows whether the server answers
 		return waiting.Sleep(ctx, brokenPause)
 	}
 }
@@ -219,15 +219,15 @@ func untilDeleted(st Stream) error {
 	}
 }
 
-// brokenPause is before a lock is asked for again whose stream broke.
+// brokenPause is the pause between a broken stream and the next request for the lock.
 const brokenPause = 50 * time.Millisecond
 
-// unlockTimeout bounds an unlock. A key that is not deleted by then is cleaned up, or ends
-// with its lease.
+// unlockTimeout bounds an unlock. A key that is not deleted by then is deleted later by cleanUp,
+// or when its lease ends.
 const unlockTimeout = 2 * time.Second
 
-// unlock gives a lock up. The local path goes first: whoever takes it now replaces our key,
-// so that our deletion, which is of this one alone, does no harm.
+// unlock releases a lock. It releases the local path first: the next goroutine that takes the path
+// replaces our key. Our deletion then does no harm, since it requires the create revision of this lock.
 func (w *EngineWriter) unlock(l *Lock) {
 	w.held.remove(l)
 	w.paths.Release(l.Path)
@@ -238,7 +238,7 @@ func (w *EngineWriter) unlock(l *Lock) {
 	}
 }
 
-// deleteLock deletes the key of a lock, if it is as it should be.
+// deleteLock deletes the key of a lock, if the conditions hold.
 func (w *EngineWriter) deleteLock(ctx context.Context, path, key string, as ...Condition) error {
 	res, at, err := w.transact(ctx, Transaction{Op: "unlock", Key: path, Txn: Txn{If: as, Then: []TxnOp{deletion(key, "")}}})
 	if err == nil && res.Succeeded {
@@ -249,33 +249,33 @@ func (w *EngineWriter) deleteLock(ctx context.Context, path, key string, as ...C
 
 // Lock is a lock that was acquired with [Writer.Lock]. Its methods may be called by any goroutine.
 type Lock struct {
-	// Path is what was locked.
+	// Path is the locked path.
 	Path string
-	// Key is the key of the lock, and Revision that at which it was created:
-	// the lock is held while this key has this create revision.
+	// Key is the key of the lock, and Revision its create revision: the lock is
+	// held while this key has this create revision.
 	Key      string
 	Revision int64
-	// At is the position at which nobody else held the lock any more: whatever
-	// others have done while they held it is at or before it.
+	// At is a position at which no other client held the lock: every write that
+	// others made while they held it is at or before At.
 	At Position
-	// TTL is how long it outlives its holder.
+	// TTL is how long the lock outlives its holder.
 	TTL time.Duration
 
 	unlock  sync.Once
-	free    func()        // gives up the lock
-	lose    func()        // notes that it is not held any more; nil until it is held
+	free    func()        // releases the lock
+	lose    func()        // records that the lock is no longer held; nil until it is held
 	lost    chan struct{} // closed by lose
 	lasting atomic.Bool
 }
 
-// Lost returns a channel that is closed once it is known that the lock is not held any more:
-// its lease has ended or got no answer for as long as it lasts, what relied on it was refused,
-// or its session was closed. Somebody else may hold it before that, so writes need [Holding]
-// nevertheless. Unlock does not close it.
+// Lost returns a channel that is closed once it is known that the lock is no longer held: its lease
+// has ended or got no answer for its TTL, an operation that relied on the lock was refused, or its
+// session was closed. Another client may hold the lock before that, so writes need [Holding]
+// nevertheless. Unlock does not close the channel.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
-// NotHeld is for engines: it notes that an operation that relied on the lock was
-// refused because it is not held any more, and returns the error of that.
+// NotHeld is for engines: it records that an operation that relied on the lock was refused
+// because the lock is no longer held, and returns the error of this operation.
 func (l *Lock) NotHeld() error {
 	if l.lose != nil {
 		l.lose()
@@ -283,15 +283,15 @@ func (l *Lock) NotHeld() error {
 	return lostBy(l)
 }
 
-// lostBy is the error of an operation that relies on a lock that is not held any more.
+// lostBy returns the error of an operation that relies on a lock that is no longer held.
 func lostBy(l *Lock) error { return fmt.Errorf("%w: %s", ErrLockLeaseExpired, l.Path) }
 
-// Lasting says that the lock is to be held for long, so that no warning is logged
+// Lasting declares that the lock will be held for a long time, so that no warning is logged
 // (WriterOptions.StaleLock).
 func (l *Lock) Lasting() { l.lasting.Store(true) }
 
-// Unlock gives the lock up. It may be called twice, and after the lease has ended; it never blocks
-// the next local waiter. When the kvstore cannot be reached, the lock ends there with its lease.
+// Unlock releases the lock. It may be called more than once, and after the lease has ended. It never
+// blocks the next local waiter. When the kvstore cannot be reached, the lock ends there with its lease.
 func (l *Lock) Unlock() { l.unlock.Do(l.free) }
 
 // held is the condition that proves that the lock is held.

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// lockTable has the locks that this session holds, and the keys of locks that it
-// has left behind because their deletion failed.
+// lockTable has the locks that this session holds, and the keys of locks that are
+// left behind because their deletion failed.
 type lockTable struct {
 	gauge Gauge // nil for none
 
 	mu   sync.Mutex
 	held map[*Lock]*held   // guarded by mu
 	left map[string]string // path to key; guarded by mu
-	wake chan struct{}     // guarded by mu; closed and replaced when something is left behind, and with the first lock
+	wake chan struct{}     // guarded by mu; closed and replaced when a key is left behind, and with the first lock
 }
 
-// held is how a lock is held.
+// held is the state of a lock in the table.
 type held struct {
 	since    time.Time
-	caller   string // who took it: file and line
+	caller   string // the caller of Lock: file and line
 	reported bool
-	lease    int64 // that its key is tied to
-	lost     bool  // it is known not to be held any more, and was not given up
+	lease    int64 // the lease of its key
+	lost     bool  // it is known to be no longer held, and Unlock was not called yet
 }
 
 func newLockTable(gauge Gauge) *lockTable {
@@ -37,7 +37,7 @@ func newLockTable(gauge Gauge) *lockTable {
 	}
 }
 
-// count keeps the gauge.
+// count changes the gauge by n.
 func (h *lockTable) count(n float64) {
 	if h.gauge != nil {
 		h.gauge.Add(n)
@@ -65,7 +65,7 @@ func (h *lockTable) remove(l *Lock) {
 	}
 }
 
-// lose notes that a lock is not held any more, and notifies its holder.
+// lose records that a lock is no longer held, and notifies its holder.
 func (h *lockTable) lose(l *Lock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +74,7 @@ func (h *lockTable) lose(l *Lock) {
 	}
 }
 
-// leaseEnded does the same for all locks of a lease.
+// leaseEnded does the same as lose for all locks of a lease.
 func (h *lockTable) leaseEnded(lease int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,8 +85,8 @@ func (h *lockTable) leaseEnded(lease int64) {
 	}
 }
 
-// mark notes that a lock is lost; mu is held. It stays in the table, and others of this
-// process wait for it, until it is given up.
+// mark records that a lock is lost; mu is held. Until Unlock is called, the lock stays in the table,
+// and other callers of this process wait for it.
 func (h *lockTable) mark(l *Lock, how *held) {
 	if !how.lost {
 		how.lost = true
@@ -95,7 +95,7 @@ func (h *lockTable) mark(l *Lock, how *held) {
 	}
 }
 
-// clear forgets all locks, and notifies their holders: the session has ended.
+// clear removes all locks, and notifies their holders: the session has ended.
 func (h *lockTable) clear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,7 +106,7 @@ func (h *lockTable) clear() {
 	clear(h.left)
 }
 
-// number is how many locks are held, as far as is known.
+// number returns the number of held locks, without those that are known to be lost.
 func (h *lockTable) number() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +119,7 @@ func (h *lockTable) number() int {
 	return n
 }
 
-// holder says who holds a path in this process; empty when nobody does.
+// holder describes the holder of a path in this process; empty when no caller holds it.
 func (h *lockTable) holder(path string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +131,7 @@ func (h *lockTable) holder(path string) string {
 	return ""
 }
 
-// leave notes a key that could not be deleted, or may exist.
+// leave records a key that could not be deleted, or that may exist.
 func (h *lockTable) leave(path, key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,15 +145,15 @@ func (h *lockTable) awake() {
 	h.wake = make(chan struct{})
 }
 
-// entered notes that the path has a new key: nothing is left behind there.
+// entered records that no key is left behind for the path: it was deleted, or has been replaced.
 func (h *lockTable) entered(path string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.left, path)
 }
 
-// leftBehind returns what is left behind, whether there is nothing to watch at all,
-// and a channel that is closed when there is more.
+// leftBehind returns the keys that are left behind, whether watchLocks has nothing to do,
+// and a channel that is closed when there is more to do.
 func (h *lockTable) leftBehind() (left map[string]string, idle bool, wake <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,10 +174,10 @@ func (h *lockTable) stale(now time.Time, limit time.Duration) map[*Lock]held {
 	return found
 }
 
-// cleanUpPause is between two attempts to delete what was left behind.
+// cleanUpPause is the pause between two attempts to delete a key that was left behind.
 const cleanUpPause = time.Second
 
-// watchLocks deletes what was left behind and reports locks that are held for long.
+// watchLocks deletes the keys that were left behind, and reports locks that are held for a long time.
 func (w *EngineWriter) watchLocks(ctx context.Context) error {
 	for ctx.Err() == nil {
 		left, idle, wake := w.held.leftBehind()
@@ -189,7 +189,7 @@ func (w *EngineWriter) watchLocks(ctx context.Context) error {
 		}
 		w.reportStale(time.Now())
 		due := time.Now().Add(pause)
-		if idle { // as with everybody who only reads
+		if idle { // as in every process that only reads
 			due = time.Time{}
 		}
 		await(ctx, wake, due)
@@ -197,8 +197,8 @@ func (w *EngineWriter) watchLocks(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// cleanUp deletes a key that was left behind, and reports whether that is done. Whoever
-// takes the path again deletes that key.
+// cleanUp deletes a key that was left behind, and reports whether it is deleted. While the path is
+// taken again in this process, cleanUp does nothing: the new holder replaces the key.
 func (w *EngineWriter) cleanUp(ctx context.Context, path, key string) bool {
 	if !w.paths.Try(path) {
 		return false
@@ -220,7 +220,7 @@ func (w *EngineWriter) reportStale(now time.Time) {
 	}
 }
 
-// callerName is the place that called the exported method that calls this.
+// callerName returns the file and line from which a caller outside this package called Lock.
 func callerName() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])

@@ -21,8 +21,8 @@ func (c *counting) Transact(ctx context.Context, t kvstore.Transaction) (kvstore
 	return c.Engine.Transact(ctx, t)
 }
 
-// TestLockChecksQuorumFirst, unless it was proved just before: who locks again and again
-// pays for one request each.
+// TestLockChecksQuorumFirst: Lock proves the quorum unless it was proved recently, so that
+// repeated locks need only one request each.
 func TestLockChecksQuorumFirst(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -39,7 +39,7 @@ func TestLockChecksQuorumFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.Unlock()
-			if !w.ProveQuorum() { // again, however slow this machine is
+			if !w.ProveQuorum() { // again, so that a slow machine does not matter
 				t.Error("the lock proved no quorum")
 			}
 		}

@@ -8,24 +8,24 @@ import (
 	"github.com/coreos/go-semver/semver"
 )
 
-// ServerFault is a fault of etcd releases that touches what a reader relies on. The source is the change log of
-// each release.
+// ServerFault is a fault of etcd releases that breaks a guarantee on which a reader relies. The source is the
+// change log of each release.
 type ServerFault struct {
 	// Name is short and stable, such as "stale-reads".
 	Name string
-	// Effect says what may happen, for a person.
+	// Effect describes the possible consequences, for people.
 	Effect string
 	// Since is the first release that has the fault; empty: all of 3.4 and later.
 	Since string
-	// Fixed are the first releases without it, at most one of each minor version, in their order. Minor versions
-	// before the first one all have it, those after the last one do not.
+	// Fixed are the first releases without the fault, at most one for each minor version, in ascending order. All
+	// minor versions before the first of them have the fault; minor versions after the last of them do not.
 	Fixed []string
 }
 
-// Names of faults that the program itself depends on.
+// faultProgress is the name of a fault that changes the behaviour of this program ([ProgressReliable]).
 const faultProgress = "progress-ahead"
 
-// serverFaults are those that are known, the worst first.
+// serverFaults are the known faults, the worst first.
 func serverFaults() []ServerFault {
 	return []ServerFault{
 		{
@@ -67,8 +67,8 @@ func serverFaults() []ServerFault {
 	}
 }
 
-// ServerFaults are the known faults of a version of etcd, the worst first; none of a version that is no version,
-// such as that of a server that imitates etcd.
+// ServerFaults are the known faults of a version of etcd, the worst first. A text that is not a version has none,
+// for example the version of a server that imitates etcd.
 func ServerFaults(version string) (has []ServerFault) {
 	v, err := semver.NewVersion(version)
 	if err != nil {
@@ -82,8 +82,8 @@ func ServerFaults(version string) (has []ServerFault) {
 	return has
 }
 
-// DescribeFaults says what is known of a version of etcd and what to upgrade it to, for a person; empty when it has no
-// known fault.
+// DescribeFaults describes, for people, the known faults of a version of etcd and the release without them; empty
+// when the version has no known fault.
 func DescribeFaults(version string) string {
 	faults := ServerFaults(version)
 	if len(faults) == 0 {
@@ -96,7 +96,7 @@ func DescribeFaults(version string) string {
 	return fmt.Sprintf("%s has known faults, and %s has none of them: %s", version, ReleaseWithout(version), strings.Join(effects, "; "))
 }
 
-// ReleaseWithout is the first release after a version that has no known fault; empty of a version that is none.
+// ReleaseWithout returns the first release after a version that has no known fault; empty if the text is not a version.
 func ReleaseWithout(version string) string {
 	v, err := semver.NewVersion(version)
 	if err != nil {
@@ -116,8 +116,8 @@ func ReleaseWithout(version string) string {
 	return slices.MinFunc(releases, func(a, b *semver.Version) int { return a.Compare(*b) }).String()
 }
 
-// ProgressReliable reports whether a version of etcd never reports progress ahead of the events (etcd issue 15220). Of a
-// version that is none nothing is known, so it is not.
+// ProgressReliable reports whether a version of etcd never reports progress ahead of the events (etcd issue 15220). It
+// returns false for a text that is not a version, because nothing is known about that server.
 func ProgressReliable(version string) bool {
 	v, err := semver.NewVersion(version)
 	if err != nil {
@@ -133,7 +133,7 @@ func ProgressReliable(version string) bool {
 
 // in reports whether a version has the fault. The versions of the table are valid.
 func (f *ServerFault) in(v semver.Version) bool {
-	v.PreRelease, v.Metadata = "", "" // those of a release that is not out yet are as the release
+	v.PreRelease, v.Metadata = "", "" // a pre-release counts as its release
 	if f.Since != "" && v.LessThan(*semver.New(f.Since)) {
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/coreos/go-semver/semver"
 )
 
-// The versions on both sides of each border.
+// TestServerFaults has the versions before and after each fix.
 func TestServerFaults(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]string{
@@ -27,7 +27,7 @@ func TestServerFaults(t *testing.T) {
 		"3.5.12":      "rights-in-transactions rights-of-watches stale-reads lost-events wrong-lease-ends",
 		"3.5.7":       "rights-in-transactions rights-of-watches stale-reads lost-events wrong-lease-ends progress-ahead",
 		"3.5.2":       "rights-in-transactions rights-of-watches stale-reads inconsistent-members inconsistent-after-defragmentation lost-writes lost-events wrong-lease-ends progress-ahead",
-		"3.4.44":      "rights-of-watches", // no release of 3.4 is without
+		"3.4.44":      "rights-of-watches", // all releases of 3.4 have this fault
 		"3.4.41":      "rights-in-transactions rights-of-watches stale-reads",
 		"3.4.20":      "rights-in-transactions rights-of-watches stale-reads inconsistent-after-defragmentation lost-writes lost-events wrong-lease-ends progress-ahead",
 		"3.6.14-rc.0": "",

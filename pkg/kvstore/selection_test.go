@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSelectionIsARange: what is selected is what the range holds that etcd is asked for.
+// TestSelectionIsARange: the selected keys are those in the range of the request to etcd.
 func TestSelectionIsARange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,11 +9,11 @@ import (
 )
 
 // Status describes a session at one moment (spec kvstore.md §2.6). Times are
-// zero when the thing has not happened yet.
+// zero when the event has not happened yet.
 type Status struct {
-	// Endpoint is the one that this session uses, as in the configuration.
+	// Endpoint is the endpoint of this session, as in the configuration.
 	Endpoint string
-	// EtcdClusterID is the one that the session is pinned to, 0 before the first answer.
+	// EtcdClusterID is the etcd cluster ID that the session is pinned to, 0 before the first answer.
 	EtcdClusterID uint64
 	// Connected: the session is not over, and the last linearizable read succeeded.
 	Connected bool
@@ -21,41 +21,41 @@ type Status struct {
 	Quorum bool
 	// Head is the position of the last linearizable read that succeeded.
 	Head Position
-	// ProbeInterval is the time between two of them, at the present size of the own cluster.
+	// ProbeInterval is the time between two linearizable reads, at the current size of the own cluster.
 	ProbeInterval time.Duration
 
-	// Leases is the number of leases that keys are tied to, LockLeases that of
-	// locks, and Locks how many locks are held: one that is known to be lost is not.
+	// Leases is the number of leases of keys, LockLeases the number of leases of locks, and
+	// Locks the number of held locks, without those that are known to be lost.
 	Leases, LockLeases, Locks int
 
-	// Certificates are those of the present connection; zero without TLS.
+	// Certificates are those of the current connection; zero without TLS.
 	Certificates Certificates
-	// Server is what the endpoint said about itself when last asked.
+	// Server is the status that the endpoint last reported about itself.
 	Server ServerStatus
-	// Heartbeat is what is known about the writer of the heartbeat.
+	// Heartbeat is the state of the writer of the heartbeat.
 	Heartbeat HeartbeatStatus
 
 	// ConnectedSince is when the session began.
 	ConnectedSince time.Time
-	// LastSuccess is when a linearizable read last succeeded, and ConsecutiveErrors counts
-	// those of the watchdog that have failed since.
+	// LastSuccess is when a linearizable read last succeeded, and ConsecutiveErrors is the
+	// number of the watchdog's reads that have failed since.
 	LastSuccess       time.Time
 	ConsecutiveErrors int
 	// LastError is the text of the last error of the watchdog or the connection, and
-	// LastErrorAt when it was seen. They stay after a recovery.
+	// LastErrorAt the time of that error. They stay after a recovery.
 	LastError   string
 	LastErrorAt time.Time
 }
 
-// Certificates are those by which the server of a connection was accepted.
+// Certificates are the certificates with which the server of a connection was accepted.
 type Certificates struct {
-	// Chain begins with the server's own and ends with that of the authority; that alone of the server where nobody
-	// verifies it (insecure-skip-tls-verify). It is not changed.
+	// Chain begins with the server's certificate and ends with that of the authority. Without verification
+	// (insecure-skip-tls-verify) it has only the server's certificate. It must not be changed.
 	Chain []*x509.Certificate
 	At    time.Time // of the handshake
 }
 
-// Server is until when the server's certificate is valid; zero without one.
+// Server returns the end of the validity of the server's certificate; zero without a certificate.
 func (c Certificates) Server() time.Time {
 	if len(c.Chain) == 0 {
 		return time.Time{}
@@ -63,7 +63,7 @@ func (c Certificates) Server() time.Time {
 	return c.Chain[0].NotAfter
 }
 
-// Authority is until when those above the server's are all valid; zero without one.
+// Authority returns until when all certificates above the server's are valid; zero without any.
 func (c Certificates) Authority() (until time.Time) {
 	for i, one := range c.Chain {
 		if i > 0 && (until.IsZero() || one.NotAfter.Before(until)) {
@@ -77,45 +77,45 @@ func (c Certificates) Authority() (until time.Time) {
 type ServerStatus struct {
 	// Version of the server, such as "3.6.12"; empty while unknown.
 	Version string
-	// Faults are what is known to be wrong with that version ([DescribeFaults]); empty for nothing.
+	// Faults describes the known faults of that version ([DescribeFaults]); empty for none.
 	Faults string
-	// MemberID is the member that answers; Leader reports whether it leads.
+	// MemberID is the ID of the member that answered; Leader reports whether it is the leader.
 	MemberID uint64
 	Leader   bool
-	// DBSize is the size of the database file in bytes, with what is deleted until somebody
-	// defragments it. DBInUse is what of it is in use, with old revisions that are not
-	// compacted yet; 0 when the server does not report it.
+	// DBSize is the size of the database file in bytes, including deleted data until an operator
+	// defragments the file. DBInUse is the size in use in bytes, including old revisions that are
+	// not compacted yet; 0 when the server does not report it.
 	DBSize, DBInUse int64
-	// DBQuota is the size at which the server refuses to write; 0 when it does not report it,
-	// as before 3.6.
+	// DBQuota is the size in bytes at which the server refuses to write; 0 when the server does
+	// not report it (before 3.6).
 	DBQuota int64
-	// Alarms are what the member complains about, such as a full disk.
+	// Alarms are the alarms that the member reports, such as a full disk.
 	Alarms []string
-	// Error is why nothing is known, or nothing newer.
+	// Error is why there is no status of the server, or no newer one.
 	Error string
-	// AskedAt is when the last question was asked that was answered.
+	// AskedAt is when the last answered request was sent.
 	AskedAt time.Time
 }
 
-// NoSpace reports whether the member complains that it has no space: it refuses all writes.
+// NoSpace reports whether the member has raised the alarm NOSPACE: it refuses all writes.
 func (s ServerStatus) NoSpace() bool {
 	return slices.ContainsFunc(s.Alarms, func(a string) bool { return strings.Contains(a, "NOSPACE") })
 }
 
 // HeartbeatStatus is evidence about the writer of the heartbeat key, not about
-// etcd: a stale one degrades a cluster and never ends a session.
+// etcd: a stale heartbeat degrades a cluster and never ends a session.
 type HeartbeatStatus struct {
-	// Seen is when the key was last seen to be written, or found present at
-	// the beginning; zero when never.
+	// Seen is when a write of the key was last observed, or when the key was found at the
+	// start of the session; zero when never.
 	Seen time.Time
-	// Revision is that of the write that was seen, 0 for none.
+	// Revision is the revision of that write, 0 for none.
 	Revision int64
-	// Age is the time since Seen, or since the session began; Stale: it is above the limit.
+	// Age is the time since Seen, or without one since the start of the session; Stale: Age is above the limit.
 	Age   time.Duration
 	Stale bool
 }
 
-// String returns the one-line form, for people.
+// String returns the status in one line, for people.
 func (s Status) String() string {
 	var b strings.Builder
 	state := "disconnected"
@@ -168,10 +168,10 @@ func (s Status) heartbeatText() string {
 // that was written before At is at or before Head: a copy that has reached Head
 // equals the server's contents as of At.
 type Probe struct {
-	// At was taken before the read began.
+	// At is a time before the read began.
 	At time.Time
-	// Head is the position that the read saw; zero when it failed.
+	// Head is the position that the read returned; zero when it failed.
 	Head Position
-	// Err is why it failed, nil when it succeeded.
+	// Err is why the read failed, nil when it succeeded.
 	Err error
 }

@@ -34,8 +34,8 @@ func (w *EngineWriter) Update(ctx context.Context, writes []Write, opts ...Optio
 	return Result{}, err
 }
 
-// update makes one try, and returns what was kept. What is not tied to a lease
-// afterwards is detached.
+// update makes one try, and returns the keys that it did not change ([Write.Kept]). It detaches
+// the keys that are not tied to a lease afterwards.
 func (w *EngineWriter) update(ctx context.Context, writes []Write, leases []int64, r request) (Result, []*KeyValue, error) {
 	t, err := compileUpdate(writes, leases, r)
 	if err != nil {
@@ -67,7 +67,7 @@ func notifyKept(writes []Write, kept []*KeyValue) {
 	}
 }
 
-// attachAll chooses a lease for each write that takes one, 0 for the others.
+// attachAll chooses a lease for each write that takes a lease, 0 for the others.
 func (w *EngineWriter) attachAll(ctx context.Context, writes []Write) ([]int64, error) {
 	leases := make([]int64, len(writes))
 	for i, one := range writes {
@@ -84,7 +84,7 @@ func (w *EngineWriter) attachAll(ctx context.Context, writes []Write) ([]int64, 
 	return leases, nil
 }
 
-// recordAll records the outcome for each key that a lease was chosen for.
+// recordAll records the outcome for each key with a chosen lease.
 func (w *EngineWriter) recordAll(writes []Write, leases []int64, kept []*KeyValue, o outcome, rev int64) {
 	w.leases.with(func(b *leaseBook) {
 		for i, one := range writes {
@@ -100,8 +100,8 @@ func (w *EngineWriter) recordAll(writes []Write, leases []int64, kept []*KeyValu
 	})
 }
 
-// endGone ends those of the leases that the server does not know any more, after it said
-// that of one of them. With several it is asked which; without an answer the next try asks again.
+// endGone ends the leases that the server no longer knows, after a write failed because of one of
+// them. If there are several leases, it asks the server which ones; without an answer the next try asks again.
 func (w *EngineWriter) endGone(ctx context.Context, leases []int64) {
 	ids := slices.Compact(slices.Sorted(slices.Values(leases)))
 	ids = slices.DeleteFunc(ids, func(id int64) bool { return id == 0 })

@@ -2,20 +2,20 @@ package kvstore
 
 import "context"
 
-// Writer is a [Client] that also writes, and all that holds for a Client holds for it.
+// Writer is a [Client] that also writes. All statements about a Client also apply to it.
 //
-// Every write is one transaction: it happens as a whole, under all the conditions given with
-// it, or not at all. One that returns an error may have happened nevertheless, when the
-// connection broke before the answer came; a caller that must know asks again.
+// Every write is one transaction: it is executed completely, under all its conditions, or not at
+// all. A write that returns an error may have been executed nevertheless, when the connection
+// broke before the answer arrived; a caller that must know reads the key.
 //
-// The package kvtest holds every statement below as a test.
+// Package kvtest tests every statement below.
 type Writer interface {
 	Client
 
-	// Put writes one key. Without an option it always writes, and the key is tied to no lease.
+	// Put writes one key. Without options it always writes, and the key is not tied to a lease.
 	Put(ctx context.Context, key string, value []byte, opts ...Option) (Result, error)
 
-	// Delete deletes one key. An absent key is no error: nothing is done then.
+	// Delete deletes one key. An absent key is no error: then nothing is deleted.
 	Delete(ctx context.Context, key string, opts ...Option) (Result, error)
 
 	// DeletePrefix deletes every key that begins with the prefix, at one revision. The prefix
@@ -23,37 +23,37 @@ type Writer interface {
 	DeletePrefix(ctx context.Context, prefix string, opts ...Option) (Result, error)
 
 	// Update makes several writes in one transaction, at one revision: all of them or none.
-	// There may be [MaxWrites] at most, and no key twice. Leased (of the puts) and Holding are
-	// its only options. For the limits it is one operation, under the scope of the first key.
+	// There may be at most [MaxWrites], and no key may occur twice. Its only options are Leased,
+	// which affects the puts, and Holding. For the limits it is one operation, under the scope of the first key.
 	Update(ctx context.Context, writes []Write, opts ...Option) (Result, error)
 
-	// Lock waits until nobody else holds the lock of this path, in this process and in the
-	// whole cluster, and holds it. Others may lock the same way (spec wire.md §5): the lock's
-	// key is PATH/LEASE, the lease in hexadecimal, with an empty value; the oldest key holds
-	// the lock. Within one process waiters are served in the order of their calls. It fails
+	// Lock waits until no other caller holds the lock of this path, in this process and in the
+	// whole cluster, and then holds it. Other programs may lock in the same way (spec wire.md §5):
+	// the lock's key is PATH/LEASE, the lease in hexadecimal, with an empty value; the oldest key
+	// holds the lock. Within one process waiters are served in the order of their calls. Lock fails
 	// with ctx, or after WriterOptions.LockWait.
 	//
-	// A lock is lost when its lease ends, for instance because this process was frozen. So
-	// holding it proves nothing by itself: every write that relies on it carries [Holding].
+	// A lock is lost when its lease ends, for example because this process was frozen. So a [Lock]
+	// by itself proves nothing: every write that relies on it needs [Holding].
 	Lock(ctx context.Context, path string) (*Lock, error)
 
 	// OnLeaseExpired makes f the observer of the keys that begin with prefix, in place of an
-	// earlier one; nil removes it. When a lease has ended, f gets the keys that this writer had
-	// tied to it and not deleted since, in order, so that their owner puts them back. It is
+	// earlier one; nil removes it. When a lease has ended, f gets, in order, the keys that this
+	// writer had tied to it and not deleted since, so that their owner can put them again. It is
 	// called once per lease and prefix, one call after another, and must not block.
 	OnLeaseExpired(prefix string, f func(keys []string))
 
 	// Owns reports, without a request, whether this is one of the leases of keys that this
-	// writer keeps alive at present.
+	// writer currently keeps alive.
 	Owns(lease int64) bool
 }
 
-// MaxWrites is how many writes an Update may have. etcd takes 128 parts in a transaction
-// (--max-txn-ops), and parts that are transactions may have as many as the outer one leaves: 16
-// of 110, of which each may have the two conditions of Kept. So an Update stays one request.
+// MaxWrites is the maximum number of writes in an Update. etcd accepts 128 parts in a transaction
+// (--max-txn-ops), and a nested transaction may have as many parts as the outer one leaves: so there
+// are 16 groups of 110 writes, each of which may have the two conditions of Kept. So an Update stays one request.
 const MaxWrites = updateGroups * groupWrites
 
-// updateFlat is how many writes an Update may have without groups.
+// updateFlat is the maximum number of writes in an Update without groups.
 const (
 	updateFlat   = 126
 	updateGroups = 16
@@ -63,13 +63,13 @@ const (
 // Write is one of the writes of an Update.
 type Write struct {
 	Key string
-	// Value is what is put. A deletion has none.
+	// Value is the value of a put. A deletion has none.
 	Value  []byte
 	Delete bool
-	// Unleased ties what is put to no lease, also in an Update that is [Leased].
+	// Unleased puts the key without a lease, also in an Update that is [Leased].
 	Unleased bool
-	// Kept, unless nil, leaves a key alone that exists and is tied to no lease: the
-	// write is not made then, in the same transaction in which the others are, and
+	// Kept, unless nil, keeps a key unchanged that exists and is not tied to a lease: this
+	// write is not made then, while the same transaction makes the other writes, and
 	// Kept is called with the key before Update returns without an error.
 	Kept func(KeyValue)
 }
@@ -77,38 +77,38 @@ type Write struct {
 // takesLease reports whether a Leased Update ties the key to a lease.
 func (w Write) takesLease() bool { return !w.Delete && !w.Unleased }
 
-// Result is what a write did.
+// Result is the result of a write.
 type Result struct {
-	// Done: the write was made. It is false when a condition did not hold, or
-	// when there was nothing to do: the key was as wanted already, or absent.
+	// Done: the write was made. It is false when a condition did not hold, or when there was
+	// nothing to do: the key already had the value and the lease, or the key to delete was absent.
 	Done bool
 	// Met: all conditions held, whether there was something to do or not.
 	Met bool
-	// Deleted is how many keys were deleted.
+	// Deleted is the number of deleted keys.
 	Deleted int64
-	// At is the position of the write when it was made, and otherwise one at
-	// which the condition did not hold.
+	// At is the position of the write when it was made, and otherwise a position at
+	// which the write was not needed or a condition did not hold.
 	At Position
 }
 
-// Option is a condition of a write, or says how it is made. A condition that does not hold is
-// no error, except that a lock is not held any more; an option that is not for this kind of
-// write is one.
+// Option is a condition of a write, or another property of it. A condition that does not hold is no
+// error, except a lock that is no longer held. An option that this kind of write does not support is
+// an error.
 type Option interface{ apply(r *request) }
 
-// ReadOption is an [Option] that reads take too.
+// ReadOption is an [Option] that reads also accept.
 type ReadOption interface {
 	Option
 	lock() *Lock
 }
 
-// SelectOption is a [ReadOption] that says which keys are selected.
+// SelectOption is a [ReadOption] that changes which keys are selected.
 type SelectOption interface {
 	ReadOption
 	selects()
 }
 
-// OneKey takes the prefix of a List, Recall or Watch for one whole key, and selects that key alone.
+// OneKey treats the prefix of a List, Recall or Watch as one whole key, and selects that key alone.
 func OneKey() SelectOption { return oneKey{} }
 
 type oneKey struct{}
@@ -117,12 +117,12 @@ func (oneKey) apply(r *request) { r.oneKey = true }
 func (oneKey) lock() *Lock      { return nil }
 func (oneKey) selects()         {}
 
-// writeOption is an Option of writes alone.
+// writeOption is an Option that only writes accept.
 type writeOption func(*request)
 
 func (f writeOption) apply(r *request) { f(r) }
 
-// request is what the options of one write amount to.
+// request has the options of one write together.
 type request struct {
 	leased     bool
 	ifAbsent   bool
@@ -131,7 +131,7 @@ type request struct {
 	ifValue    []byte      // of the key itself; nil: any
 	ifOther    []Condition // of other keys
 	holding    []*Lock
-	oneKey     bool // which no write takes
+	oneKey     bool // no write accepts it
 }
 
 func requested(opts []Option) request {
@@ -145,16 +145,16 @@ func requested(opts []Option) request {
 // Leased ties the key to a lease that lives as long as this writer. It is for Put and Update.
 func Leased() Option { return writeOption(func(r *request) { r.leased = true }) }
 
-// IfAbsent creates: nothing is written when the key exists, with whatever value.
+// IfAbsent only creates: nothing is written when the key exists, with any value.
 // It is for Put alone.
 func IfAbsent() Option { return writeOption(func(r *request) { r.ifAbsent = true }) }
 
-// IfChanged writes nothing when the key has the value and the lease already. It reads first, so
-// that an equal key costs a server no write; a difference costs two requests. It is for Put alone.
+// IfChanged writes nothing when the key already has the value and the lease. It reads first, so an
+// unchanged key costs the server no write, and a changed key costs two requests. It is for Put alone.
 func IfChanged() Option { return writeOption(func(r *request) { r.ifChanged = true }) }
 
-// IfRevision writes only while the key's last change is the one of this
-// revision; 0: while the key is absent. It is not for DeletePrefix.
+// IfRevision writes only while the key has this mod revision; 0: while the key is absent.
+// It is not for DeletePrefix.
 func IfRevision(rev int64) Option { return writeOption(func(r *request) { r.ifRevision = &rev }) }
 
 // IfValue writes only while the key exists with this value. It is not for DeletePrefix.
@@ -169,7 +169,7 @@ func IfOther(key string, value []byte) Option {
 }
 
 // Holding writes, or reads, only while the lock is held; otherwise the error is
-// [ErrLockLeaseExpired]. A nil lock is no condition. It may be given several times.
+// [ErrLockLeaseExpired]. A nil lock adds no condition. It may be given several times.
 func Holding(l *Lock) ReadOption { return holding{l} }
 
 type holding struct{ of *Lock }
@@ -177,7 +177,7 @@ type holding struct{ of *Lock }
 func (h holding) apply(r *request) { r.holding = append(r.holding, h.of) }
 func (h holding) lock() *Lock      { return h.of }
 
-// HeldLocks are the locks that a read with these options relies on, for engines.
+// HeldLocks returns the locks on which a read with these options relies. It is for engines.
 func HeldLocks(opts []ReadOption) []*Lock {
 	var locks []*Lock
 	for _, o := range opts {

@@ -16,50 +16,50 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// EngineWriter implements the methods of a [Writer] that write, by transactions of an
+// EngineWriter implements the methods of a [Writer] that write, with transactions of an
 // [Engine]: conditions, leased keys, locks and observers. Engines embed it.
 type EngineWriter struct {
 	engine Engine
 	leases *Leases             // of keys
 	ours   bool                // leases end with the session
-	locks  *Leases             // of locks; they always do
+	locks  *Leases             // of locks; they always end with the session
 	paths  *waiting.NamedLocks // of the paths of locks, within this process
 	held   *lockTable
 	o      WriterOptions
 
-	// proved is when a transaction was last answered, which needs the quorum, in
+	// proved is when a transaction, which needs the quorum, was last answered, in
 	// nanoseconds of Unix time; 0 for never.
 	proved atomic.Int64
 }
 
-// How long keys and locks outlive who is gone (spec wire.md §5).
+// These are the default durations for which keys and locks outlive their writer (spec wire.md §5).
 const (
 	DefaultLeaseTTL = 15 * time.Minute
 	DefaultLockTTL  = 25 * time.Second
 )
 
-// WriterOptions are those of an [EngineWriter]. A duration of 0 is the default.
+// WriterOptions are the options of an [EngineWriter]. A duration of 0 means the default.
 type WriterOptions struct {
 	// LeaseTTL is how long keys outlive a writer that is gone, LockTTL the same for locks.
 	LeaseTTL, LockTTL time.Duration
-	// LockWait bounds the wait for a lock (default: one minute), Write one request about
-	// locks (10 s); a lock that is held for longer than StaleLock is reported (30 s).
+	// LockWait bounds the wait for a lock (default: one minute), and Write bounds one request
+	// about locks (10 s). A lock that is held for longer than StaleLock is reported (30 s).
 	LockWait, Write, StaleLock time.Duration
-	// NoQuorumCheck leaves out the linearizable read before a lock is taken, which is
-	// done unless a transaction was answered just before.
+	// NoQuorumCheck omits the linearizable read before a lock is taken. Without it the read
+	// is made unless a transaction was answered shortly before.
 	NoQuorumCheck bool
-	// Leases are those of the keys, handed on from session to session; nil: they end
-	// with the session.
+	// Leases are the leases of the keys, which pass from session to session; nil: the leases
+	// end with the session.
 	Leases *Leases
 	// The gauges of leases of keys, of leases of locks, and of locks held; nil for none.
 	LeaseGauge, LockLeaseGauge, LockGauge Gauge
-	// Hint says what to do about an error; nil for no hints.
+	// Hint returns advice about an error; nil for no hints.
 	Hint func(error) string
 	// Log receives warnings about leases and locks; nil for none.
 	Log *slog.Logger
 }
 
-// Gauge is a number that goes up and down, as Prometheus has it.
+// Gauge is a number that increases and decreases, such as a gauge of Prometheus.
 type Gauge interface{ Add(float64) }
 
 // NewWriter makes the writing side of a session. Leases and locks need [EngineWriter.Join].
@@ -99,10 +99,10 @@ func (w *EngineWriter) transact(ctx context.Context, t Transaction) (TxnResult, 
 	return res, at, err
 }
 
-// quorumProof is for how long an answer proves the quorum.
+// quorumProof is how long an answer counts as proof of the quorum.
 const quorumProof = 5 * time.Second
 
-// proveQuorum makes a linearizable read unless the quorum has just been proved.
+// proveQuorum makes a linearizable read unless an answer has proved the quorum recently.
 func (w *EngineWriter) proveQuorum(ctx context.Context, path string) error {
 	if since := time.Since(time.Unix(0, w.proved.Load())); since >= 0 && since < quorumProof {
 		return nil
@@ -111,20 +111,20 @@ func (w *EngineWriter) proveQuorum(ctx context.Context, path string) error {
 	return err
 }
 
-// Join begins the session, once the server's cluster ID is known: leases go on where
-// it is that of the session before.
+// Join begins the session, once the server's cluster ID is known. The leases continue if the
+// previous session had the same cluster ID.
 func (w *EngineWriter) Join(clusterID uint64) {
 	o := w.o
 	w.leases.join(joined{lessor: w.engine, clusterID: clusterID, ttl: o.LeaseTTL, gauge: o.LeaseGauge, log: o.Log})
 	w.locks.join(joined{lessor: w.engine, clusterID: clusterID, ttl: o.LockTTL, gauge: o.LockLeaseGauge, log: o.Log})
 }
 
-// Count fills in how many leases and locks there are.
+// Count sets the numbers of leases and locks in s.
 func (w *EngineWriter) Count(s *Status) {
 	s.Leases, s.LockLeases, s.Locks = w.leases.number(), w.locks.number(), w.held.number()
 }
 
-// Keep keeps the leases alive and looks after the locks, until the context ends.
+// Keep keeps the leases alive and watches the locks, until the context ends.
 func (w *EngineWriter) Keep(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.leases.keep(ctx, w.engine) })
@@ -134,11 +134,11 @@ func (w *EngineWriter) Keep(ctx context.Context) error {
 }
 
 // Release ends the session: it revokes the leases of the locks, within the context.
-// The others run out.
+// The leases of keys expire.
 func (w *EngineWriter) Release(ctx context.Context) {
-	w.held.clear()          // before others can have the locks
-	_ = w.locks.Revoke(ctx) // what cannot be revoked runs out
-	w.held.clear()          // of those that were taken meanwhile
+	w.held.clear()          // before other clients can take the locks
+	_ = w.locks.Revoke(ctx) // a lease that cannot be revoked expires
+	w.held.clear()          // locks that were taken meanwhile
 	if w.ours {
 		w.leases.abandon()
 	}
@@ -148,7 +148,7 @@ func (w *EngineWriter) Release(ctx context.Context) {
 func (w *EngineWriter) Put(ctx context.Context, key string, value []byte, opts ...Option) (Result, error) {
 	r := requested(opts)
 	if key == "" {
-		return Result{}, misused("put", key, errEmptyKey) // before a lease is asked for
+		return Result{}, misused("put", key, errEmptyKey) // before a lease is requested
 	}
 	if r.leased {
 		return w.putLeased(ctx, key, value, r)
@@ -158,9 +158,9 @@ func (w *EngineWriter) Put(ctx context.Context, key string, value []byte, opts .
 	return res, err
 }
 
-// put makes one try, with the lease that the key is to be tied to, 0 for none. Under
-// IfChanged it looks first: a read takes neither raft nor the disk of a server, as a
-// transaction that might write does even when it does not.
+// put makes one try, and ties the key to the lease, 0 for none. With IfChanged it reads first: a
+// read uses neither raft nor the disk of a server, but a transaction that might write uses both,
+// even when it does not write.
 func (w *EngineWriter) put(ctx context.Context, key string, value []byte, lease int64, r request) (Result, error) {
 	if r.ifChanged {
 		t, err := compileLook(key, value, lease, r)
@@ -178,7 +178,7 @@ func (w *EngineWriter) put(ctx context.Context, key string, value []byte, lease 
 	return w.write(ctx, t)
 }
 
-// leaseAttempts is how many leases are tried: one that has just ended is replaced.
+// leaseAttempts is the number of tries of a leased write: after each, a lease that has just ended is replaced.
 const leaseAttempts = 3
 
 func (w *EngineWriter) putLeased(ctx context.Context, key string, value []byte, r request) (res Result, err error) {
@@ -197,14 +197,14 @@ func (w *EngineWriter) putLeased(ctx context.Context, key string, value []byte, 
 	return Result{}, err
 }
 
-// attach is Leases.attach with the error of an operation.
+// attach calls Leases.attach and returns its error as that of the operation.
 func (w *EngineWriter) attach(ctx context.Context, leases *Leases, op, key string) (int64, error) {
 	id, err := leases.attach(ctx, key)
 	if err == nil || ctx.Err() != nil {
 		return id, err
 	}
 	if ke, is := errors.AsType[*KeyError](err); is {
-		err = ke.Err // it is about the key
+		err = ke.Err // the new KeyError names the operation and its key
 	}
 	return 0, w.failed(op, key, fmt.Errorf("asking for a lease: %w", err))
 }
@@ -220,7 +220,7 @@ func (w *EngineWriter) Delete(ctx context.Context, key string, opts ...Option) (
 	return res, err
 }
 
-// detach notes that the key was deleted, or written without a lease, if it was.
+// detach records that the key was deleted, or written without a lease, if the conditions held.
 func (w *EngineWriter) detach(key string, res Result) {
 	if res.Met {
 		w.leases.with(func(b *leaseBook) { b.detach(key, res.At.Revision) })
@@ -256,8 +256,8 @@ func (w *EngineWriter) write(ctx context.Context, t Transaction) (Result, error)
 	return result(answer, at), nil
 }
 
-// outcomeOf a write. A put under IfChanged that had nothing to do has met its conditions:
-// the key is tied.
+// outcomeOf returns the outcome of a write. A put with IfChanged that had nothing to do has met its
+// conditions: the key is tied.
 func outcomeOf(met bool, err error) outcome {
 	switch {
 	case err == nil && met:
@@ -269,7 +269,7 @@ func outcomeOf(met bool, err error) outcome {
 	}
 }
 
-// wasRefused tells that a server has seen a write and not made it.
+// wasRefused reports whether the server received a write and did not execute it.
 func wasRefused(err error) bool {
 	return slices.ContainsFunc([]error{
 		ErrLockLeaseExpired, ErrPermissionDenied, ErrUnauthenticated, ErrLeaseNotFound, ErrInvalidRequest, ErrRetryRequest,

@@ -53,8 +53,9 @@ func New(db *statedb.DB) (*Cluster, error) {
 // labelProxyName has the name of a proxy of services.
 const labelProxyName = "service.kubernetes.io/service-proxy-name"
 
-// OfAnotherProxy reports whether a Service, or a slice of one, with these labels is for a proxy of services by name. Who is
-// not that one leaves it alone, as Kubernetes asks of kube-proxy, and as all programs of Cilium do.
+// OfAnotherProxy reports whether the labels of a Service, or of a slice of one, name another service proxy. All
+// proxies except the named one ignore this Service, as Kubernetes requires of kube-proxy, and as all programs of
+// Cilium do.
 func OfAnotherProxy(labels map[string]string) bool {
 	_, another := labels[labelProxyName]
 	return another
@@ -90,9 +91,9 @@ func (c *Cluster) Listed() {
 // ReadTxn returns a snapshot of all the tables.
 func (c *Cluster) ReadTxn() statedb.ReadTxn { return c.db.ReadTxn() }
 
-// HasCilium reports whether Cilium runs in the cluster, by what it leaves there:
-// its nodes, endpoints, slices of these or identities. Then it is Cilium who gives identities their
-// numbers, and nobody else may give away any: it would not know of them.
+// HasCilium reports whether Cilium runs in the cluster, by the objects that it creates: its nodes, endpoints,
+// endpoint slices or identities. Then Cilium numbers the identities, and no other program may: Cilium would not know
+// the numbers.
 func (c *Cluster) HasCilium(txn statedb.ReadTxn) bool {
 	return c.CiliumNodes.table.NumObjects(txn) > 0 || c.CiliumEndpoints.table.NumObjects(txn) > 0 ||
 		c.CiliumEndpointSlices.table.NumObjects(txn) > 0 || c.CiliumIdentities.table.NumObjects(txn) > 0

@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/tables"
 )
 
-// CiliumEndpointSlice is what Cilium's operator says of many pods of one namespace together (cilium.io/v2alpha1). A
-// cluster that has them need not have a [CiliumEndpoint] of each pod.
+// CiliumEndpointSlice is the object of Cilium's operator about many pods of one namespace (cilium.io/v2alpha1). A
+// cluster with slices need not have a [CiliumEndpoint] for each pod.
 type CiliumEndpointSlice struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -41,7 +41,7 @@ func (s *CiliumEndpointSlice) Members() iter.Seq2[string, *SliceMember] {
 	}
 }
 
-// endpoint is what the slice says of a pod, as an object of its own.
+// endpoint returns the part of the slice about a pod, as an object of its own.
 func (s *CiliumEndpointSlice) endpoint(m *SliceMember) *CiliumEndpoint {
 	e := &CiliumEndpoint{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Of, Name: m.Name, UID: types.UID(m.PodUID), CreationTimestamp: s.CreationTimestamp},
@@ -67,8 +67,8 @@ var (
 	byNamespace = tables.TextIndex("namespace", false, func(s *CiliumEndpointSlice) string { return s.Of })
 )
 
-// Endpoint finds what Cilium says of a pod with this [Name]: its CiliumEndpoint or, without one, the slice that it is in.
-// Of several slices, since a pod may move to another one, that counts which has come last.
+// Endpoint returns the CiliumEndpoint of the pod with this [Name] or, without one, the part about it of the slice
+// that has the pod. Of several slices, since a pod may move to another one, the latest counts.
 func (c *Cluster) Endpoint(txn statedb.ReadTxn, name string) (*CiliumEndpoint, bool) {
 	if own, found := c.CiliumEndpoints.Get(txn, name); found {
 		return own, true

@@ -41,8 +41,7 @@ func add[T any, P Object[T]](c *Cluster, kind string, others ...statedb.Indexer[
 	return objects, nil
 }
 
-// Name is what an object is called among those of its kind: "namespace/name", or
-// "name" for one without a namespace.
+// Name is the name of an object among those of its kind: "namespace/name", or "name" for one without a namespace.
 func Name(o metav1.Object) string {
 	if o.GetNamespace() == "" {
 		return o.GetName()
@@ -74,8 +73,7 @@ func (o *Objects[T, P]) InNamespace(txn statedb.ReadTxn, namespace string) iter.
 	}
 }
 
-// Follow returns a follower of the table. It must be closed: until then what was
-// deleted is kept for it.
+// Follow returns a follower of the table. It must be closed: until then, deleted objects are kept for it.
 func (o *Objects[T, P]) Follow() (*tables.Follower[P], error) { return tables.Follow(o.db, o.table) }
 
 // Len is the number of objects.
@@ -116,7 +114,7 @@ func (o *Objects[T, P]) WaitListed(ctx context.Context) error {
 	return wait(ctx, listed, changed)
 }
 
-// wait waits for what is so or of which there is a channel that is closed then, or for ctx.
+// wait returns at once when is holds. Otherwise it waits until becomes is closed, or returns the error of ctx.
 func wait(ctx context.Context, is bool, becomes <-chan struct{}) error {
 	if is {
 		return nil

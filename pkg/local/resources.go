@@ -2,10 +2,10 @@ package local
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// What follows are the custom resources that are read, with no more of their
-// fields than that. The names are those of their definitions.
+// The following types are the custom resources that are read, with only the fields that are used. The names are those
+// of their definitions.
 
-// CiliumNode is what a node's Cilium agent says of the node (cilium.io/v2).
+// CiliumNode is the object of a node's Cilium agent about the node (cilium.io/v2).
 type CiliumNode struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -43,8 +43,8 @@ type CiliumNodeAddress struct {
 	IP   string `json:"ip"`
 }
 
-// CiliumEndpoint is what a Cilium agent says of a pod (cilium.io/v2). It has the
-// namespace and the name of the pod.
+// CiliumEndpoint is the object of a Cilium agent about a pod (cilium.io/v2). It has the namespace and the name of the
+// pod.
 type CiliumEndpoint struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -63,7 +63,7 @@ type EndpointIdentity struct {
 	ID int64 `json:"id"`
 }
 
-// EndpointProperties are what a [CiliumEndpoint] and a [CiliumEndpointSlice] say of a pod alike.
+// EndpointProperties are the fields that [CiliumEndpoint] and [CiliumEndpointSlice] have in common.
 type EndpointProperties struct {
 	Networking *struct {
 		Addressing []struct {

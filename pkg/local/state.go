@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Refuse notes what the source says that cannot be used, with the reasons; what it
-// noted before is over. The slice must not be changed any more.
+// Refuse records the unusable contents of the source, with the reasons, in place of those recorded before. The caller
+// must not change the slice afterwards.
 func (c *Cluster) Refuse(lines []string) {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
 	c.reports.refused = lines
 }
 
-// Doubt notes that what the source lists first may lack what was there: only after [Cluster.Whole]
-// may be withdrawn what is not in the tables. A source that never doubts is whole when its tables
-// are listed. It is called before the source runs.
+// Doubt records that the first lists of the source may be incomplete: objects that are missing from the tables may be
+// withdrawn only after [Cluster.Whole]. A source that never doubts is whole when its tables are listed. It is called
+// before the source runs.
 func (c *Cluster) Doubt() {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
 	c.reports.whole = make(chan struct{})
 }
 
-// Whole ends the doubt, once all that was there is in the tables. It may be called again.
+// Whole ends the doubt, once all earlier objects are in the tables. It may be called again.
 func (c *Cluster) Whole() {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
@@ -33,8 +33,8 @@ func (c *Cluster) Whole() {
 	}
 }
 
-// IsWhole reports whether what is not in the tables, once they are listed, is not in
-// the cluster; else it returns a channel that is closed when that is so.
+// IsWhole reports whether the tables, once they are listed, lack no object of the cluster; else it returns a channel
+// that is closed when they lack none.
 func (c *Cluster) IsWhole() (bool, <-chan struct{}) {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
@@ -47,17 +47,17 @@ func (c *Cluster) WaitWhole(ctx context.Context) error {
 	return wait(ctx, whole, becomesWhole)
 }
 
-// Refused is what the source noted last that cannot be used. The slice is not to be changed.
+// Refused returns the unusable contents that the source recorded last. The caller must not change the slice.
 func (c *Cluster) Refused() []string {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
 	return c.reports.refused
 }
 
-// Confirmed makes the source say itself until when it knows services and their slices to be
-// what is in the tables, zero for never; without it they are that while nothing is wrong.
-// While nothing changes it finds out that often. It is called before the source runs; asOf
-// is not called while the source reports.
+// Confirmed makes the source itself report the time until which it knows that services and their slices equal the
+// tables, zero for never. Without Confirmed they are always equal while nothing is wrong. While nothing changes, the
+// source checks at this interval. Confirmed is called before the source runs; asOf is not called while the source
+// reports.
 func (c *Cluster) Confirmed(every time.Duration, asOf func() time.Time) {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
@@ -74,15 +74,15 @@ type State struct {
 	Every time.Duration
 	// Err is why it may have moved on since; nil while the source is followed.
 	Err error
-	// Refused is what the source says that cannot be used, and why: a line each.
+	// Refused has the unusable contents of the source, with the reasons: a line each.
 	Refused []string
 }
 
-// Hidden notes that somebody shows what the tables have, and has not begun: until [Cluster.Shown] it is not known to who
-// looks there.
+// Hidden records that another component shows the contents of the tables, and has not begun: until [Cluster.Shown],
+// its readers do not see them, and [State.Listed] is false.
 func (c *Cluster) Hidden() { c.hide(true) }
 
-// Shown notes that what the tables had when they were listed is shown.
+// Shown records that the contents of the listed tables are shown.
 func (c *Cluster) Shown() { c.hide(false) }
 
 func (c *Cluster) hide(yes bool) {
@@ -91,7 +91,7 @@ func (c *Cluster) hide(yes bool) {
 	c.reports.hidden = yes
 }
 
-// reports is what the source says of itself.
+// reports has the reports of the source about itself.
 type reports struct {
 	mu   sync.Mutex
 	made bool      // guarded by mu; the source has said something
@@ -102,7 +102,7 @@ type reports struct {
 	asOf    func() time.Time // guarded by mu; nil: what follows from the reports
 	every   time.Duration    // guarded by mu; how often that moves on
 
-	hidden  bool          // guarded by mu; what is listed is not shown yet
+	hidden  bool          // guarded by mu; the listed objects are not shown yet
 	whole   chan struct{} // guarded by mu; closed when isWhole; nil when there was no doubt
 	isWhole bool          // guarded by mu
 }

@@ -39,8 +39,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Config is what a mesh is made of. Only Directory is needed; the zero value of every
-// other field is what an agent has by default.
+// Config is the configuration of a mesh. Only Directory is needed; the zero value of every other field means the
+// default of an agent.
 type Config struct {
 	// Directory is the mesh directory: one etcd client file for each remote cluster,
 	// named as the cluster. It is watched, and waited for.
@@ -54,15 +54,14 @@ type Config struct {
 	SyncTimeout time.Duration
 	// CacheTTL is how long a cluster's service backends are used without contact; 0 is for ever.
 	CacheTTL time.Duration
-	// Policy is what becomes of the service backends of clusters that go quiet; nil means
-	// [disconnect.DefaultPolicy].
+	// Policy decides about the service backends of clusters that go quiet; nil means [disconnect.DefaultPolicy].
 	Policy *disconnect.Policy
-	// Budgets are what each cluster may cost; nil means [budget.Defaults]. Memory bounds
-	// what the entries of all take together; nil does not.
+	// Budgets are the maximum costs of each cluster; nil means [budget.Defaults]. Memory bounds the memory of the
+	// entries of all clusters together; nil means no bound.
 	Budgets *budget.Budgets
 	Memory  *budget.Memory
-	// Rules are about the addresses that remote clusters may have, Granted about what they
-	// may claim: everything, unless it is set.
+	// Rules are about the addresses that remote clusters may have, Granted about the claims that they may make: all,
+	// unless it is set.
 	Rules   ipcache.Rules
 	Granted *claims.Current
 	// StateDir is where cluster IDs are remembered over restarts; empty is nowhere.
@@ -72,7 +71,7 @@ type Config struct {
 	KVStore *etcd.Options
 	// Report is called after each look at the directory, with the error if it cannot be read.
 	Report func(error)
-	// Metrics takes the metrics; nil: there are none.
+	// Metrics takes the metrics; nil means none.
 	Metrics prometheus.Registerer
 	// Log is nil for silence.
 	Log *slog.Logger
@@ -133,9 +132,9 @@ func (c Config) own() wire.ClusterInfo {
 	return wire.ClusterInfo{Name: c.ClusterName, ID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters}
 }
 
-// Clusters returns the clusters of the directory, which fill the view once they run. It
-// takes the configuration as it is, without defaults: what puts itself together, as the
-// agent does, calls it, everybody else [New].
+// Clusters returns the clusters of the directory, which fill the view once they run. It takes the configuration as it
+// is, without defaults. Only programs that assemble the parts themselves, like the agent, call it; all others call
+// [New].
 func (c Config) Clusters(to *clustermesh.View, metrics *store.Metrics) *clustermesh.Mesh {
 	to.Granted = c.Granted
 	return clustermesh.New(clustermesh.Params{
@@ -152,18 +151,18 @@ func ListsAtOnce() *store.Turns {
 	return store.NewTurns(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))
 }
 
-// Mesh is a view of the clusters of a directory, with what fills it.
+// Mesh is a view of the clusters of a directory, with the parts that fill it.
 type Mesh struct {
 	*view.View
-	// Mesh are the clusters, Tables what they fill.
+	// Mesh are the clusters, Tables the tables that they fill.
 	Mesh   *clustermesh.Mesh
 	Tables *view.Tables
 
 	watch *findings.Watch
 }
 
-// New returns a mesh that knows nothing until it runs. The error names every field that
-// is wrong. Who does not run it closes it.
+// New returns a mesh that knows nothing until it runs. The error names every invalid field. A caller that does not
+// run the mesh closes it.
 func New(c Config) (*Mesh, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -204,8 +203,8 @@ func New(c Config) (*Mesh, error) {
 	return m, nil
 }
 
-// Run connects to the clusters and follows them until ctx ends, whose error it returns,
-// or says why it cannot go on. It closes the mesh: what is known can still be read.
+// Run connects to the clusters and follows them until ctx ends. It returns the error of ctx, or the reason why it
+// cannot continue. It closes the mesh: the known entries can still be read.
 func (m *Mesh) Run(ctx context.Context) error {
 	defer m.View.Close()
 	g, ctx := errgroup.WithContext(ctx)
@@ -215,7 +214,7 @@ func (m *Mesh) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Close lets go of the tables of a mesh that is not run.
+// Close releases the tables of a mesh that does not run.
 func (m *Mesh) Close() {
 	m.watch.Close()
 	m.View.Close()

@@ -32,7 +32,7 @@ type cluster struct {
 
 func must(err error) {
 	if err != nil {
-		panic(err) // an example has nobody else to tell
+		panic(err) // an example has no other way to report it
 	}
 }
 
@@ -111,7 +111,7 @@ func TestAMeshOfNothing(t *testing.T) {
 	}
 }
 
-// TestAMeshThatNeverRuns is closed by whoever made it.
+// TestAMeshThatNeverRuns is closed by its creator.
 func TestAMeshThatNeverRuns(t *testing.T) {
 	t.Parallel()
 	m, err := mesh.New(mesh.Config{Directory: t.TempDir()})

@@ -28,8 +28,8 @@ func (r Role) String() string {
 	return names[r]
 }
 
-// Identity is the reserved identity of what is behind a claim of the role
-// (wire.md §4.3). Pod CIDRs are the world, without distinction of the family.
+// Identity is the reserved identity for the addresses of a claim with the role (wire.md §4.3). Pod CIDRs have the
+// identity world, for both families.
 func (r Role) Identity() uint32 {
 	switch r {
 	case RoleAddress:
@@ -50,13 +50,11 @@ type Claim struct {
 	// HostIP is the tunnel endpoint ([Node.HostIP]); invalid when there is none: for the
 	// machine's own addresses, except the one inside the pod network.
 	HostIP netip.Addr
-	// EncryptionKey is the node's for what is behind the tunnel, and 0 for the
-	// machine's own addresses.
+	// EncryptionKey is the node's key for the addresses behind the tunnel, and 0 for the machine's own addresses.
 	EncryptionKey uint8
 }
 
-// Claims lists what the node stands for (wire.md §4.3), sorted by role and
-// prefix, each role and prefix once.
+// Claims lists the claims of the node (wire.md §4.3), sorted by role and prefix, each role and prefix once.
 func (n *Node) Claims() []Claim {
 	out := make([]Claim, 0, len(n.Addresses)+len(n.PodCIDRs)+len(n.HealthIPs)+len(n.IngressIPs))
 	host4, host6 := n.HostIP(false), n.HostIP(true)

@@ -6,7 +6,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// FuzzFromWire: whatever a remote writes and the decoder accepts becomes a node with valid claims.
+// FuzzFromWire: every value of a remote that the decoder accepts becomes a node with valid claims.
 func FuzzFromWire(f *testing.F) {
 	f.Add([]byte(`{"Name":"n","Cluster":"c","ClusterID":2,"IPAddresses":[{"Type":"InternalIP","IP":"192.0.2.1"},{"Type":"x","IP":"::ffff:1.2.3.4"}],"IPv4AllocCIDR":{"IP":"10.2.0.0","Mask":"////AA=="},"IPv6HealthIP":"fd00::1","EncryptionKey":3}`))
 	f.Add([]byte(`{"Name":"n","Cluster":"c","ClusterID":2,"IPAddresses":[{}],"IPv4SecondaryAllocCIDRs":[null,{"Mask":"AA=="},{"IP":"fd00::","Mask":"////AA=="}]}`))

@@ -1,10 +1,10 @@
 // Package nodes keeps the nodes of every cluster in one table, and says which
 // addresses and networks each node stands for.
 //
-// A [Node] is the compact, immutable form of what a cluster publishes about one of its machines
-// (wire.md §1.2). [Nodes] owns the table: the wiring hands it batches of changes, each batch
-// becomes one write transaction, and what was applied before and comes again writes nothing.
-// [Node.Claims] is the pure rule of wire.md §4.3, from which the wiring feeds the IP cache.
+// A [Node] is the compact, immutable form of what a cluster publishes about one of its machines (wire.md §1.2).
+// [Nodes] owns the table: the wiring gives it batches of changes, each batch becomes one write transaction, and an
+// unchanged node writes nothing. [Node.Claims] is the pure rule of wire.md §4.3, from which the wiring feeds the IP
+// cache.
 //
 // Concurrency: Apply may be called by several goroutines, transactions queue.
 // Readers take snapshots of the table and never wait. Nothing here can fail: a
@@ -45,7 +45,7 @@ type Node struct {
 	Labels      map[string]string // nil when there are none
 	Annotations map[string]string // nil when there are none
 
-	Source wire.Source // where we have it from, not what the writer said
+	Source wire.Source // where this process read it, not the value that the writer gave
 }
 
 // String is a line for a person: "worker-1 of east: 172.16.8.1".
@@ -57,8 +57,8 @@ func (n *Node) String() string {
 	return text
 }
 
-// FromWire converts a decoded node. What is no address (an empty IP, a CIDR
-// with an empty or non-contiguous mask) is left out. The maps are shared with n.
+// FromWire converts a decoded node. It leaves out invalid addresses and networks (an empty IP, a CIDR with an empty
+// or non-contiguous mask). The maps are shared with n.
 func FromWire(n *wire.Node, source wire.Source) *Node {
 	out := &Node{
 		Cluster: n.Cluster, ClusterID: n.ClusterID, Name: n.Name, Source: source,
@@ -154,16 +154,16 @@ func unlessEmpty(m map[string]string) map[string]string {
 	return m
 }
 
-// What the parts of a node take in memory, about, with what follows from them: claims
-// on addresses, and networks that are compared with those of others.
+// The approximate memory of the parts of a node, in bytes, with the entries that follow from them: claims on
+// addresses, and networks that are compared with those of others.
 const (
 	costNode    = 1024
 	costAddress = 512
 	costNetwork = 1024
-	costLabel   = 64 // beside its text
+	costLabel   = 64 // in addition to its text
 )
 
-// Cost is how many bytes a node takes in memory, with what follows from it in the tables, about.
+// Cost returns the approximate memory of a node in bytes, with the entries that follow from it in the tables.
 func (n *Node) Cost() int {
 	cost := costNode + costAddress*(len(n.Addresses)+len(n.HealthIPs)+len(n.IngressIPs)) + costNetwork*len(n.PodCIDRs)
 	for _, texts := range []map[string]string{n.Labels, n.Annotations} {

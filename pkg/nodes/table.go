@@ -65,9 +65,9 @@ func New(db *statedb.DB) (*Nodes, error) {
 // Table is the readers' side.
 func (s *Nodes) Table() statedb.Table[*Node] { return s.table }
 
-// Apply makes the changes visible, all at once. Of two sources that know the same node the stronger
-// one keeps it: a weaker one's update, or a deletion by another source, is ignored (wire.md §4.1,
-// §4.3). What the table already has is not written again.
+// Apply makes the changes visible, all at once. Of two sources that know the same node the stronger one keeps it: a
+// weaker one's update, or a deletion by another source, is ignored (wire.md §4.1, §4.3). A node that equals its table
+// entry is not written again.
 func (s *Nodes) Apply(changes []store.Change[Node]) {
 	if len(changes) == 0 {
 		return

@@ -152,8 +152,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestApplyAgainstModel: the table is what a map would be, replays write
-// nothing, and what is not touched keeps its pointer.
+// TestApplyAgainstModel: the table equals a map, replays write nothing, and an unchanged node keeps its pointer.
 func TestApplyAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

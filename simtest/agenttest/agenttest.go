@@ -44,7 +44,7 @@ func Must(t testing.TB, err error) {
 }
 
 // InProcess runs a whole agent in the test's process, until stop is called or the
-// test ends. What is returned asks it from the command line.
+// test ends. The methods of a run command lines against it.
 func InProcess(t *testing.T, flags map[string]string) (a *Process, stop func()) {
 	t.Helper()
 	tmp, err := os.MkdirTemp("", "agent") // short: the path of a socket has a limit

@@ -26,7 +26,7 @@ import (
 // Conflicts are those that the agent lists, with code, key and clusters.
 func (a *Process) Conflicts() (all []string) {
 	a.T.Helper()
-	conflicts, err := agentapi.List[api.Conflict](a.T.Context(), a.Socket, "conflicts") // a command line takes longer than what is measured
+	conflicts, err := agentapi.List[api.Conflict](a.T.Context(), a.Socket, "conflicts") // a command line takes longer than the measured change
 	Must(a.T, err)
 	for _, c := range conflicts {
 		all = append(all, fmt.Sprintf("%s %s/%s %s", c.Code, c.Kind, c.Subject, strings.Join(c.Clusters, ",")))
@@ -34,7 +34,7 @@ func (a *Process) Conflicts() (all []string) {
 	return all
 }
 
-// ask decodes what a command line prints as JSON, whatever its exit code is.
+// ask decodes the JSON output of a command line. It ignores the exit code.
 func ask[T any](a *Process, args ...string) (answer T) {
 	a.T.Helper()
 	out, errs, code := a.Call(append(args, "-o", "json")...)
@@ -73,7 +73,7 @@ func Call(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	giveUp := time.AfterFunc(10*time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
-	_ = cmd.Run() // the code says it
+	_ = cmd.Run() // the caller gets the exit code
 	giveUp.Stop()
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
@@ -104,7 +104,7 @@ func StartMode(t *testing.T, m config.Mode, env []string, args ...string) *Proce
 	a.cmd.Stderr = a.Log
 	Must(t, a.cmd.Start())
 	go func() {
-		_ = a.cmd.Wait() // the exit code says it
+		_ = a.cmd.Wait() // the process state has the exit code
 		close(a.ended)
 	}()
 	t.Cleanup(func() {

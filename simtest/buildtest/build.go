@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Agent builds mesh-agent as `make build` does, so that one cache serves both and no race
-// detector is in what is measured, and returns where it is until the end of the test.
+// Agent builds mesh-agent as `make build` does, so that both use one cache and measurements are without the
+// race detector. It returns the path of the program, which exists until the end of the test.
 func Agent(tb testing.TB) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "mesh-agent")

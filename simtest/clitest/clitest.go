@@ -93,7 +93,7 @@ func (c Command) Run(args ...string) Result {
 	return Result{code, out.String(), errs.String()}
 }
 
-// Patient runs a command line, with twice the timeout as long as nobody had the time to answer.
+// Patient runs a command line. As long as no answer came in time, it repeats with twice the timeout.
 func Patient(run func(args ...string) Result, args ...string) Result {
 	for {
 		got := run(args...)

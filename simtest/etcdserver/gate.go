@@ -22,10 +22,10 @@ type Gate struct {
 
 	mu       sync.Mutex      // guards everything below
 	addr     string          // stays the same once it is known
-	reserved *ports.Reserved // so that nobody else has the port while it is shut; nil before the first Open
+	reserved *ports.Reserved // so that no other listener gets the port while it is shut; nil before the first Open
 	listener net.Listener    // nil while shut
 	backend  string
-	conns    map[*net.TCPConn]struct{} // both ends of what passes
+	conns    map[*net.TCPConn]struct{} // both ends of each connection
 	thawed   chan struct{}             // closed at the thaw; nil unless frozen
 }
 
@@ -85,8 +85,8 @@ func (g *Gate) Shut() {
 	g.reset()
 }
 
-// Freeze keeps every connection and passes nothing on, until Thaw, as if the server's process were
-// stopped. New connections are accepted, but nobody answers on them.
+// Freeze keeps every connection open but forwards nothing until Thaw, as if the server's process were
+// stopped. New connections are accepted, but get no answer.
 func (g *Gate) Freeze() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +99,7 @@ func (g *Gate) Freeze() {
 	}
 }
 
-// Thaw passes on what was held back, and everything after it.
+// Thaw forwards the data that Freeze held back, and everything after it.
 func (g *Gate) Thaw() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -132,7 +132,7 @@ func (g *Gate) Addr() string {
 	return g.addr
 }
 
-// Close shuts the gate and waits until nothing passes any more.
+// Close shuts the gate and waits until its goroutines have ended.
 func (g *Gate) Close() {
 	g.Shut()
 	g.wg.Wait()
@@ -150,7 +150,7 @@ func (g *Gate) reset() {
 		_ = c.Close()
 	}
 	clear(g.conns)
-	g.thaw() // whoever waits for it finds its connection closed
+	g.thaw() // a pump that waits for the thaw finds its connection closed
 }
 
 func (g *Gate) accept(l net.Listener) {
@@ -214,7 +214,7 @@ func (g *Gate) end(c *net.TCPConn) {
 }
 
 // pump copies from one connection to the other until one ends, and then ends both. Reading
-// stops while the gate is frozen; what was read is always passed on.
+// stops while the gate is frozen; data that was already read is always forwarded.
 func (g *Gate) pump(to, from *net.TCPConn) {
 	for {
 		_, err := io.Copy(to, from)

@@ -38,7 +38,7 @@ func echo(t *testing.T, name string) string {
 	return l.Addr().String()
 }
 
-// openGate returns an open gate. What it passes on ends before the server.
+// openGate returns an open gate. Its connections end before the server.
 func openGate(t *testing.T, backend string) *Gate {
 	t.Helper()
 	g := NewGate("127.0.0.1:0")

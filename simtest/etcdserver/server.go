@@ -47,8 +47,8 @@ type TLS struct {
 // Config says how a server is to be run. The zero value is good: a new, empty
 // server on a free port.
 type Config struct {
-	// DataDir holds the database. Empty: a temporary directory, which Close removes. One with a
-	// database continues that, whatever Token says.
+	// DataDir holds the database. Empty: a temporary directory, which Close removes. If it has
+	// a database, the server continues with that and ignores Token.
 	DataDir string
 	// Addr is the address to listen on, "127.0.0.1:0" when empty. To take over
 	// from a server, use its Addr.

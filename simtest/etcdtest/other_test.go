@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestAnotherModule: somebody else's module imports the client, the store and this
+// TestAnotherModule: another module imports the client, the store and this
 // package, and its test passes.
 func TestAnotherModule(t *testing.T) {
 	waittest.Long(t)

@@ -260,8 +260,8 @@ func apply(t testing.TB, in dynamic.ResourceInterface, o *unstructured.Unstructu
 	})
 }
 
-// Delete deletes objects at once; their names are looked for in YAML. Of a
-// namespace nothing is left either, as nobody else would finish that.
+// Delete deletes objects at once; it takes their names from YAML. It also finalizes a
+// namespace, because no namespace controller runs here.
 func (s *Server) Delete(t testing.TB, texts ...string) {
 	t.Helper()
 	client := s.Client(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/pki"
 )
 
-// The users of a cluster's etcd that its processes are, beside root, who is nobody that keeps
-// running. That of the copies bears the cluster's name: see [Cluster.localUser].
+// The etcd users of a cluster's processes, and root, which no long-running process uses.
+// The user that reads the copies has the cluster's name: see [Cluster.localUser].
 const (
 	rootUser     = "root"
 	nodeUser     = "node"

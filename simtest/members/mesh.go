@@ -29,7 +29,7 @@ type Settings struct {
 // DefaultSettings are three clusters of two nodes, without standbys.
 func DefaultSettings() Settings { return Settings{Clusters: 3, Nodes: 2} }
 
-// Validate says what is wrong with the numbers.
+// Validate returns an error if a number is out of range.
 func (s Settings) Validate() error {
 	switch {
 	case s.Clusters < 2 || s.Clusters > 20:
@@ -58,8 +58,8 @@ type Cluster struct {
 	Operators, Mirrors, Agents []*Process
 }
 
-// Start starts the etcd servers and all processes. Whoever got a Mesh stops it,
-// also beside an error.
+// Start starts the etcd servers and all processes. The caller must stop the returned Mesh,
+// also after an error.
 func Start(s Settings) (*Mesh, error) {
 	m := &Mesh{Settings: s}
 	if err := s.Validate(); err != nil {
@@ -139,9 +139,9 @@ func (m *Mesh) process(c *Cluster, name, mode, user string, flags ...string) *Pr
 // restartAfter is how long a process that was killed stays away.
 const restartAfter = 45 * time.Second
 
-// Wait waits until ctx ends, which is no error, or a process ends by itself. One
-// that somebody kills is started again after a while, as Kubernetes would, and long
-// enough for another one to lead; say gets both as text.
+// Wait waits until ctx ends, which is no error, or a process ends by itself. A killed process is
+// started again after a delay, as Kubernetes does. The delay is long enough for another process
+// to become leader. say gets both events as text.
 func (m *Mesh) Wait(ctx context.Context, say func(string)) error {
 	away := make(map[*Process]time.Time) // since when
 	for waiting.Sleep(ctx, time.Second) == nil {

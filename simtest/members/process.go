@@ -24,7 +24,7 @@ type Process struct {
 // stopTimeout is how long a process may take to end before it is killed.
 const stopTimeout = 15 * time.Second
 
-// Start starts the process, which must not run. What it says is added to its log.
+// Start starts the process, which must not run. Its output is appended to its log.
 func (p *Process) Start() error {
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // nothing in it is secret
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package othermodule runs the tests of modules other than ours, which use our packages as
-// anybody does. It is for tests alone.
+// Package othermodule runs the tests of other modules, which import our packages as any
+// user's module does. Only tests use it.
 package othermodule
 
 import (

@@ -1,5 +1,5 @@
-// Package ports keeps a port for one owner while nobody listens on it: between two servers on
-// the same address, any other connection on the machine could be given its port.
+// Package ports reserves a port for one owner while no server listens on it. Without it, the system could
+// give the port to any other connection between two servers on the same address.
 package ports
 
 import (
@@ -18,12 +18,12 @@ type Reserved struct {
 // Addr is the address with its port, "127.0.0.1:12345".
 func (r *Reserved) Addr() string { return r.addr }
 
-// Release gives the address back. Listeners on it go on. It may be called several times.
+// Release gives the address back. Listeners on it continue. It may be called several times.
 func (r *Reserved) Release() { r.close() }
 
-// ReserveBoth reserves a port of 127.0.0.1 whose number nobody uses for UDP either. It is below those that Linux
-// gives out, so that nobody is given it for UDP later. No other call returns it, in this process or another, until it is
-// released.
+// ReserveBoth reserves a port of 127.0.0.1 whose number is free for UDP too. It is below Linux's ephemeral
+// ports, so that the system gives it to no UDP socket later. No other call returns it, in this process or another,
+// until it is released.
 func ReserveBoth() (*Reserved, error) {
 	var problems []error
 	for range 100 {

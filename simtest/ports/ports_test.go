@@ -18,7 +18,7 @@ func reserved(t *testing.T, address string) *Reserved {
 	return r
 }
 
-// TestReserved: connections are refused until somebody listens, again and again.
+// TestReserved: connections are refused until a server listens, also the next times.
 func TestReserved(t *testing.T) {
 	t.Parallel()
 	r := reserved(t, "127.0.0.1:0")
@@ -110,7 +110,7 @@ func TestReleasedTwice(t *testing.T) {
 	}
 }
 
-// TestReserveBoth: whoever has the name of the port can listen on it for TCP and UDP.
+// TestReserveBoth: a process that knows the port can listen on it for TCP and UDP.
 func TestReserveBoth(t *testing.T) {
 	t.Parallel()
 	r, err := ReserveBoth()

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// Reserve binds an IPv4 address ("127.0.0.1:0" for a free port) and listens on nothing: whoever
-// connects is refused, the system gives the port to nobody, and who names it can listen on it.
+// Reserve binds an IPv4 address ("127.0.0.1:0" for a free port) without listening: connections are
+// refused, the system gives the port to no other socket, and a server that names the port can listen on it.
 func Reserve(address string) (*Reserved, error) { return reserve(address, false) }
 
-// reserve takes, alone, only an address that nobody else has reserved.
+// reserve with alone accepts only an address without another reservation.
 func reserve(address string, alone bool) (*Reserved, error) {
 	want, err := netip.ParseAddrPort(address)
 	if err == nil && !want.Addr().Is4() {

@@ -4,7 +4,7 @@ package ports
 
 import "net"
 
-// Reserve finds an address where nobody listens; nothing keeps it free on this system.
+// Reserve finds an address without a listener; on this system nothing keeps it free.
 func Reserve(address string) (*Reserved, error) {
 	l, err := net.Listen("tcp4", address)
 	if err != nil {

@@ -21,7 +21,7 @@ const required = "PROGRAMS_REQUIRED"
 func Find(t testing.TB, target string, names ...string) string {
 	t.Helper()
 	for _, name := range names {
-		for _, path := range []string{name, "/usr/sbin/" + name} { // which is not in everybody's PATH
+		for _, path := range []string{name, "/usr/sbin/" + name} { // which is not in the PATH of every user
 			if found, err := exec.LookPath(path); err == nil {
 				return found
 			}
@@ -31,7 +31,7 @@ func Find(t testing.TB, target string, names ...string) string {
 	return ""
 }
 
-// Missing skips the test for what is missing.
+// Missing skips the test because a program is missing, or fails it when all are required.
 func Missing(t testing.TB, text string) {
 	t.Helper()
 	if os.Getenv(required) != "" {

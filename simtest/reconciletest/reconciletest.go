@@ -20,9 +20,9 @@ type World struct {
 	Remotes []reconcile.Remote
 	Ready   bool
 	Refuse  error    // all writes, nil: none
-	Writes  []string // what was written, or refused
-	Made    int      // how many objects were
-	trouble string   // what was reported last
+	Writes  []string // the writes, also refused ones
+	Made    int      // number of objects made
+	trouble string   // last reported problem
 }
 
 // New returns a world that is ready, with clusters that were read.
@@ -65,7 +65,7 @@ func (w *World) Set(change func()) {
 	change()
 }
 
-// Wrong is what was reported last; empty when nothing is wrong.
+// Wrong is the last reported problem; empty when nothing is wrong.
 func (w *World) Wrong() (text string) {
 	w.Set(func() { text = w.trouble })
 	return text

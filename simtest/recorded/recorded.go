@@ -1,6 +1,6 @@
-// Package recorded has keys and values that Cilium's own types gave, and the
-// objects of Kubernetes that stand behind them. Only tests use it: whatever is
-// made of the objects must be what was recorded.
+// Package recorded has keys and values that Cilium's own types produced, and the
+// objects of Kubernetes that they were made from. Only tests use it: our keys and values
+// for the objects must equal the recorded ones.
 package recorded
 
 import (

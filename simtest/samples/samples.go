@@ -246,8 +246,8 @@ func Golden(t *testing.T, name, got string) {
 	}
 }
 
-// Fits wants a text for a terminal to stay within it, and within a screen
-// unless everything was asked for.
+// Fits checks that a text is not wider than the terminal, and not higher than a screen
+// unless all is set.
 func Fits(t *testing.T, text string, style printer.Style, all bool) {
 	t.Helper()
 	if style.Width == 0 || style.Color {

@@ -1,6 +1,6 @@
-// Package scripttest runs rules as scripts, which are read without Go. A script is a
-// sequence of blocks: what happens, a line each, then "----", then what is said of it
-// afterwards, up to an empty line. "#" begins a comment.
+// Package scripttest tests rules with scripts, which can be read without knowing Go. A script is a
+// sequence of blocks: events, one per line, then "----", then the expected output, up to
+// an empty line. "#" begins a comment.
 package scripttest
 
 import (
@@ -18,8 +18,8 @@ type Player interface {
 	Said() string
 }
 
-// Run plays the scripts of testdata/*.txt, each with a player of its own, and compares
-// what is said with what they have there, or writes it there.
+// Run plays the scripts of testdata/*.txt, each with its own player, and compares
+// the player's output with the script's. With update it writes the output to the script.
 func Run(t *testing.T, update bool, newPlayer func() Player) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")

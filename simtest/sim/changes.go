@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// What can be done to the contents of a cluster. Contents shows the result.
+// The changes to the contents of a cluster. Contents shows the result.
 
 // Put writes any key. It is refused in an etcd that several clusters share when
 // the key is another one's.

@@ -12,7 +12,7 @@ import (
 // Churn does not write more often than this; faster rates write several changes at once.
 const churnInterval = 10 * time.Millisecond
 
-// churnOps is how many operations are committed at once at the most.
+// churnOps is the maximum number of operations that are committed at once.
 const churnOps = 1000
 
 // Churn makes changes at once until at least n keys were written or deleted,
@@ -37,7 +37,7 @@ func (r *Running) Churn(ctx context.Context, n int) (int, error) {
 			}
 			for _, o := range more {
 				o = r.place(o)
-				r.forget(o.Key) // whoever writes last is right
+				r.forget(o.Key) // the last write counts
 				ops = append(ops, o)
 			}
 		}

@@ -16,10 +16,10 @@ import (
 // zero value changes nothing, and is refused.
 type ConfigChange struct {
 	// ID, when not 0, is the new cluster ID. Everything else is written again too,
-	// as a real cluster does; what was broken is mended.
+	// as a real cluster does; broken keys are repaired by that.
 	ID uint32
 	// Capabilities replaces capabilities, by their names, with values in JSON or plain text:
-	// "syncedCanaries": "false". Only the configuration changes, not what is written and where.
+	// "syncedCanaries": "false". Only the configuration changes, not the other keys and their prefixes.
 	Capabilities map[string]string
 	// Delete deletes the configuration. It excludes the others.
 	Delete bool

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// DirectoryError is returned when a directory, or the path of the control socket, cannot be used as
-// was asked: it is no directory, cannot be made, or holds what is about to be made.
+// DirectoryError is returned when a directory, or the path of the control socket, cannot be used:
+// it is no directory, cannot be made, or already has a file of the same name.
 type DirectoryError struct{ Err error }
 
 func (e *DirectoryError) Error() string { return e.Err.Error() }
@@ -109,9 +109,9 @@ func (d *directory) disown(name string) {
 	d.owned = slices.DeleteFunc(d.owned, func(path string) bool { return path == d.file(name) })
 }
 
-// remove takes away what was put here and made. Everything in a directory that
-// was made goes with it, as it is no older than the simulator; of its parents
-// those that were made, unless they hold something else.
+// remove deletes the files that the simulator wrote here, and the directories that it made. A directory that it
+// made is deleted with all its contents, because they are no older than the simulator. A parent directory
+// that it made is deleted only if it is empty.
 func (d *directory) remove() error {
 	var errs []error
 	for _, path := range d.owned {

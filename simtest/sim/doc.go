@@ -1,7 +1,7 @@
 // Package sim runs simulated clusters: each is an embedded etcd server that
-// holds what the clustermesh-apiserver of a real cluster would have written.
+// holds the keys that the clustermesh-apiserver of a real cluster would write.
 //
-// What that is, and how it changes, is in [contents]. [Open] starts the server of a cluster,
+// Package [contents] has these keys and their changes. [Open] starts the server of a cluster,
 // [Running.Load] writes the cluster configuration, then every node, service, endpoint slice,
 // service export, identity and address, then the canaries and the heartbeat, all on leases as the
 // apiserver does. [Running.Run] keeps the leases alive, repeats the heartbeat and makes changes at
@@ -14,8 +14,8 @@
 // While a cluster runs, its server can be killed, frozen, replaced and wiped, and its contents be
 // changed, malformed and mended: see the methods of [Running] and [Mesh]. Readers reach a server
 // through a gate, so that its endpoint is the same all the time. Nothing heals by itself, except
-// that churn may write a changed key again. [Running.Contents] is the model with what was broken
-// laid over it: at rest it equals the etcd server's contents.
+// that churn may write a changed key again. [Running.Contents] is the model with the broken keys
+// applied to it: at rest it equals the etcd server's contents.
 //
 // # Concurrency properties
 //
@@ -25,9 +25,9 @@
 //
 // # Failure
 //
-// An error of etcd ends Load or Run with what was being done. The model changes before the
+// An error of etcd ends Load or Run; the returned error names the operation. The model changes before the
 // transaction is committed, so after a failed commit Contents may be ahead of etcd; an ending
-// context is no failure: what is under way is finished first. A server that was killed on purpose
-// is no failure either: Run waits for the next one. What cannot be done is refused with a
+// context is no failure: the current operation is finished first. A server that was killed on purpose
+// is no failure either: Run waits for the next one. An impossible request is refused with a
 // [*RefusedError], and then nothing has changed.
 package sim

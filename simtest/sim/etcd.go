@@ -19,8 +19,8 @@ import (
 )
 
 // etcd is a server with the clusters that it holds: one that is its own, or those that KVStoreMesh
-// copied into it. Readers reach it through a gate, the simulator itself beside it: what it writes
-// while the server is frozen is there at the thaw.
+// copied into it. Readers reach it through a gate, the simulator connects directly: its writes
+// while the server is frozen are visible after the thaw.
 type etcd struct {
 	name     string // of its first cluster
 	o        Options
@@ -48,8 +48,8 @@ type etcd struct {
 	thawAt         time.Time        // zero: at a call of Thaw
 }
 
-// openEtcd starts the server of these clusters, empty. On failure too, what is
-// returned must be closed.
+// openEtcd starts the server of these clusters, empty. The caller must close the returned etcd,
+// also after an error.
 func openEtcd(ctx context.Context, clusters []contents.Cluster, work string, ca *pki.CA, o Options) (*etcd, error) {
 	e := &etcd{
 		name: clusters[0].Name, o: o, work: work, ca: ca, gate: etcdserver.NewGate("127.0.0.1:0"), heartbeats: true,
@@ -90,7 +90,7 @@ func (e *etcd) fresh(token string) etcdserver.Config {
 }
 
 // tune prepares an etcd server for large transactions. Little of the raft log
-// is kept in memory, as nobody needs to catch up.
+// is kept in memory, because no other member needs to catch up.
 func tune(c *embed.Config) {
 	c.MaxTxnOps = maxTxnOps
 	c.SnapshotCount = 500
@@ -152,7 +152,7 @@ func (e *etcd) run(ctx context.Context) error {
 	return waiting.Together(ctx, runs...)
 }
 
-// supervise fails when the server ends although nobody wanted it to, and thaws it in time.
+// supervise fails when the server ends unexpectedly, and thaws it in time.
 func (e *etcd) supervise(ctx context.Context) error {
 	for {
 		server, failed, thaw := e.watched()

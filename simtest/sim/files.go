@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// WriteClientFiles writes what the agent needs to read this cluster into an
+// WriteClientFiles writes the files that the agent needs to read this cluster into an
 // existing directory: the certificates first, then the configuration, each
-// atomically. Files of the same names are replaced; nobody removes them.
+// atomically. Files of the same names are replaced; the simulator does not remove them.
 func (r *Running) WriteClientFiles(dir string) error {
 	d, err := openDirectory(dir, nil)
 	if err != nil {
@@ -40,12 +40,12 @@ func clientFileNames(clusters []string) []string {
 	return names
 }
 
-// writeFiles writes what the agent needs to read this cluster, in the form in which
-// Cilium keeps it (spec wire.md §3.2): a configuration named as the cluster and the PEM
+// writeFiles writes the files that the agent needs to read this cluster, in Cilium's
+// form (spec wire.md §3.2): a configuration with the cluster's name and the PEM
 // files that it names, in one directory. Each cluster has its own copy of the authority,
 // so that several simulators may share a directory; those that are cached in one etcd
 // share one, so that their configurations are equal. The configuration comes last, so
-// that whoever watches the directory finds everything that it names.
+// that a process that watches the directory finds all files that it names.
 func (r *Running) writeFiles(d *directory) (err error) {
 	e := r.etcd
 	temp, err := os.MkdirTemp(d.path, ".mesh-sim-") // a directory is never taken for a configuration

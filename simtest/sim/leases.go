@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// Leases are asked for so many at the same time, and for so long at the most.
+// The maximum number of lease requests in flight, and the maximum time of one.
 const (
 	grantsInFlight = 16
 	grantTimeout   = time.Minute
@@ -128,7 +128,7 @@ func (e *etcd) keepHeartbeat(ctx context.Context) error {
 	return every(ctx, e.heartbeatEvery, func() error { return e.heartbeat(ctx) })
 }
 
-// heartbeat writes the time, unless there is nobody who would.
+// heartbeat writes the time. It does nothing while the server is killed, heartbeats are off, or all contents are lost.
 func (e *etcd) heartbeat(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 const (
 	maxTxnOps   = 10_000
 	txnBytes    = 256 << 10
-	txnOverhead = 32 // bytes that etcd adds to each put, at the most
+	txnOverhead = 32 // maximum number of bytes that etcd adds to each put
 	inFlight    = 4
 )
 
@@ -132,8 +132,8 @@ func (r *Running) commitOps(ctx context.Context, kv *clientv3.Client, ops []cont
 	return nil
 }
 
-// batches divides operations into transactions of a good size, with so many of them at
-// the most. Their leases must have been granted.
+// batches divides operations into transactions of a good size, each with at most this number of
+// operations. Their leases must have been granted.
 func (r *Running) batches(ops iter.Seq[contents.Op], most int) iter.Seq[[]clientv3.Op] {
 	return func(yield func([]clientv3.Op) bool) {
 		var batch []clientv3.Op

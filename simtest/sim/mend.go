@@ -16,9 +16,9 @@ import (
 // mendPage is how many keys are read at once for mending.
 const mendPage = 5000
 
-// Mend makes etcd hold what the description and the changes since then say: whatever was put,
-// deleted, malformed, claimed, wiped or changed in the configuration is undone, except for the
-// cluster ID. Nothing else is written. It returns how many keys were written or deleted.
+// Mend makes etcd equal the description with the changes since then. Each put,
+// delete, malformed value, claim, wipe and change of the configuration is undone, except for the
+// cluster ID. Nothing else is written. It returns the number of keys that were written or deleted.
 func (r *Running) Mend(ctx context.Context) (int, error) {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()

@@ -44,7 +44,7 @@ type Options struct {
 // Mesh is several simulated clusters with one certificate authority and one
 // directory of client files.
 type Mesh struct {
-	temp  string // holds whatever has no other place; removed at Close
+	temp  string // holds all files without another place; removed at Close
 	data  *directory
 	dir   *directory
 	local *directory // of the local cluster's client file; nil without one
@@ -56,8 +56,8 @@ type Mesh struct {
 }
 
 // OpenMesh starts the servers, all empty, and makes the directories. Client
-// files are written by Load. The error says what is wrong with the
-// descriptions or with a directory, before anything is started.
+// files are written by Load. Errors in the descriptions or with a directory
+// are returned before anything is started.
 func OpenMesh(ctx context.Context, clusters []contents.Cluster, o Options) (*Mesh, error) {
 	if err := contents.Validate(clusters); err != nil {
 		return nil, err

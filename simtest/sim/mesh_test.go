@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// list names what is in a directory, with modes.
+// list returns the names in a directory, with modes.
 func list(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

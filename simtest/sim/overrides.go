@@ -10,8 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// override is a key that is otherwise than the model says, because somebody
-// wanted it so. It has room on a lease of its own.
+// override is a key that differs from the model on request. It has a place on its own lease.
 type override struct {
 	value []byte // nil: the key is not there
 	slot  int32

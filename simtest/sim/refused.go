@@ -5,7 +5,7 @@ import "fmt"
 // RefusedError says why something that was asked of a running mesh was not done.
 // Nothing has changed.
 type RefusedError struct {
-	// Usage tells that the request is wrong in itself, whatever the mesh's state.
+	// Usage: the request is wrong in every state of the mesh.
 	Usage  bool
 	Reason string
 }

@@ -39,7 +39,7 @@ type Running struct {
 type written struct {
 	leases    []clientv3.LeaseID  // by slot of the model
 	empty     bool                // the server lost everything, and nothing was written since
-	overrides map[string]override // what is otherwise than the model says
+	overrides map[string]override // the keys that differ from the model
 }
 
 func newRunning(e *etcd, c contents.Cluster) (*Running, error) {
@@ -66,7 +66,7 @@ func (r *Running) Cluster() contents.Cluster {
 	return r.c
 }
 
-// Endpoint returns the URL for readers. It stays the same whatever happens to the server.
+// Endpoint returns the URL for readers. It stays the same when the server is killed or replaced.
 func (r *Running) Endpoint() string { return r.etcd.endpoint() }
 
 // Client returns a client that may write everything and is not held up by Freeze. It ends with the
@@ -77,9 +77,9 @@ func (r *Running) Client() *clientv3.Client {
 	return r.etcd.client
 }
 
-// Contents encodes what the cluster holds: the value of every key of its state
+// Contents encodes all that the cluster holds: the value of every key of its state
 // and of its configuration. After Load it equals etcd's contents, except for
-// the canaries and the heartbeat, whose values are times; also whatever was
+// the canaries and the heartbeat, whose values are times; also the keys that were
 // broken since. It is consistent: a change is in it entirely or not at all.
 func (r *Running) Contents() map[string]string {
 	r.etcd.mu.Lock()

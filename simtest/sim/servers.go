@@ -11,8 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdserver"
 )
 
-// What can be done to a cluster's server. Clusters that are cached in one etcd share whatever is
-// done to it. Readers always find the server of the moment at the same endpoint.
+// The operations on a cluster's server. They affect all clusters that are cached in the same
+// etcd. Readers always find the current server at the same endpoint.
 
 // up refuses what needs a running server.
 func (r *Running) up() error {
@@ -71,7 +71,7 @@ func (e *etcd) again(ctx context.Context) error {
 
 // Freeze makes the server keep its connections and say nothing, until Thaw or,
 // when d is positive, for that long, as long as Run runs. New connections are
-// accepted, too. What the simulator writes meanwhile is seen after the thaw.
+// accepted, too. Readers see the simulator's writes of that time after the thaw.
 func (r *Running) Freeze(d time.Duration) error {
 	e := r.etcd
 	e.mu.Lock()
@@ -93,7 +93,7 @@ func (r *Running) Freeze(d time.Duration) error {
 	return nil
 }
 
-// Thaw lets a frozen server go on.
+// Thaw lets a frozen server continue.
 func (r *Running) Thaw() error {
 	e := r.etcd
 	e.mu.Lock()

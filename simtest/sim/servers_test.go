@@ -85,10 +85,10 @@ func TestFrozenServerThawsByItself(t *testing.T) {
 		t.Errorf("state %+v, %v", s, err)
 	}
 	must(t, r.SetChurn(500))
-	must(t, r.Kill()) // ends the freeze too, and Run goes on
+	must(t, r.Kill()) // ends the freeze too, and Run continues
 	while, cancel := context.WithTimeout(ctx, 10*churnInterval)
 	defer cancel()
-	must(t, r.churn(while)) // nobody can make the changes that are due, which ends nothing
+	must(t, r.churn(while)) // the due changes are impossible, but churn continues
 	must(t, r.Start(ctx))
 	agent := asAgent(t, r)
 	_, before := read(t, r, agent, wire.Nodes)

@@ -12,8 +12,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// Open returns a terminal of this size for programs, and what they have written to it so far, in which
-// each line ends in \r\n. What is written to the keyboard is typed there. The test is skipped where the system has no pseudoterminals.
+// Open returns a terminal of this size for programs, its keyboard, and the output that they have written so far, in
+// which each line ends in \r\n. Programs read the bytes written to keyboard as typed input. The test is skipped where
+// the system has no pseudoterminals.
 func Open(t *testing.T, width, height uint16) (terminal *os.File, keyboard io.Writer, written *waittest.Output) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

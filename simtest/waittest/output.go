@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Output takes what others write, such as a log, while a test reads it.
+// Output collects the writes of other goroutines, for example a log, while a test reads them.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu

@@ -1,5 +1,5 @@
-// Package waittest waits in tests, says which of them take long, and ends them at errors. How long
-// something takes says more of the machine than of what is tested, so no wait has a limit of its own:
+// Package waittest waits in tests, reports which of them take long, and ends them at errors. A duration
+// says more about the machine than about the tested code, so no wait has its own limit:
 // it ends shortly before the time that the whole test binary may take (go test -timeout), so that the
 // test can still say what it waited for.
 package waittest
@@ -15,11 +15,11 @@ import (
 const grace = 15 * time.Second
 
 // bubbled is the limit in a bubble of testing/synctest, where time passes as soon as
-// everybody waits, and where the deadline of a test may not be asked for.
+// all goroutines wait, and where code must not ask for the deadline of a test.
 const bubbled = 24 * time.Hour
 
-// T is the part of a test that says that something never came: a [testing.TB] has it, and
-// so has a run of a property test, whose waits have no limit.
+// T is the part of a test that reports that an awaited event did not happen: a [testing.TB] implements it, also
+// a run of a property test, whose waits have no limit.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -122,9 +122,9 @@ func Try(t T, what string, try func() error, details ...func() string) {
 	}
 }
 
-// pause is how long to wait after a try that took so long, so long after the first: what
-// is expensive, or does not come soon, is tried less often, so that a busy machine gets
-// on with what is waited for.
+// pause is the time to wait after a try: took is the duration of the try, since the time since the first one.
+// An expensive or long-awaited condition is tried less often, so that a busy machine has time
+// for the work that the test waits for.
 func pause(took, since time.Duration) time.Duration {
 	return min(max(2*time.Millisecond, 4*took, since/50), 200*time.Millisecond)
 }

@@ -25,14 +25,14 @@ import (
 type objects struct {
 	cluster  wire.ClusterInfo
 	families []string            // of addresses that the cluster gives to Services
-	use      services.BackendUse // of a remote cluster, by whoever reads it
+	use      services.BackendUse // of a remote cluster, by its readers
 
-	// What users make, and Kubernetes for them; nil for none.
+	// The objects of users, and those that Kubernetes makes for them; nil for none.
 	service *corev1.Service
 	slices  []*discoveryv1.EndpointSlice
 	export  *local.ServiceExport
 
-	// What follows.
+	// The objects made from these.
 	imported *local.ServiceImport
 	derived  *corev1.Service
 	copies   []*discoveryv1.EndpointSlice
@@ -177,7 +177,7 @@ func (o *objects) randomize(rng *rand.Rand, name string) {
 }
 
 // randomPorts are as Kubernetes takes them: one without a name, or some with different names and numbers.
-// Clusters disagree on what is behind a name, and what a number is called.
+// Clusters disagree on the number for a name, and on the name of a number.
 func randomPorts(rng *rand.Rand) (all []corev1.ServicePort) {
 	for _, p := range []corev1.ServicePort{
 		{Name: "http", Protocol: "TCP", Port: 80 + rng.Int32N(2)}, {Name: "metrics", Protocol: "TCP", Port: 9090}, {Name: "dns", Protocol: "UDP", Port: 80}, {Name: "web", Protocol: "TCP", Port: 82 - rng.Int32N(2)},

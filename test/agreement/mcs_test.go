@@ -19,10 +19,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/meshtest/viewtest"
 )
 
-// TestClientsOfAnImportedServiceAreSentToTheSameBackends changes what random clusters export again and again.
+// TestClientsOfAnImportedServiceAreSentToTheSameBackends changes the exports of random clusters repeatedly.
 // Each cluster carries out its plans of the MCS API, and the own one those of EndpointSlices. The view reads
-// what they publish. What each cluster has for the import is compared with what it exports, and what the own
-// cluster's slices and servers say with the choice and the import.
+// the entries that they publish. Each cluster's objects for the import are compared with its exports, and the own
+// cluster's slices and its servers' answers with the choice and the import.
 func TestClientsOfAnImportedServiceAreSentToTheSameBackends(t *testing.T) {
 	t.Parallel()
 	worlds := 1000
@@ -113,7 +113,7 @@ func (m *imports) global(name string) *services.Global {
 
 type comparison struct{ got, want []string }
 
-// compare returns what is said of a service, and what should be.
+// compare returns the answers about a service, with the wanted ones.
 func (m *imports) compare(name string) map[string]comparison {
 	derived, own := wire.DerivedServiceName(namespace, name), m.clusters[name][0]
 	g := m.global(derived)

@@ -93,7 +93,7 @@ func start(t *testing.T, w *viewtest.World) *servers {
 
 var must = waittest.Must
 
-// get reads JSON of the API; what is not found is as it was before.
+// get reads JSON of the API; if the path is not found, into stays unchanged.
 func (a *servers) get(path string, into any) {
 	a.t.Helper()
 	r, err := a.http.Get("http://agent" + path)

@@ -17,7 +17,7 @@ import (
 // written are the slices of each service as an API server has them that carries out every plan.
 type written map[string][]*discoveryv1.EndpointSlice
 
-// follow carries out what is planned for a service, and returns what its slices have, sorted.
+// follow carries out the plan for a service, and returns the contents of its slices, sorted.
 func (w written) follow(svc *corev1.Service, g *services.Global) []string {
 	held := w[svc.Name]
 	for _, c := range endpointslices.Plan(endpointslices.Situation{Service: svc, Global: g, Held: held}).All {
@@ -68,7 +68,7 @@ func service(name string) *corev1.Service {
 	}
 }
 
-// remote is what slices have to have of a choice: the backends of remote clusters, whatever they are for.
+// remote is the part of a choice that slices must have: the backends of remote clusters, for any use.
 func remote(c backends.Choice) (all []string) {
 	add := func(use string, from []backends.Backend) {
 		for _, b := range from {

@@ -47,7 +47,7 @@ type page struct {
 	end  func() // closes it
 }
 
-// openPage starts a browser, until the end of the test. Whatever the page complains about fails the test.
+// openPage starts a browser, until the end of the test. Each error that the page reports fails the test.
 func openPage(t *testing.T, base string, more ...chromedp.ExecAllocatorOption) *page {
 	t.Helper()
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(chromium(t)), chromedp.Headless, chromedp.NoSandbox, chromedp.WindowSize(1280, 900)}
@@ -162,7 +162,7 @@ func (p *page) audit(what string) {
 	}
 }
 
-// picture writes what is seen to docs/ui, if that was asked for.
+// picture writes a screenshot to docs/ui if the flag -pictures is set.
 func (p *page) picture(name string) {
 	p.t.Helper()
 	if !*pictures {

@@ -12,8 +12,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// busiest is the share of a core that the main thread of a tab is meant to take at most under busyChanges a second, and
-// busyBound what it may on a machine with other work: caches are shared, and so is the clock of the processor.
+// busiest is the intended maximum share of a core for the main thread of a tab under busyChanges a second.
+// busyBound is the maximum on a machine with other work: caches are shared, and also the clock of the processor.
 const (
 	busyChanges = 500
 	busiest     = 0.10
@@ -48,7 +48,7 @@ func busy(t *testing.T, all []contents.Cluster) {
 	for _, v := range [][2]string{{"#/", "Mesh"}, {"#/clusters/" + one, "Cluster " + one}, {"#/services", "Services"}, {"#/events", "Events"}} {
 		p.visit(v[0], v[1])
 		p.untilText(".live", "live")
-		opened := p.clock() + 3000 // what the opening takes is not what is measured
+		opened := p.clock() + 3000 // the measurement excludes the opening
 		p.until("three seconds", "performance.now() > "+number(opened))
 		begun, before := p.clock(), p.worked()
 		p.until("ten seconds", "performance.now() > "+number(begun+10_000))

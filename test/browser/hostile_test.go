@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// hostile are texts that would be markup, scripts, other addresses, or that hide or turn what is around them.
+// hostile are texts that could act as markup, scripts or other addresses, or hide or reverse the text around them.
 func hostile() []string {
 	return []string{
 		`<img src=x onerror="globalThis.hacked=1">`, `"><script>globalThis.hacked=1</script>`, `javascript:globalThis.hacked=1`, `{{constructor.constructor('hacked=1')()}}`,
@@ -18,8 +18,8 @@ func hostile() []string {
 	}
 }
 
-// TestHostileNames: whatever other clusters say where they may say anything is text, that has an end and turns nothing
-// around. Names that no object of Kubernetes can have are refused, and are text where the page says so.
+// TestHostileNames: the page shows free texts of other clusters as plain text, cut to a maximum length, that reverses no
+// text around it. Names that no object of Kubernetes can have are refused; the page shows the refusals as text.
 func TestHostileNames(t *testing.T) {
 	w := newWorld(t, three()...)
 	r := w.cluster("paris")

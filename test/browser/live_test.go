@@ -34,7 +34,7 @@ func TestLive(t *testing.T) {
 
 	must(t, w.cluster("paris").Kill())
 	p.untilText(".summary", "1 of 3 clusters needs attention")
-	p.untilText(".note.first", "degraded: nothing listens at an endpoint (paris)") // as the command status says it
+	p.untilText(".note.first", "degraded: nothing listens at an endpoint (paris)") // the text of the command status
 	p.untilText(".glance .cards", "paris")
 	p.untilText(".glance .cards", "since")
 	p.untilText(".glance .cards", "Affected:")
@@ -126,7 +126,7 @@ func firstPod(w *world, cluster string) netip.Addr {
 	return netip.Addr{}
 }
 
-// TestStreamIsCut: the page says that it is not live, its numbers age, and it goes on where it was.
+// TestStreamIsCut: the page shows that it is not live, its numbers age, and it continues from its last state.
 func TestStreamIsCut(t *testing.T) {
 	w := newWorld(t, three()...)
 	p := w.open()
@@ -139,7 +139,7 @@ func TestStreamIsCut(t *testing.T) {
 	p.until("what was fresh ages, too", `[...document.querySelectorAll("main > .scroll tbody tr")].every((r) => /as of \d+ s ago/.test(r.textContent))`)
 	p.audit("not live")
 	p.picture("not-live")
-	must(t, w.cluster("tokyo").Kill()) // nobody sees it now
+	must(t, w.cluster("tokyo").Kill()) // the page does not see it now
 	w.agent.Until("tokyo to be away", func() bool { return len(w.agent.ReadyClusters()) < 3 || !w.agent.Status().Clusters[2].Connected })
 	w.forget()
 	w.setCut(false)
@@ -153,7 +153,7 @@ func TestStreamIsCut(t *testing.T) {
 	must(t, w.cluster("tokyo").Start(t.Context()))
 	p.untilText(".summary", "3 clusters are healthy")
 
-	// Another process knows no token: everything is sent again, and what is gone is gone.
+	// Another process knows no token: everything is sent again, and removed objects disappear.
 	w.publish("london", "shop", "old", "10.1.9.1")
 	must(t, w.mesh.Remove(w.cluster("paris")))
 	p.until("paris is gone", `!document.querySelector(".tiles").textContent.includes("paris")`)

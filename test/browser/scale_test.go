@@ -10,8 +10,8 @@ import (
 // gross is how much longer than meant something may take on a machine with other work, before it is an error.
 const gross = 20
 
-// TestScale: 254 clusters with 50,000 addresses. What is meant is a first paint within a second, and answers to
-// what one does within 100 ms; what was measured is printed.
+// TestScale: 254 clusters with 50,000 addresses. The goals are a first paint within a second, and answers to
+// the user's actions within 100 ms; the measured times are printed.
 func TestScale(t *testing.T) {
 	var all []contents.Cluster
 	for i := range 254 {
@@ -75,7 +75,7 @@ func (p *page) interact(do, done string) (answered, shown float64) {
 	return took[0], took[1]
 }
 
-// longest is how long the longest task of the page took, in which it answers nobody.
+// longest is the duration of the page's longest task, during which it does not react to the user.
 func (p *page) longest() float64 {
 	p.t.Helper()
 	return eval[float64](p, `new Promise((done) => { new PerformanceObserver((l) => done(Math.max(0, ...l.getEntries().map((e) => e.duration)))).observe({type: "longtask", buffered: true}); setTimeout(() => done(0), 500); })`)

@@ -2,7 +2,7 @@ package browser
 
 import "testing"
 
-// TestOneStreamForAView: beside the stream of the whole page, a view follows one, however many parts it has.
+// TestOneStreamForAView: in addition to the stream of the whole page, a view has one stream for all its parts.
 func TestOneStreamForAView(t *testing.T) {
 	w := newWorld(t, three()...)
 	p := w.open()

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
 )
 
-// view is one of the page, with what has to be seen in it.
+// view is one view of the page, with the texts that it must show.
 type view struct {
 	name, fragment, heading string
 	texts                   []string

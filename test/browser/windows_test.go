@@ -35,8 +35,8 @@ func (w *world) untilStreams(first ...string) {
 	}, func() string { return strings.Join(w.streams(), "\n") })
 }
 
-// TestWindowsShareStreams: more windows of a browser than it opens connections show what changes, by one stream. A window
-// that is closed, or is frozen by the browser, takes it from no other, and goes on where it was.
+// TestWindowsShareStreams: more windows than a browser opens connections show changes, by one stream. When a window
+// is closed, or frozen by the browser, the others keep the stream; a frozen window continues from its last state.
 func TestWindowsShareStreams(t *testing.T) {
 	w := newWorld(t, three()...)
 	first := w.open()
@@ -83,7 +83,7 @@ func TestWindowsShareStreams(t *testing.T) {
 		p.until("four backends", `document.querySelector("main tbody td.right")?.textContent === "4"`)
 	}
 
-	// Of more views than there are connections, those that wait say so, and all can read.
+	// With more views than connections, a waiting view shows that it waits, and all can read.
 	for i, p := range rest {
 		p.visit(fmt.Sprintf("#/nodes?contains=%d", i), "Nodes")
 	}
@@ -120,7 +120,7 @@ func TestWindowsShareStreams(t *testing.T) {
 	}
 	w.untilStreams("clusters")
 
-	// Whoever is alone has a stream of its own, where it was.
+	// The last window has its own stream, from its last state.
 	for _, p := range append(rest, frozen) {
 		p.end()
 	}

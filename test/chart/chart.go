@@ -22,7 +22,7 @@ import (
 const Namespace = "kube-system"
 
 // Render renders the templates of a chart as an installation in [Namespace] would, by their
-// names below templates/. What is empty, and what templates define for others, is left out.
+// names below templates/. Empty results, and files of helper templates, are left out.
 // A value that the schema refuses is an error that names it.
 func Render(c *chartv2.Chart, values map[string]any) (map[string]string, error) {
 	options := common.ReleaseOptions{Name: c.Name(), Namespace: Namespace, Revision: 1, IsInstall: true}

@@ -10,9 +10,9 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 )
 
-// Monitoring returns what deploy/monitoring holds for the chart: rules.yaml and
-// dashboards/*.json, by their names. A chart can only read what is below it, so that it has
-// copies in files/. No directory is no files.
+// Monitoring returns the files of deploy/monitoring for the chart: rules.yaml and
+// dashboards/*.json, by their names. A chart can only read files in its own folder, so it has
+// copies in files/. Without the directory there are no files.
 func Monitoring(deploy string) (map[string][]byte, error) {
 	return readFiles(filepath.Join(deploy, "monitoring"))
 }

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const deploy = "../../deploy"
 
-// load reads the chart, with [Sample] instead of what is in files/.
+// load reads the chart, with [Sample] instead of files/.
 func load(t *testing.T) *chartv2.Chart {
 	t.Helper()
 	c, err := loader.Load(filepath.Join(deploy, "chart"))

@@ -27,8 +27,8 @@ func same[T any](t *testing.T, what string, want, got T) {
 	}
 }
 
-// objects renders a chart and reads what comes of it as a strict API server does: a field that
-// the kind does not have, in this spelling, is an error, as is one that is there twice.
+// objects renders a chart and reads the result as a strict API server does: a field that
+// the kind does not have, in this spelling, is an error, also a duplicate field.
 func objects(t *testing.T, c *chartv2.Chart, values map[string]any) []*unstructured.Unstructured {
 	t.Helper()
 	texts, err := Render(c, values)

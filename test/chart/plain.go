@@ -11,9 +11,9 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 )
 
-// plain holds a template for each plain manifest: what is said of it, and what it takes from
-// the chart's templates. Patches, which a chart has no use for, are put together of the
-// helpers that the chart's templates use.
+// plain holds a template for each plain manifest: its comments, and the parts that it takes from
+// the chart's templates. A chart has no use for patches; their templates use the
+// same helpers as the chart's templates.
 //
 //go:embed plain
 var plain embed.FS

@@ -37,7 +37,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestTheRealFiles: what is in files/ becomes a PrometheusRule, and a ConfigMap for each dashboard, which fits into one.
+// TestTheRealFiles: files/ becomes a PrometheusRule, and a ConfigMap for each dashboard, which is small enough for one.
 func TestTheRealFiles(t *testing.T) {
 	t.Parallel()
 	files, err := Copies(deploy)
@@ -73,7 +73,7 @@ func TestTheRealFiles(t *testing.T) {
 	same(t, "files in ConfigMaps", want, got)
 }
 
-// TestGoldenExamples: what comes of each example, without comments.
+// TestGoldenExamples: the rendered manifests of each example, without comments.
 func TestGoldenExamples(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile("../../docs/chart.md")

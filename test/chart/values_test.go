@@ -135,7 +135,7 @@ func TestWithoutFiles(t *testing.T) {
 	}
 }
 
-// TestHostileValues: whatever a free value holds stays within its argument, label or name.
+// TestHostileValues: any text in a free value stays within its argument, label or name.
 func TestHostileValues(t *testing.T) {
 	t.Parallel()
 	c := load(t)

@@ -175,7 +175,7 @@ func TestDigTargets(t *testing.T) {
 	}
 }
 
-// TestDigTruncated: what is too long for UDP says so, and dig asks again over TCP.
+// TestDigTruncated: an answer that is too long for UDP is marked as truncated, and dig asks again over TCP.
 func TestDigTruncated(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "dig")
@@ -186,7 +186,7 @@ func TestDigTruncated(t *testing.T) {
 	for what, c := range map[string]struct {
 		args      []string
 		protocol  string
-		size      int // at the most
+		size      int // maximum
 		all       bool
 		truncated bool
 	}{

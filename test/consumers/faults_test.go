@@ -21,15 +21,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// sampler asks for what is there all the time, until the end of the test.
+// sampler asks repeatedly for existing backends, until the end of the test.
 type sampler struct {
 	w     *world
 	of    string
-	asked atomic.Int64 // answers with what is there
+	asked atomic.Int64 // right answers
 	no    atomic.Int64 // refusals, and no answer at all
 }
 
-// sample asks, and fails the test when an answer is wrong. What may be, but is no answer, is a refusal.
+// sample asks, and fails the test when an answer is wrong. A permitted failure without an answer is a refusal.
 func (w *world) sample(of string, ask func() (refused bool, wrong error)) *sampler {
 	w.t.Helper()
 	s := &sampler{w: w, of: of}
@@ -104,7 +104,7 @@ func (w *world) discovery(path string) func() (bool, error) {
 	}
 }
 
-// TestFaults: agents that are killed and clusters that are away never make an answer say that what is there is not.
+// TestFaults: with killed agents and unreachable clusters, no answer says that an existing service does not exist.
 // That holds after the sync timeout, too, when an agent is ready although it could read nothing.
 func TestFaults(t *testing.T) {
 	t.Parallel()

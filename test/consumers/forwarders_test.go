@@ -17,7 +17,7 @@ type forwarder struct {
 	program string
 	// Its configuration: what a test needs (in directory, with host and port), and the block of docs/dns.md that begins with first.
 	base, first string
-	// What names the agent's host and port in place of the address of the block.
+	// The agent's host and port in this program's form, in place of the address of the block.
 	agent string
 	args  func(config string) []string
 }

@@ -22,7 +22,7 @@ type load struct {
 	last   []string // who has answered, the last ones
 }
 
-// window is how many answers in a row tell who is asked.
+// window is the number of consecutive answers that show which servers are used.
 const window = 60
 
 // load begins to ask, when the first answer has come.
@@ -82,7 +82,7 @@ func (l *load) await(what string, want ...string) {
 	})
 }
 
-// more waits for more answers, whoever gives them.
+// more waits for more answers, from any server.
 func (l *load) more(what string) {
 	l.w.t.Helper()
 	l.mu.Lock()

@@ -26,7 +26,7 @@ func (w *world) cart() (all []string) {
 }
 
 // carries proves that a proxy, which listens on an address, sends all requests to servers that are
-// there, whatever happens to clusters, backends and the agent. No request fails.
+// there, during all faults of clusters, backends and the agent. No request fails.
 func (w *world) carries(at string, cart []string) {
 	w.t.Helper()
 	l := w.load(at)

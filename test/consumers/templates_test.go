@@ -78,7 +78,7 @@ func (w *world) sections(file, word string) (names []string) {
 	return names
 }
 
-// TestHostileNamesInTemplates: nginx and HAProxy accept the files of the ready templates whatever a cluster publishes, with all
+// TestHostileNamesInTemplates: nginx and HAProxy accept the files of the ready templates with all names that a cluster can publish, with all
 // services that have valid names; a section of another cluster's service is there in any case.
 func TestHostileNamesInTemplates(t *testing.T) {
 	t.Parallel()

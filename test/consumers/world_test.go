@@ -28,7 +28,7 @@ type world struct {
 	agent    *agenttest.Process
 	flags    []string
 	dns, api string
-	port     uint16 // of all backends, which nobody else uses
+	port     uint16 // of all backends; no other process uses it
 	servers  map[string]*server
 }
 

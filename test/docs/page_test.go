@@ -25,7 +25,7 @@ const (
 // heredoc is the word that ends what a command reads from the lines after it.
 var heredoc = regexp.MustCompile(`<<'?([A-Z]+)'?`)
 
-// continued reports whether a command goes on in the next line.
+// continued reports whether a command continues in the next line.
 func continued(command string) bool {
 	if strings.HasSuffix(command, `\`) {
 		return true

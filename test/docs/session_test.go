@@ -27,7 +27,7 @@ type session struct {
 	number  int
 }
 
-// newSession starts a shell. What a page calls the first of two words is the second one here.
+// newSession starts a shell. replace has pairs of words: the page's word, and the word to use here.
 func newSession(t *testing.T, bin string, replace ...string) *session {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "docs") // short: the path of a socket has a limit
@@ -55,7 +55,7 @@ func newSession(t *testing.T, bin string, replace ...string) *session {
 	waittest.Must(t, err)
 	waittest.Must(t, shell.Start())
 	t.Cleanup(func() {
-		// What the page has started is in the shell's group, and gets the signal of Ctrl-C first.
+		// The processes that the page has started are in the shell's group, and get the signal of Ctrl-C first.
 		_ = syscall.Kill(-shell.Process.Pid, syscall.SIGTERM)
 		done := make(chan error, 1)
 		go func() { done <- shell.Wait() }()
@@ -73,7 +73,7 @@ func newSession(t *testing.T, bin string, replace ...string) *session {
 // ended is what the shell prints after a command, with its exit code.
 const ended = "\x01ended"
 
-// background are commands that go on while the next one runs.
+// background matches commands that continue while the next one runs.
 var background = regexp.MustCompile(`&\s*$`)
 
 // run gives the shell a command, waits until it has ended, and returns where its output begins.
@@ -91,7 +91,7 @@ func (s *session) run(command string) (start int) {
 
 var marks = regexp.MustCompile(ended + ` (\d+) (\d+)\n`)
 
-// since returns what was printed from a place on, in the words of the page.
+// since returns the output from a position, in the words of the page.
 func (s *session) since(start int) string {
 	return s.restore.Replace(marks.ReplaceAllString(s.printed.String()[start:], ""))
 }

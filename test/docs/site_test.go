@@ -57,7 +57,7 @@ func target(page, href string) (file, id string) {
 	if path == "" {
 		return page, id
 	}
-	if strings.HasPrefix(path, "/") { // of the page for what is not found
+	if strings.HasPrefix(path, "/") { // of the page for "not found"
 		return strings.TrimPrefix(path, "/"), id
 	}
 	return filepath.ToSlash(filepath.Join(filepath.Dir(page), path)), id

@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Part is a session with the part of an engine below a prefix. What has no keys is done by the
+// Part is a session with the part of an engine below a prefix. Operations without keys go to the
 // engine.
 type Part struct {
 	*kvstore.EngineWriter
@@ -82,7 +82,7 @@ func (p *Part) Close() {
 	p.Release(context.Background())
 }
 
-// Run keeps leases alive beside the watchdog of the engine, which has a Run.
+// Run keeps leases alive while it runs the watchdog of the engine, which must have a Run.
 func (p *Part) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	kept := make(chan error, 1)

@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
-// cluster is one remote cluster: a server, two proxies to it, and what is known
-// of its contents that the server cannot tell.
+// cluster is one remote cluster: a server, two proxies to it, and the facts
+// about its contents that the server does not have.
 type cluster struct {
 	w       *world
 	index   int
@@ -38,7 +38,7 @@ type cluster struct {
 	accepted map[string][]byte
 	refused  map[string]refusal
 	// touched are the keys that were written since view and model last agreed;
-	// moved tells that everything may be another object.
+	// moved: every object may be replaced by another one.
 	touched map[string]bool
 	moved   bool
 
@@ -296,7 +296,7 @@ func (c *cluster) writeHeartbeat() error {
 }
 
 // barrier writes a canary, after everything that was written so far, and returns
-// its number; 0 when there can be none, or nobody sees it.
+// its number; 0 when it cannot be written, or the mesh cannot see it.
 func (c *cluster) barrier() int {
 	if c.frozen != nil || c.gone || c.writeHeartbeat() != nil {
 		return 0
@@ -326,7 +326,7 @@ func (c *cluster) unpause() {
 	c.paused = false
 }
 
-// hush stops the heartbeat, or lets it go on.
+// hush stops the heartbeat, or lets it continue.
 func (c *cluster) hush(silent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,16 +22,16 @@ type listing int
 const (
 	staysKnown listing = iota // the sessions live on
 	mayBeListed
-	isListed // whatever was known before counts no more
+	isListed // earlier knowledge no longer counts
 )
 
 // fault is one kind of misfortune. begin and end have returned when it has begun
 // and ended for the server; what the mesh makes of it takes its time.
 type fault struct {
 	name string
-	// away: nothing new reaches the mesh while it lasts, and it must say so; what it has, it keeps.
+	// away: nothing new reaches the mesh while it lasts, and it must report that; it keeps its entries.
 	away bool
-	// down: nobody can write to the server while it lasts.
+	// down: no client can write to the server while it lasts.
 	down bool
 	// withdrawn: the mesh must forget the cluster, as it begins and as it ends.
 	withdrawn bool
@@ -138,7 +138,7 @@ func faults() []fault {
 				unlocked(c, s)
 			},
 		},
-		{ // what is read slowly must not be taken for newer than it is
+		{ // a slow list must not be reported as newer than it is
 			name: "list-slowly", away: true, listed: isListed,
 			begin: func(c *cluster, s step) {
 				locked(c, s)
@@ -162,7 +162,7 @@ func faults() []fault {
 			begin: func(c *cluster, _ step) { c.gone = true; c.must(os.Remove(c.file())) },
 			end:   func(c *cluster, _ step) { c.gone = false; c.must(c.writeFile("")) },
 			meanwhile: func(_ *cluster, st remotecluster.Status) bool {
-				return st.Name == "" // nobody speaks of it any more
+				return st.Name == "" // the status no longer has the cluster
 			},
 		},
 		{ // rewritten with the same contents, and then with those of another proxy

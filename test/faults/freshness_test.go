@@ -139,7 +139,7 @@ func (o *oracle) confirmed() error {
 	return nil
 }
 
-// summary tells what the claims were, and during which faults.
+// summary counts the claims by state, and by the faults during which they were made.
 func (o *oracle) summary(claims []asOfClaim, took time.Duration) {
 	states, during := map[remotecluster.FreshnessState]int{}, map[string]int{}
 	for _, c := range claims {

@@ -12,12 +12,12 @@ import (
 )
 
 // numberKey is written in every transaction, with the number of the write: it
-// tells which write made a revision.
+// identifies the write that made a revision.
 const numberKey = "history/write"
 
-// history is what one cluster had, revision by revision, and when who wrote it began and knew it
-// was done. Its positions count the revisions of all the etcds that the cluster has had, one after
-// another; the one between two of them is where everything was lost.
+// history has the contents of one cluster, revision by revision, and the times at which each write began and
+// was acknowledged. Its positions count the revisions of all etcds that the cluster has had, one after
+// another; the position between two etcds is the loss of all contents.
 type history struct {
 	mu       sync.Mutex // guards everything below
 	began    []time.Time
@@ -35,7 +35,7 @@ type acked struct {
 	position int64
 }
 
-// making tells which write led to a position.
+// making is the write that led to a position.
 type making struct {
 	position int64
 	write    int
@@ -157,9 +157,9 @@ func (h *history) recordOne(position int64, events []*clientv3.Event) error {
 // span is from one position to another, both included.
 type span struct{ low, high int64 }
 
-// spans tells, of a history that is complete, what could be shown: a view that was taken at some
-// time, and is said to have everything as of another, is at the least where etcd had acknowledged
-// to be by then, and at the most where a write had led that had begun before the view was taken.
+// spans returns, for a complete history, the positions that a view may show. A view that was taken at the time
+// taken, and is known as of asOf, shows at least the position that etcd had acknowledged by asOf,
+// and at most the position of the last write that began before taken.
 func (h *history) spans() func(asOf, taken time.Time) span {
 	reached := make([]int64, len(h.began)) // by that write or one before it
 	for _, m := range h.made {
@@ -189,7 +189,7 @@ func (h *history) between(key string, s span) []version {
 	return all[from-1 : max(from, to)]
 }
 
-// complete says what is wrong with a record that should be complete.
+// complete returns an error if the record is not complete.
 func (h *history) complete() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -31,10 +31,10 @@ func judge(claims []asOfClaim) (lies []error) {
 	return lies
 }
 
-// judge says what is false of the claim. Each key must show what it had somewhere in the span. And
-// nothing is known as of a time at which nobody could be asked, for as long as that is so; as the
-// sampler sees that nothing is synced for longer than the bound after that, a cluster that is away
-// is not either.
+// judge returns an error if the claim is false. Each key must show a value that it had within the span. While
+// the etcd cannot be asked, nothing is known as of a time in that period. The
+// sampler checks that nothing stays synced for longer than the bound after its time; so a disconnected cluster
+// does not stay synced either.
 func (c asOfClaim) judge(within span) error {
 	for i, number := range c.shown {
 		key := c.of.keys[c.resource][i]
@@ -108,10 +108,10 @@ func TestJudge(t *testing.T) {
 		{0, 0.5, 0.6, ""},
 		{0, 1.6, 1.7, "shows 0; from position 2 to 2 it had [{2 1}]"},
 		{1, 1.2, 1.3, ""},        // under way
-		{0, 1.2, 1.3, ""},        // likewise
+		{0, 1.2, 1.3, ""},        // the same
 		{1, 1.6, 9, ""},          // known to be, not more
 		{2, 1.6, 2.1, ""},        // newer than it must be
-		{2, 1.6, 1.9, "shows 2"}, // nobody had written it
+		{2, 1.6, 1.9, "shows 2"}, // not yet written
 		{1, 2.6, 2.7, "shows 1; from position 3 to 3"},
 		{2, 3.6, 3.7, "shows 2"},
 		{0, 3.6, 3.7, ""},

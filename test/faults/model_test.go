@@ -23,8 +23,8 @@ type contents struct {
 	values map[string][]byte
 }
 
-// picture is a view in a form that two sides can be brought into: what is shown,
-// by what it is about.
+// picture is a view in the common form of the mesh and the model: the shown text by its
+// subject.
 type picture map[string]string
 
 func expect(name string, id uint32) wire.Expect {
@@ -129,7 +129,7 @@ func model(all []contents) picture {
 	return p
 }
 
-// mustDecode: contents hold what is acceptable and nothing else.
+// mustDecode: contents hold only acceptable values.
 func mustDecode(err error) {
 	if err != nil {
 		panic(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// operations are what may happen to the contents of a cluster. What comes
-// several times is more likely.
+// operations are the changes to the contents of a cluster. Repeated names
+// are more likely.
 func operations() []string {
 	return []string{
 		"node", "node", "service", "service", "service", "slice", "slice", "identity", "identity",
@@ -258,7 +258,7 @@ func (m maker) malformed() change {
 	return c
 }
 
-// foreign writes what is another cluster's, under a key of this one.
+// foreign writes an object of another cluster, under a key of this one.
 func (m maker) foreign() change {
 	key := m.plain().key
 	other := m

@@ -9,7 +9,7 @@ import (
 // clusters is how many there are.
 const clusters = 4
 
-// step is one thing that happens to one cluster. What exactly follows from do and n alone.
+// step is one event of one cluster. Its details follow from do and n alone.
 type step struct {
 	cluster int    // from 0
 	do      string // an operation, a fault, or "heal"
@@ -35,8 +35,8 @@ func (p plan) String() string {
 }
 
 // newPlan makes a plan with that many operations and faults. Every kind of fault comes once before
-// one comes again. While a fault lasts, operations go on, in the struck cluster too where somebody
-// can still write; a second fault may strike another cluster meanwhile.
+// one is repeated. While a fault lasts, operations continue, also in the struck cluster if its etcd
+// still accepts writes; a second fault may strike another cluster meanwhile.
 func newPlan(seed uint64, ops, faultCount int) plan {
 	g := generator{rng: rand.New(rand.NewPCG(seed, 0)), lasting: map[int]fault{}}
 	for i := range faultCount {
@@ -58,7 +58,7 @@ func newPlan(seed uint64, ops, faultCount int) plan {
 type generator struct {
 	rng     *rand.Rand
 	plan    plan
-	kinds   []fault       // still to come before any comes again
+	kinds   []fault       // that must come before any is repeated
 	lasting map[int]fault // by cluster
 }
 

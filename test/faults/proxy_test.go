@@ -31,10 +31,10 @@ func newProxy(t testing.TB, upstream string) *proxy {
 
 func (d *proxy) addr() string { return d.proxy.Listen }
 
-// lock cuts all connections and lets nobody in any more.
+// lock cuts all connections and accepts no new ones.
 func (d *proxy) lock() { d.proxy.Stop() }
 
-// unlock lets connections in again. Somebody may have got the port meanwhile;
+// unlock lets connections in again. Another process may have the port meanwhile;
 // it is an ephemeral one, so not for long.
 func (d *proxy) unlock() {
 	d.t.Helper()

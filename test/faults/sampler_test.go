@@ -38,7 +38,7 @@ type sampler struct {
 	made   map[*witness]int // how many claims are about it
 	asked  int              // how often the status of a resource was read
 	lie    error            // the first status that contradicts itself
-	over   bool             // nothing is collected any more
+	over   bool             // no more samples are collected
 }
 
 func (s *sampler) run(ctx context.Context) error {
@@ -50,8 +50,8 @@ func (s *sampler) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// sample reads the status first: what the view shows later may only be newer. It
-// reports whether to go on.
+// sample reads the status first, because the view, read later, may only be newer. It
+// reports whether to continue.
 func (s *sampler) sample() bool {
 	asked := time.Now()
 	statuses := s.w.mesh.Clusters()

@@ -20,8 +20,8 @@ func (s struck) lasts(at time.Time) bool {
 	return !at.Before(s.from) && (s.to.IsZero() || at.Before(s.to))
 }
 
-// strikes are the kinds of faults that a witness may suffer. What is away cannot
-// be asked for as long as the fault is in force.
+// strikes are the kinds of faults that a witness may suffer. A cluster with an away fault
+// cannot be asked as long as the fault lasts.
 func (h *witness) strikes() []fault {
 	var all []fault
 	for _, name := range []string{"kill", "freeze", "reset", "black-hole", "refuse", "slicer"} {
@@ -71,7 +71,7 @@ func (h *witness) suffer(rng *rand.Rand, claims int) {
 		h.kinds, h.lasting = h.kinds[1:], &f
 		f.begin(h.cluster, step{h.index, f.name, rng.Uint64()})
 		h.struck = append(h.struck, struck{fault: f, from: time.Now(), claims: -claims})
-		// Some are over before anybody has noticed.
+		// Some end before the mesh has noticed.
 		h.due = time.Now().Add(bound/4 + time.Duration(rng.Int64N(int64(7*bound/4))))
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// mark is an object of the view as its followers have it: whatever replaces it
-// is an event to them, even when it says the same.
+// mark is an object of the view as its followers have it: each replacement
+// is an event to them, even with equal contents.
 type mark struct {
 	object   any
 	revision uint64

@@ -20,7 +20,7 @@ import (
 const spots = 30
 
 // writePatience is how long a write waits for its answer. A frozen server takes
-// longer; then nobody knows whether it was done, until it is seen.
+// longer; then the result of the write is unknown until the recorder sees it.
 const writePatience = 300 * time.Millisecond
 
 // witness is a cluster of which is known what it had at each revision. One goroutine writes to it
@@ -32,9 +32,9 @@ type witness struct {
 	spots []spot
 
 	writing sync.Mutex // held during a write
-	over    bool       // nothing is written any more; guarded by writing
+	over    bool       // no more writes; guarded by writing
 
-	kinds  []fault   // still to come before any comes again
+	kinds  []fault   // that must come before any is repeated
 	due    time.Time // when the fault that lasts is over, or the next one comes
 	struck []struck  // the faults so far
 	wipes  int       // of them; each way of wiping comes in its turn, and first in another cluster
@@ -192,7 +192,7 @@ func (h *witness) wipe(another, overtaken bool) {
 // writers is how many write at once to an etcd that is to overtake itself.
 const writers = 16
 
-// overtakes writes until the revisions are beyond this one; writing is held.
+// overtakes writes until the revisions are higher than this one. The caller holds writing.
 func (h *witness) overtakes(revision int64) {
 	base, _ := h.next()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

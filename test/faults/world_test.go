@@ -93,7 +93,7 @@ func emptyWorld(t testing.TB, tune func(*clustermesh.Params)) *world {
 	return w
 }
 
-// start runs the mesh and what goes on beside it until the end of the test.
+// start runs the mesh and the jobs until the end of the test.
 func (w *world) start(jobs ...func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
@@ -109,8 +109,8 @@ func (w *world) start(jobs ...func(context.Context) error) {
 	})
 }
 
-// watchClaims looks for a status that claims more than is so: whatever a resource is said to equal
-// the remote as of, every canary that was acknowledged before then must be in the view.
+// watchClaims looks for a false status: when a resource is reported as equal to the remote as of
+// a time, every canary that was acknowledged before it must be in the view.
 func (w *world) watchClaims(ctx context.Context) error {
 	for waiting.Sleep(ctx, 10*time.Millisecond) == nil {
 		statuses := w.mesh.Clusters()
@@ -151,7 +151,7 @@ func find(all []remotecluster.Status, name string) remotecluster.Status {
 
 func (w *world) status(c *cluster) remotecluster.Status { return find(w.mesh.Clusters(), c.name) }
 
-// until waits for a condition, or says what was waited for.
+// until waits for a condition; its error names the condition.
 func (w *world) until(what string, ok func() bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -174,10 +174,10 @@ func (w *world) states() string {
 // seenWithin is how long a view that equals the model may take to have seen everything as well.
 const seenWithin = 2 * time.Second
 
-// agree waits until the view equals the model, and then checks that what nobody
-// wrote to is what it was. A view may equal the model before it has seen
-// everything, when the last writes to a key undo each other; what they write to
-// counts as written until the view has also seen a canary that came after them.
+// agree waits until the view equals the model, and then checks that objects without
+// a write are the same as before. A view may equal the model before it has seen
+// all writes, when the last writes to a key undo each other; such keys
+// count as written until the view has also seen a later canary.
 func (w *world) agree() error {
 	sources := make([]source, len(w.clusters))
 	last := make([]int, len(w.clusters))
@@ -240,8 +240,8 @@ func inForce(sources []source, seen sight) []contents {
 	return all
 }
 
-// unmoved checks that what was there before and is still there is the same
-// object, unless it was written or its cluster was withdrawn in between.
+// unmoved checks that an entry that still exists is the same object as
+// before, unless it was written or its cluster was withdrawn in between.
 func (w *world) unmoved(now sight) error {
 	var moved []string
 	for what, m := range now.marks {

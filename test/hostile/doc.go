@@ -2,7 +2,7 @@
 // hostile: a fake one, at gRPC, that is honest by itself and breaks one rule of
 // the protocol, or many at random. It has tests only.
 //
-// The remote stands beside honest clusters on real etcds. Whatever it does, the
+// The other clusters are honest, on real etcds. With every broken rule the
 // process lives, the others stay fresh and equal to their etcds, the hostile one
 // shows the right code, memory stays in its bound, and no goroutine is left.
 //

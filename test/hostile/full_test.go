@@ -59,8 +59,8 @@ func oversized() []oversizedCluster {
 }
 
 // TestFull: an agent with 512 MiB, and a cluster whose valid entries, within its
-// budget, would take more than that. What there is no room for is refused, with its
-// code, and the honest clusters are followed, each in the share that it has.
+// budget, would take more than that. Entries beyond the memory are refused, with their
+// code, and the honest clusters are followed, each within its share.
 func TestFull(t *testing.T) {
 	if testing.Short() || raced { // the agent is a process of its own, which the detector does not see
 		t.Skip("long: make test-all, where it runs without the race detector")

@@ -83,8 +83,8 @@ const (
 	calls
 )
 
-// FuzzResponses: whatever a server answers, bytes of any kind, nothing panics, and what
-// is handed on obeys the rules: keys are within the range, a list ascends and has no
+// FuzzResponses: no answer of a server, with any bytes, causes a panic, and the results that the
+// session returns obey the rules: keys are within the range, a list ascends and has no
 // larger pages than were asked for, and revisions make sense.
 func FuzzResponses(f *testing.F) {
 	seeds(f)
@@ -112,7 +112,7 @@ func FuzzResponses(f *testing.F) {
 	})
 }
 
-// ask makes one call and judges what comes of it.
+// ask makes one call and judges its result.
 func ask(ctx context.Context, t *testing.T, e *etcd.Session, call uint8) error {
 	t.Helper()
 	at := kvstore.Position{ClusterID: 0xf00, Revision: 5}

@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// heapBound is what a hostile cluster may cost at the most, beyond what was there.
+// heapBound is the maximum memory for a hostile cluster, in addition to the memory in use before.
 const heapBound = 256 << 20
 
 // heap is how much memory is in use, from a moment on.

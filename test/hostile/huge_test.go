@@ -19,8 +19,8 @@ import (
 
 const mib = 1 << 20
 
-// message is an answer in parts. What is large in it is the same buffer again and
-// again, so that it costs nothing here.
+// message is an answer in parts. Its large parts are all the same buffer, so that
+// it costs no memory here.
 type message struct{ parts [][]byte }
 
 // blank is what large values are made of.
@@ -70,8 +70,8 @@ func hugePage(q *pb.RangeRequest, h *pb.ResponseHeader, entries, size int, block
 	return encoded{m.parts}
 }
 
-// hugeRules are servers whose answers are too large. No smaller page can be asked for than one of a
-// single key, and they do not care: what is beyond the bound breaks the protocol.
+// hugeRules are servers whose answers are too large. The smallest page that a client can request has a
+// single key, and they ignore the limit: an answer beyond the bound breaks the protocol.
 func hugeRules() []*rule {
 	block, empty := blank(), bytes.Repeat([]byte{0x12, 0}, 1_000_000)
 	pages := func(entries, size int, want ...codes.Code) *rule {
@@ -153,7 +153,7 @@ func flooding(one func(*watched, *pb.ResponseHeader) any) func(context.Context, 
 	}
 }
 
-// TestHuge: however large the answers are, memory stays in its bound, and nobody else notices.
+// TestHuge: with answers of any size, memory stays in its bound, and other clusters are not affected.
 func TestHuge(t *testing.T) {
 	waittest.Long(t)
 	w := newWorld(t)

@@ -35,8 +35,8 @@ type copies struct {
 
 	mu      sync.Mutex
 	owners  []string              // guarded by mu; names of the remotes
-	wrong   []string              // guarded by mu; what was written and must not be
-	sizes   map[string]int64      // guarded by mu; of what there is, by key
+	wrong   []string              // guarded by mu; forbidden writes
+	sizes   map[string]int64      // guarded by mu; of the present values, by key
 	shares  map[part]budget.Share // guarded by mu; how much that is
 	configs map[string]uint32     // guarded by mu; IDs of the configurations there are, by cluster
 }
@@ -47,7 +47,7 @@ type part struct {
 	resource wire.Resource
 }
 
-// ownKey is what the own cluster writes beside the mirror.
+// ownKey is a key that the own cluster writes, next to the mirror's.
 const ownKey = "cilium/state/identities/v1/id/1000"
 
 // newCopies runs a mirror and waits until the honest cluster is copied. From then on
@@ -145,7 +145,7 @@ func (m *copies) copied(tb testing.TB, c *cluster) {
 	})
 }
 
-// TestMirrorRules: whatever rule a remote breaks, nothing is ever written outside the
+// TestMirrorRules: with each broken rule of a remote, nothing is ever written outside the
 // prefixes of the remotes, and the copy of the other one follows.
 func TestMirrorRules(t *testing.T) {
 	waittest.Long(t)
@@ -225,7 +225,7 @@ func TestMirrorKeys(t *testing.T) {
 	m.copied(t, m.honest[0])
 }
 
-// fairCopied waits until the nodes of a cluster are copied that are as they should be.
+// fairCopied waits until the valid nodes of a cluster are copied.
 func (m *copies) fairCopied(tb testing.TB, c *cluster, strange int) {
 	tb.Helper()
 	m.until(tb, c.name+" to be copied", func() bool {

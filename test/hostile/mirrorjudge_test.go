@@ -28,7 +28,7 @@ func (m *copies) judge(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// look says what is wrong with a write into the own etcd; empty for nothing. The lock is held.
+// look returns the problem of a write into the own etcd; empty without one. The caller holds the lock.
 func (m *copies) look(ev *clientv3.Event) string {
 	key := string(ev.Kv.Key)
 	if key == ownKey || strings.HasPrefix(key, wire.KVStoreMeshLockPath+"/") {
@@ -50,7 +50,7 @@ func (m *copies) look(ev *clientv3.Event) string {
 	return "it belongs to none of the remotes"
 }
 
-// configured says what is wrong with the copy of a configuration.
+// configured returns the problem of a configuration's copy; empty without one.
 func (m *copies) configured(name string, ev *clientv3.Event) string {
 	if ev.Type == mvccpb.DELETE {
 		delete(m.configs, name)
@@ -72,7 +72,7 @@ func (m *copies) configured(name string, ev *clientv3.Event) string {
 	return ""
 }
 
-// counted says what is too much of a resource.
+// counted counts a write, and returns the problem if the resource exceeds its maximum; empty otherwise.
 func (m *copies) counted(p part, ev *clientv3.Event) string {
 	key := string(ev.Kv.Key)
 	is := m.shares[p]

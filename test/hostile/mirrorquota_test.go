@@ -125,8 +125,8 @@ func TestMirrorBudget(t *testing.T) {
 	}
 }
 
-// TestMirrorQuota: whatever a remote sends, the copy stops before the quota of the own
-// etcd, whose cluster writes on.
+// TestMirrorQuota: with large keys or events of a remote, the copy stops before the quota of the own
+// etcd, whose cluster continues to write.
 func TestMirrorQuota(t *testing.T) {
 	waittest.Long(t)
 	const quota = 12 << 20
@@ -202,8 +202,8 @@ func largeEvents() *rule {
 	}}
 }
 
-// TestMirrorConfigurations: remotes that claim our own ID, that of another cluster, or
-// none, in turns and against each other. The own etcd never has such a configuration.
+// TestMirrorConfigurations: remotes claim our own ID, the ID of another cluster, or
+// none, in turns and in conflict with each other. The own etcd never has one of these configurations.
 func TestMirrorConfigurations(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -236,7 +236,7 @@ func TestMirrorConfigurations(t *testing.T) {
 		resolves(c, id)
 		all = append(all, c)
 	}
-	for n := range 200 { // faster than anybody follows
+	for n := range 200 { // faster than any reader follows
 		for i, c := range all {
 			claim(c, []uint32{bad[(n+i)%len(bad)], 77, uint32(100 + i)}[n%3]) //nolint:gosec // small
 		}

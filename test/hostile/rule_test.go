@@ -19,8 +19,8 @@ import (
 // answers as they are.
 type rule struct {
 	name string
-	// want are codes of which one shows sooner or later; empty: whatever becomes of
-	// the cluster is good, as long as the others do not notice.
+	// want are codes of which one shows sooner or later; empty: every state of
+	// the cluster is good, as long as the others are not affected.
 	want []codes.Code
 
 	instead    func() (answer any, ok bool) // of what a call would be answered

@@ -134,7 +134,7 @@ func connRules() []*rule {
 				if _, err := c.Write([]byte{0}); err != nil {
 					return err
 				}
-				// What the client says ends no second, the end of the connection does.
+				// Data from the client does not end the second, the end of the connection does.
 				_ = c.SetReadDeadline(time.Now().Add(time.Second))
 				if _, err := io.Copy(io.Discard, c); !errors.Is(err, os.ErrDeadlineExceeded) {
 					return errors.Join(err, io.EOF)

@@ -63,7 +63,7 @@ func everyOther(all []*rule, n int) (some []*rule) {
 }
 
 // TestRules: a server that breaks one rule leads to the right code, is asked again
-// later, and nobody else notices. Several are in the mesh at once.
+// later, and other clusters are not affected. Several are in the mesh at once.
 func TestRules(t *testing.T) {
 	w := newWorld(t)
 	heap := watchHeap(t)

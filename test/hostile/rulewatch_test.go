@@ -28,7 +28,7 @@ func events(name string, want []codes.Code, spoil func(s *server, w *watched, a 
 	})
 }
 
-// answers is a rule about whatever comes in a watch of a key family.
+// answers is a rule about all responses of a watch of a key family.
 func answers(name string, want []codes.Code, spoil func(s *server, w *watched, a *pb.WatchResponse) []any) *rule {
 	return &rule{name: "watch: " + name, want: want, watched: func(_ context.Context, s *server, w *watched, a *pb.WatchResponse) ([]any, error) {
 		if !w.families() {
@@ -62,7 +62,7 @@ func watchRules() []*rule {
 	revised := func(f func(h, own int64) int64) func(*server, *watched, *pb.WatchResponse) {
 		return event(func(a *pb.WatchResponse, e *mvccpb.Event) { e.Kv.ModRevision = f(a.Header.Revision, e.Kv.ModRevision) })
 	}
-	// Nobody needs to ask for progress: it is sent.
+	// Progress is sent without a request.
 	future := func(name string, want []codes.Code, by func(int64) int64) *rule {
 		return answers(name, want, func(s *server, _ *watched, a *pb.WatchResponse) []any {
 			if !a.Created {

@@ -150,7 +150,7 @@ type watched struct {
 	fragment bool
 }
 
-// Watch implements the service. What is sent goes through the rule.
+// Watch implements the service. Its responses go through the rule.
 func (s *server) Watch(st pb.Watch_WatchServer) error {
 	requests := make(chan *pb.WatchRequest)
 	go func() {
@@ -236,7 +236,7 @@ func (s *server) send(st pb.Watch_WatchServer, w *watched, a *pb.WatchResponse) 
 	return nil
 }
 
-// flood sends what nobody has asked for, for as long as the rule likes.
+// flood sends unrequested responses until the rule ends it.
 func (s *server) flood(st pb.Watch_WatchServer, w *watched) error {
 	r := s.rule.Load()
 	if r == nil || r.flood == nil {
@@ -248,8 +248,8 @@ func (s *server) flood(st pb.Watch_WatchServer, w *watched) error {
 // codec passes on messages that were encoded before.
 type codec struct{ encoding.CodecV2 }
 
-// encoded is such a message. Its parts may be the same buffer again and again, so
-// that huge ones cost nothing here.
+// encoded is an encoded message. Its parts may all be the same buffer, so
+// that huge messages cost no memory here.
 type encoded struct{ parts [][]byte }
 
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 var must = waittest.Must
 
-// freshBound is the usual bound of freshness in these tests: what is older is stale.
+// freshBound is the usual bound of freshness in these tests: older data is stale.
 const freshBound = 5 * time.Second
 
 // patience is of all waits.
@@ -80,7 +80,7 @@ func impatient() etcd.Options {
 	t := &o.Timings
 	t.Connect, t.Dial, t.Read, t.Page, t.WatchOpen, t.Probe = 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second
 	t.ProbeInterval, t.BackoffMax = 300*time.Millisecond, 200*time.Millisecond
-	t.HeartbeatLimit = time.Hour // nobody writes it again
+	t.HeartbeatLimit = time.Hour // no process writes it again
 	return o
 }
 
@@ -254,8 +254,8 @@ func (w *world) look() {
 	}
 }
 
-// unwell says what is wrong with a cluster that should not notice anything, and has
-// failed so many times before.
+// unwell returns the problem of a cluster that should not be affected; failures is the
+// number of its failures before.
 func unwell(st remotecluster.Status, failures int, now time.Time) string {
 	if st.State != remotecluster.Ready || st.Failures > failures {
 		return fmt.Sprintf("%s is %s, with %d failures: %s", st.Name, st.State, st.Failures, st.Message)

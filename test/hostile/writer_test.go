@@ -75,8 +75,8 @@ func writerRules() []*rule {
 	)
 }
 
-// TestAnswersToWrites: whoever writes into a hostile etcd gets an error or a result from
-// every operation.
+// TestAnswersToWrites: each write operation on a hostile etcd returns an error or a
+// result.
 func TestAnswersToWrites(t *testing.T) {
 	t.Parallel()
 	for _, r := range writerRules() {

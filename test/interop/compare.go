@@ -23,8 +23,8 @@ type Difference struct {
 
 func (d Difference) String() string { return fmt.Sprintf("%s %s: %s", d.Kind, d.Name, d.Text) }
 
-// Compare compares objects field by field with what must be there. What the readers
-// of a kind do not keep is to be left out of want.
+// Compare compares objects field by field with the wanted ones. The caller leaves out of want
+// the fields that the readers of a kind do not keep.
 func Compare(want, got model.Objects) []Difference {
 	var found []Difference
 	wants, gots := want.Named(), got.Named()
@@ -55,7 +55,7 @@ func diff(want, got any) string {
 	return cmp.Diff(want, got, same()...)
 }
 
-// Same reports whether there is what there must be: how many differ, and one of them.
+// Same returns an error if the objects are not the wanted ones: how many differ, and one of them.
 func Same(want, got model.Objects) error {
 	for _, kind := range model.Kinds() {
 		if w, g := Count(want, kind), Count(got, kind); w != g {
@@ -68,7 +68,7 @@ func Same(want, got model.Objects) error {
 	return nil
 }
 
-// same says what is the same: nothing and empty, and addresses that are.
+// same are options of cmp: nil equals empty, and addresses and prefixes compare with ==.
 func same() []cmp.Option {
 	return []cmp.Option{cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
 }
@@ -76,9 +76,9 @@ func same() []cmp.Option {
 // Count returns how many objects of the kind there are.
 func Count(o model.Objects, kind model.Kind) int { return len(o.Named()[kind]) }
 
-// KeptByCilium returns what an agent of Cilium keeps of the objects: nodes are of the
-// mesh whoever wrote them, services that are not shared are none, and addresses lose
-// what ip entries have for people alone (spec wire.md §1.2, §1.7, §4.4).
+// KeptByCilium returns the part of the objects that an agent of Cilium keeps: the source of every
+// node is the mesh, services that are not shared are left out, and addresses lose
+// the fields of ip entries that are only for people (spec wire.md §1.2, §1.7, §4.4).
 func KeptByCilium(o model.Objects) model.Objects {
 	kept := model.Objects{EndpointSlices: o.EndpointSlices, ServiceExports: o.ServiceExports, Identities: o.Identities}
 	for _, n := range o.Nodes {

@@ -43,7 +43,7 @@ func (p Publisher) Delete(t testing.TB, o model.Objects) {
 	}
 }
 
-// Synced says that what was put of the kinds is all that there is.
+// Synced marks the kinds as complete: all their objects were put.
 func (p Publisher) Synced(t testing.TB, kinds ...model.Kind) {
 	t.Helper()
 	Ask[struct{}](t, p.Peer, "Publish.Synced", kinds)
@@ -63,7 +63,7 @@ func Read(t testing.TB, release string, args model.ReadArgs) Reader {
 	return r
 }
 
-// Clusters tells what the reader says of the clusters that it reads.
+// Clusters returns the reader's status of the clusters that it reads.
 func (r Reader) Clusters(t testing.TB) []model.RemoteCluster {
 	t.Helper()
 	return Ask[[]model.RemoteCluster](t, r.Peer, "Read.Clusters", struct{}{})

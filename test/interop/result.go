@@ -13,7 +13,7 @@ import (
 // ResultsEnv names the folder that results are kept in; without it they are not.
 const ResultsEnv = "INTEROP_RESULTS"
 
-// Direction tells who writes and who reads.
+// Direction is the writing side and the reading side.
 type Direction string
 
 // The directions.
@@ -22,7 +22,7 @@ const (
 	WeWrite   Direction = "mesh-agent → Cilium"
 )
 
-// Path tells how the objects went from the one to the other.
+// Path is the way of the objects from the writer to the reader.
 type Path string
 
 // The paths.
@@ -46,7 +46,7 @@ type Result struct {
 }
 
 // Trial is a result that is no cell of the matrix: something that both sides did
-// together, with what was counted.
+// together, with its counts.
 type Trial struct {
 	Name    string // in words, such as "Four allocators of each side on one etcd"
 	Release string

@@ -80,7 +80,7 @@ func (s *stores) mode(m modes.Mode, n int, collect *modes.Collect) *modes.Backen
 	return b
 }
 
-// is fails the test on an error, or when what was done is not as wanted.
+// is fails the test on an error, or when done is not as wanted.
 func (s *stores) is(done bool, err error, want bool) {
 	s.Helper()
 	if err != nil || done != want {

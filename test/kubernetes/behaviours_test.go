@@ -69,7 +69,7 @@ func (o offer) exported(namespace string) string {
 	return fmt.Sprintf("\napiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceExport\nmetadata: {namespace: %s, name: web}\nspec: {%s}\n", namespace, o.export)
 }
 
-// What both clusters find, as state says it.
+// The results in both clusters, in the form of state.
 const (
 	isValid  = "export Conflict=False/NoConflicts Ready=True/Ready Valid=True/Valid"
 	setIP    = "import ClusterSetIP admin:9000/TCP http:80/TCP"
@@ -143,7 +143,7 @@ func behaviours() map[string]behaviour {
 		"what the export says goes along, what the Service says does not": {
 			east:     &offer{meta: ", labels: {of-the-service: l}, annotations: {of-the-service: a}", export: "exportedLabels: {exported: l}, exportedAnnotations: {exported: a}"},
 			wantEast: with(one, setIP+" exported=l exported=a with an address of east"+isReady, isValid),
-			// What remote exports may set is for flags to say.
+			// Flags decide which fields remote exports may set.
 			wantWest: with(one, setIP+" with an address of east"+isReady),
 		},
 		"the ports of both": pair(
@@ -320,8 +320,8 @@ func (two twoClusters) namespaceLater(t *testing.T) {
 	two.await(t, "an import", ns, with(lines, isValid), lines)
 }
 
-// namespaceGoes: an export in a namespace that is being deleted is not called wrong, and what cannot be written any
-// more is no failure. Nobody finishes the deletion here, as a controller would.
+// namespaceGoes: an export in a namespace that is being deleted is not reported as wrong, and a write that is no longer
+// possible is no failure. No controller finishes the deletion here.
 func (two twoClusters) namespaceGoes(t *testing.T) {
 	const ns = "goes"
 	for _, c := range two.both() {

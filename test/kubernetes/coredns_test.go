@@ -104,7 +104,7 @@ type asked struct {
 // ofDefault is what the names of the services of a namespace end with.
 const ofDefault = ".default.svc.clusterset.local."
 
-// ask asks a server. What it returns is the code and, in the order of their texts, the records, each with its name,
+// ask asks a server. It returns the code and, in the order of their texts, the records, each with its name,
 // type and data; "+" is before those of the additional section, "-" before those of the authority section.
 func ask(t *testing.T, server, name, kind string) string {
 	t.Helper()
@@ -141,7 +141,7 @@ func exchange(t *testing.T, server, name, kind string) string {
 // resolved are a CoreDNS and an agent that are asked the same.
 type resolved struct{ coreDNS, agent string }
 
-// await waits until all answers are as they should be at once.
+// await waits until all answers are right at the same time.
 func (r resolved) await(t *testing.T, what string, questions ...asked) {
 	t.Helper()
 	var diff string

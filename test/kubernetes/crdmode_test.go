@@ -34,7 +34,7 @@ security-labels: {"k8s:app": %s, "k8s:io.cilium.k8s.policy.cluster": east, "k8s:
 
 // TestAnotherClusterSeesTheNodesAndAddresses of a cluster whose agents do not write to
 // its kvstore: operate takes them from the objects of Kubernetes, of one pod from a slice, and an agent of
-// another cluster shows them. What goes there, goes here.
+// another cluster shows them. Objects deleted there disappear here.
 func TestAnotherClusterSeesTheNodesAndAddresses(t *testing.T) {
 	t.Parallel()
 	p := newPublishing(t)

@@ -194,7 +194,7 @@ spec: {clusterIP: None, selector: {app: db}, ports: [{name: http, port: 80, prot
 		return strings.Contains(text, "10.1.0.1") && !strings.Contains(text, "10.2.0.1")
 	})
 
-	// Another process. What comes after everything is written, and nothing else.
+	// Another process writes only the later Service's slices.
 	stop()
 	s.Apply(t, syncedService("late", ""))
 	s.share(t, "late", "10.2.0.5")
@@ -202,7 +202,7 @@ spec: {clusterIP: None, selector: {app: db}, ports: [{name: http, port: 80, prot
 	all := []string{"db: 10.2.0.4 true", "late: 10.2.0.5 true", "web: 10.2.0.1 true, 10.2.0.2 true"}
 	s.unchanged(t, first, s.awaitSlices(t, "one more", all...))
 
-	// The remote cluster is away, while the operator runs and when it starts. What needs no remote is done.
+	// The remote cluster is away, while the operator runs and when it starts. Work without a remote is done.
 	stop()
 	s.west.Kill(t)
 	stop = s.operator(t, "third", "--clustermesh-sync-timeout", "1s")
@@ -248,8 +248,8 @@ func (s *sliced) checkObject(t *testing.T) {
 	}
 }
 
-// TestTheNextLeaderWritesNothing: when the leader of two ends, the other one goes on, and writes only what
-// has changed.
+// TestTheNextLeaderWritesNothing: when the leader of two ends, the other one continues, and writes only
+// changes.
 func TestTheNextLeaderWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSliced(t)

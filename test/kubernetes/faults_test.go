@@ -104,8 +104,8 @@ func TestNoSliceIsWithdrawnWithoutEvidence(t *testing.T) {
 	t.Logf("writes by service: %v", seen)
 }
 
-// record follows what the etcd of the API server holds of slices from now on, over restarts. What it
-// returns waits for all that was written, and returns it.
+// record follows what the etcd of the API server holds of slices from now on, over restarts. The
+// returned function waits for all writes, and returns them.
 func (s *sliced) record(t *testing.T) func(*testing.T) []*clientv3.Event {
 	t.Helper()
 	const prefix, end = "/registry/endpointslices", "/registry/endpointslices~end"

@@ -47,7 +47,7 @@ func TestWhatIsThereAndWhatComesAndGoes(t *testing.T) {
 	})
 }
 
-// checkContents looks at what is kept of objects.
+// checkContents checks the fields of objects that are kept.
 func (w *world) checkContents(t *testing.T) {
 	t.Helper()
 	if s := get(w.tables.Services, "default/late"); s.Annotations["service.cilium.io/global"] != "true" || s.Spec.ClusterIP == "" || s.Spec.Selector["app"] != "late" {

@@ -102,7 +102,7 @@ func TestTheRoleToWriteSlicesSuffices(t *testing.T) {
 	}
 }
 
-// counting tells when so many writes were made.
+// counting closes done after a number of writes.
 type counting struct {
 	*kubewrite.Writer
 	left atomic.Int64

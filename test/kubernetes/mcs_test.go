@@ -54,7 +54,7 @@ func (i imported) export(t *testing.T, name string, year int, change ...func(*wi
 	i.west.Put(t, e.Key(), string(e.Encode()))
 }
 
-// objects are those of the MCS API with what was written for them: a line of text and the resource version of each.
+// objects are those of the MCS API with the objects written for them: a line of text and the resource version of each.
 func (i imported) objects(t *testing.T) (lines []string, versions map[string]string) {
 	t.Helper()
 	versions = make(map[string]string)
@@ -162,7 +162,7 @@ func TestTheMCSAPI(t *testing.T) {
 		return strings.Contains(i.contents(t)["cilium/state/services/v1/east/default/"+derived], "10.1.0.1")
 	})
 
-	// What somebody else made under the name stays, in a namespace that comes later.
+	// Another user's object under the name stays, in a namespace that is created later.
 	foreign := `
 apiVersion: multicluster.x-k8s.io/v1beta1
 kind: ServiceImport
@@ -176,7 +176,7 @@ spec: {type: Headless, ports: []}
 	i.Delete(t, foreign, strings.Replace(plainService(wire.DerivedServiceName("shop", "cart"), ""), "namespace: default", "namespace: shop", 1))
 	i.Apply(t, foreign)
 
-	// Another process writes what is new, and nothing else.
+	// Another process writes only new objects.
 	i.export(t, "late", 2001)
 	stop = i.serve(t, "second")
 	late := []string{"ServiceImport late ClusterSetIP west with an address: Ready=True/Ready", "Service " + wire.DerivedServiceName("default", "late")}
@@ -188,7 +188,7 @@ spec: {type: Headless, ports: []}
 	all[5] = "ServiceImport late Headless west: Ready=True/Ready"
 	i.await(t, "headless", all...)
 
-	// The remote cluster is away when an operator starts. What needs no remote is done.
+	// The remote cluster is away when an operator starts. Work without a remote is done.
 	stop()
 	i.west.Kill(t)
 	stop = i.serve(t, "third", "--clustermesh-sync-timeout", "1s")

@@ -108,7 +108,7 @@ func TestCoreDNSAnswersFromWhatIsImported(t *testing.T) {
 		{name: "west.web", kind: "A", answer: nothing, agent: none},
 	}...)
 
-	// What is exported by one cluster still, and then by none.
+	// Services that only one cluster still exports, and then none.
 	i.Delete(t, exportOf("db", ""), exportOf("web", ""))
 	r.await(t, "answers of the other cluster alone", []asked{
 		{name: "web", kind: "A", answer: "NOERROR; web A " + ip},

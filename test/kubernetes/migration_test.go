@@ -101,8 +101,8 @@ func (m *migrating) agent(t *testing.T, n int, mode modes.Mode) {
 	m.fresh(t)
 }
 
-// fresh makes pods with labels that nobody has used, one on each node, and waits
-// until both have the same identity and everybody may know its labels.
+// fresh makes pods with unused labels, one on each node, and waits
+// until both have the same identity and all readers can know its labels.
 func (m *migrating) fresh(t *testing.T) {
 	t.Helper()
 	m.pods++
@@ -289,9 +289,9 @@ func TestWhatIsMissingInKubernetesIsSaid(t *testing.T) {
 	}
 }
 
-// checkHistory looks at everything that the etcd has ever had: each number was of one
-// set of labels only, each set of labels had one number only, and so had each pod. In
-// the end each identity of a pod is there, and ends with nobody's lease.
+// checkHistory checks all revisions of the etcd: each number was of one
+// set of labels only, and each set of labels and each pod had one number only. At
+// the end the identity of each pod exists, without a lease.
 func (m *migrating) checkHistory(t *testing.T) {
 	t.Helper()
 	client := m.etcd.Client(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestAllocatorsInEveryModeAgree: a node in each mode but the kvstore alone, and nodes
-// beside it in the neighbouring one, allocate the same keys at once.
+// TestAllocatorsInEveryModeAgree: a node in each mode except kvstore, and nodes
+// in the neighbouring mode, allocate the same keys at once.
 func TestAllocatorsInEveryModeAgree(t *testing.T) {
 	s := newStores(t)
 	const keys = 25
@@ -78,7 +78,7 @@ func TestAllocatorsInEveryModeAgree(t *testing.T) {
 }
 
 // TestAnIdentityInUseOnOneSideStaysOnBoth: garbage collection in double write mode
-// takes away only what nobody uses on either side, from both.
+// deletes only identities without a use on either side, from both.
 func TestAnIdentityInUseOnOneSideStaysOnBoth(t *testing.T) {
 	s := newStores(t)
 	for i, mode := range []modes.Mode{modes.DoubleWriteReadKVStore, modes.DoubleWriteReadCRD, modes.CRD} {

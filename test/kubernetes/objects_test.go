@@ -185,7 +185,7 @@ func TestWhatChangedWhileWeWereCutOffFollows(t *testing.T) {
 }
 
 // TestASilentServerIsNoticed: the connections stay, and nothing comes. Only
-// pings, after a while, tell that from a cluster where nothing happens.
+// pings, after a while, distinguish that from a cluster without changes.
 func TestASilentServerIsNoticed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

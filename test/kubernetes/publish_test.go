@@ -161,7 +161,7 @@ func TestWhatKubernetesHasIsPublished(t *testing.T) {
 	before := p.revisions(t)
 	p.Kill(t)
 	p.Restart(t)
-	p.Apply(t, service("late", 80)) // whoever has published this has seen the rest again
+	p.Apply(t, service("late", 80)) // once this is published, operate has read all other objects again
 	p.awaitKeys(t, "what comes after a restart follows", slices.Insert(slices.Clone(all), 6, "cilium/state/services/v1/east/default/late")...)
 	for key, rev := range p.revisions(t) {
 		if was, has := before[key]; has && was != rev {

@@ -9,9 +9,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestAQuietClusterIsFresh: nothing changes, and the etcd of the API server tells it nothing of its
-// progress, so that no bookmark comes. The own cluster is shown as well for longer
-// than one that is not heard of counts as fresh.
+// TestAQuietClusterIsFresh: nothing changes, and the etcd of the API server sends no
+// progress, so that no bookmark comes. The own cluster is shown as fresh for longer
+// than the limit for a cluster without news.
 func TestAQuietClusterIsFresh(t *testing.T) {
 	t.Parallel()
 	s := newSliced(t)

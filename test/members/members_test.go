@@ -61,7 +61,7 @@ func logs(t *testing.T, m *members.Mesh) {
 }
 
 // TestThreeClustersWithoutCilium: every agent sees every cluster, through the mirrors; and global
-// services fail over as their affinity says when backends go, and come back with them.
+// services fail over by their affinity when backends disappear, and return with them.
 func TestThreeClustersWithoutCilium(t *testing.T) {
 	t.Parallel()
 	waittest.Long(t)
@@ -153,7 +153,7 @@ func leader(t *testing.T, of []*members.Process) (leads *members.Process, others
 }
 
 // TestTheStandbysTakeOver: the leaders are frozen, and so cannot know that their time is over;
-// others lead within the lease. When the frozen ones come back they write nothing. Then the leaders
+// others lead within the lease. When the frozen ones continue they write nothing. Then the leaders
 // are killed, and these lead again. No key is lost in all that time.
 func TestTheStandbysTakeOver(t *testing.T) {
 	t.Parallel()
@@ -175,8 +175,8 @@ func TestTheStandbysTakeOver(t *testing.T) {
 	d.Service("web").Down, od.Service("web").Down = true, true
 	write(t, c, d)
 	write(t, other, od)
-	// changed reports whether both changes are in the etcd of c: what is operated, and
-	// what is mirrored.
+	// changed reports whether both changes are in the etcd of c: that of operate, and
+	// that of the mirror.
 	changed := func(down bool) error {
 		for _, key := range []string{
 			wire.Services.Key(c.Name, false, members.Namespace+"/web"), wire.Services.Key(other.Name, true, members.Namespace+"/web"),

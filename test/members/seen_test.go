@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// same compares what was seen with what there must be.
+// same compares the seen names with the wanted ones.
 func same(what string, got, want map[string]bool) error {
 	for name := range want {
 		if !got[name] {

@@ -19,9 +19,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestOperateGivesEtcdItsUsers: from the moment on, a remote reader reads what the
-// cluster publishes and nothing else, writes nothing, and an unknown client is nobody;
-// while what operates the cluster goes on.
+// TestOperateGivesEtcdItsUsers: from then on, a remote reader can read only the
+// published keys and write none, and an unknown client is no user;
+// the processes of the cluster continue.
 func TestOperateGivesEtcdItsUsers(t *testing.T) {
 	t.Parallel()
 	certs := etcdtest.NewCerts(t)

@@ -104,7 +104,7 @@ func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	w := newWhole(t)
 	w.prom.scraped(3)
-	_, err := w.mesh.Clusters()[0].Malform(t.Context(), "nodes") // for the panels of what is refused
+	_, err := w.mesh.Clusters()[0].Malform(t.Context(), "nodes") // for the panels of refused entries
 	must(t, err)
 	w.data("what is refused", "mesh_agent_clustermesh_remote_cluster_rejected_entries") // panels have 0 without it
 	for _, file := range []string{"mesh", "cluster", "agent", "servers"} {
@@ -156,8 +156,8 @@ func (w *whole) data(of, query string) {
 	})
 }
 
-// metrics wants every metric that a rule or a dashboard asks for to exist, and those of the agents that nobody looks
-// at to be few.
+// metrics wants every metric that a rule or a dashboard asks for to exist, and only few metrics of the agents to be
+// unused.
 func (w *whole) metrics() {
 	w.t.Helper()
 	var names []string

@@ -20,8 +20,8 @@ import (
 
 var folder = filepath.Join("..", "..", "deploy", "monitoring")
 
-// hurry makes rules that fire within seconds, for a Prometheus that looks each second: what has to last
-// five minutes lasts one second, and windows, in expressions, are a thirtieth: ten seconds for five minutes.
+// hurry makes rules that fire within seconds, for a Prometheus that scrapes each second: five minutes
+// of "for" become one second, and windows, in expressions, are a thirtieth: ten seconds for five minutes.
 func hurry(rules string) string {
 	seconds := func(text, unit string) int {
 		n, _ := strconv.Atoi(text)
@@ -44,7 +44,7 @@ type target struct{ job, address string }
 // secure begins the address of one that speaks TLS.
 const secure = "https://"
 
-// prometheus is a running one with the rules of deploy/monitoring. What it scrapes is of the cluster "home".
+// prometheus is a running Prometheus with the rules of deploy/monitoring. Its targets are of the cluster "home".
 type prometheus struct {
 	*programtest.Prometheus
 	t       *testing.T
@@ -105,7 +105,7 @@ func (p *prometheus) values(expression string) (all []float64, err error) {
 	return all, err
 }
 
-// firing are the alerts that fire, each with what it is about: "NAME CLUSTER", or another label that tells it
+// firing are the alerts that fire, each with its subject: "NAME CLUSTER", or another label that distinguishes it
 // from others of its name.
 func (p *prometheus) firing() (all map[string]bool, err error) {
 	var answer struct {

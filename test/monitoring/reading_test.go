@@ -177,7 +177,7 @@ func (w *reading) service(cluster, port string) {
 	w.put(cluster, s.Key(), s.Encode())
 }
 
-// TestReading: whatever is wrong with a cluster has its alert, which resolves when it is mended.
+// TestReading: each problem of a cluster has its alert, which resolves after the repair.
 func TestReading(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "prometheus")
@@ -196,7 +196,7 @@ func TestReading(t *testing.T) {
 	must(t, os.Remove(later))
 	all := readingAlerts()
 	p.fire(all[:len(all)-1]...)
-	must(t, w.cluster("fast").SetChurn(20)) // at last: what has not been read yet is read as slowly later
+	must(t, w.cluster("fast").SetChurn(20)) // at last: the pending changes are read as slowly later
 	p.fire(all...)
 	w.mendAll()
 	must(t, os.Mkdir(later, 0o755))

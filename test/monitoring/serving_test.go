@@ -64,7 +64,7 @@ func again(t *testing.T, every time.Duration, do func(context.Context)) (stop fu
 	return stop
 }
 
-// asks lets somebody ask by DNS and for targets. What the answer is does not matter.
+// asks sends requests by DNS and for targets, and ignores the answers.
 func (s *server) asks() (stop func()) {
 	s.t.Helper()
 	question := new(dns.Msg).SetQuestion("clash.shop.svc.clusterset.local.", dns.TypeA)
@@ -88,7 +88,7 @@ func (s *server) fetch(ctx context.Context, path string) {
 	}
 }
 
-// follows opens a stream, asks for all clusters, and answers whatever comes: with a rejection, when there is a reason
+// follows opens a stream, asks for all clusters, and answers each response: with a rejection, when there is a reason
 // for one. It returns when the stream ends.
 func (s *server) follows(ctx context.Context, rejection string) {
 	conn, err := grpc.NewClient(s.xds, grpc.WithTransportCredentials(insecure.NewCredentials()))

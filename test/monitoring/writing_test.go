@@ -34,7 +34,7 @@ func rightsAlerts() []string {
 	return []string{"MeshAllocationsFail", "MeshWritesRefused", "MeshWritesBehind"}
 }
 
-// onNode is a node, and webPod a pod on it whose labels nobody else has.
+// onNode is a node, and webPod a pod on it whose labels no other pod has.
 const onNode = `apiVersion: v1
 kind: Node
 metadata: {name: n1}

@@ -159,7 +159,7 @@ func (a process) copied(ctx context.Context, keys int) error {
 	}
 }
 
-// heap is what is reachable in the agent, everything that it holds.
+// heap is the reachable memory of the agent, everything that it holds.
 func (a process) heap(ctx context.Context) (bytes float64, err error) {
 	for range 2 { // pools let go of what they have the second time
 		_, body, err := a.get(ctx, "/debug/pprof/heap?gc=1&debug=1")

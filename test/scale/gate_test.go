@@ -24,7 +24,7 @@ func TestNoRegression(t *testing.T) {
 	s := scenario{"gate", 4, contents.Remote, cluster(250, 500, 10, 1250, 12_500), bounds{ratio: 8, cpuRatio: 10, heap: 800}}
 	p := build(t)
 	dir := p.clusters(t, s)
-	p.floor(t, dir) // the servers' caches are warm for everybody
+	p.floor(t, dir) // warms the servers' caches for all runs
 	agent, floor := p.measure(t, s, dir, runs)
 	f := s.figures(agent, floor)
 	t.Log(s.row(f))

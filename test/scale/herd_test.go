@@ -163,7 +163,7 @@ func (h *herd) until(b *testing.B, name string) {
 	}
 }
 
-// restart has the etcd be away for a while, and tells how it was when it came back.
+// restart has the etcd be away for a while, and reports the results of its return.
 func (h *herd) restart(b *testing.B, away time.Duration) {
 	b.Helper()
 	h.etcd.kill()

@@ -8,8 +8,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// What an agent may cost whose clusters are idle, in a share of one core, and over
-// which time that is measured, after which pause: what was begun with is over then.
+// The maximum CPU of an agent with idle clusters, as a share of one core; the time of the
+// measurement; and the pause before it, after which the work of the start is over.
 const (
 	idleBound = 0.015
 	idleTime  = time.Minute

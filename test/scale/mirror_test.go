@@ -134,7 +134,7 @@ func BenchmarkMirror(b *testing.B) {
 	m := scenarios()[0]
 	b.Run("M", func(b *testing.B) {
 		dir := p.clusters(b, m)
-		p.copyFloor(b, dir) // the servers' caches are warm for everybody
+		p.copyFloor(b, dir) // warms the servers' caches for all runs
 		var mirrors, floors []result
 		for b.Loop() {
 			some, floor := turns(b, m, mirrorRuns, func() result { return p.mirror(b, dir, func(string) {}) }, func() result { return p.copyFloor(b, dir) })

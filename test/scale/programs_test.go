@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 
 var must = waittest.Must
 
-// programs are the agent, and this test binary, built as they are released: what
-// is measured must not have the race detector in it.
+// programs are the agent, and this test binary, built as they are released: measurements
+// must be without the race detector.
 type programs struct{ agent, scale string }
 
 func build(tb testing.TB) programs {

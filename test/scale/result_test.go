@@ -14,7 +14,7 @@ type result struct {
 	CPU      float64 // seconds of all cores, until then
 	Keys     int
 	Heap     float64 // live bytes afterwards
-	Peak     float64 // bytes resident at the most
+	Peak     float64 // maximum resident bytes
 	Resident float64 // and afterwards, when the garbage is gone
 }
 
@@ -31,7 +31,7 @@ func least(of []result, f func(result) float64) float64  { return values(of, f)[
 func most(of []result, f func(result) float64) float64   { return values(of, f)[len(of)-1] }
 func median(of []result, f func(result) float64) float64 { return values(of, f)[len(of)/2] }
 
-// userHertz is the unit of CPU times in /proc on Linux, whatever the kernel's own.
+// userHertz is the unit of CPU times in /proc on Linux, independent of the kernel's own.
 const userHertz = 100
 
 // cpuSeconds is what a process has used, without its children.
@@ -50,7 +50,7 @@ func cpuSeconds(pid int) (float64, error) {
 	return float64(user+system) / userHertz, nil
 }
 
-// resident is what a process has in memory in bytes, and had at the most. Unlike
+// resident is the present and the peak memory of a process in bytes. Unlike
 // getrusage's, this peak has nothing of the process that started it.
 func resident(pid int) (now, peak float64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

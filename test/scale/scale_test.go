@@ -11,7 +11,7 @@ func (p programs) measure(tb testing.TB, s scenario, dir string, runs int) (agen
 	return turns(tb, s, runs, func() result { return p.run(tb, dir) }, func() result { return p.floor(tb, dir) })
 }
 
-// turns runs the floor and what is measured in turns; both must come to all keys.
+// turns runs the floor and the agent alternately; both must read all keys.
 func turns(tb testing.TB, s scenario, runs int, runAgent, runFloor func() result) (agent, floor []result) {
 	tb.Helper()
 	for range runs {
@@ -43,7 +43,7 @@ func BenchmarkScenario(b *testing.B) {
 	for _, s := range scenarios() {
 		b.Run(s.name, func(b *testing.B) {
 			dir := p.clusters(b, s)
-			p.floor(b, dir) // the servers' caches are warm for everybody
+			p.floor(b, dir) // warms the servers' caches for all runs
 			var agent, floor []result
 			for b.Loop() {
 				a, f := p.measure(b, s, dir, runs)

@@ -87,7 +87,7 @@ func anchors(text string) []string {
 	return all
 }
 
-// citing returns the lines of a text that may cite something. A citation may go on in
+// citing returns the lines of a text that may cite something. A citation may continue in
 // the next line of a comment.
 func citing(text string) string {
 	var b strings.Builder
@@ -100,8 +100,8 @@ func citing(text string) string {
 	return b.String()
 }
 
-// find returns the document that a file cites: one beside it, of the root, of docs,
-// or of the specification.
+// find returns the document that a file cites: in its own folder, the root, docs,
+// or the specification.
 func find(from, name string) (string, bool) {
 	for _, dir := range []string{filepath.Dir(from), ".", "docs", filepath.Join("docs", "spec")} {
 		path := filepath.Join(dir, name)

@@ -1,7 +1,7 @@
 // Command collect prints the licenses of all modules that are linked into the agent
 // of the image: those of the packages of cmd/mesh-agent on the image's platforms, of the page
 // in it, and of the standard library. An argument names another program, such as mesh-sim. It
-// reads the module cache and asks nobody.
+// reads only the module cache and makes no requests.
 package main
 
 import (
@@ -133,7 +133,7 @@ func ofPage(module string, parts map[string]*part) error {
 	return nil
 }
 
-// collection is what was collected. The same text stands there once.
+// collection has the collected licenses. It has each text once.
 type collection struct {
 	modules []string // lines, as they are written
 	texts   []string

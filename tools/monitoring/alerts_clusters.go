@@ -17,7 +17,7 @@ const (
 // jobs are those that scrape agents.
 const jobs = `job=~".*mesh-agent.*"`
 
-// What an alert is about: all agents of a job in a cluster, and, of these, one remote cluster.
+// The subjects of alerts: all agents of a job in a cluster, and, of these, one remote cluster.
 const (
 	byJob    = "by (cluster, job)"
 	byRemote = "by (cluster, job, target_cluster)"
@@ -28,7 +28,7 @@ func unreachable() []codes.Code {
 	return []codes.Code{codes.NotConnectedYet, codes.ConnectionLost, codes.EtcdSilent, codes.WithoutContact, codes.ProtocolBroken}
 }
 
-// unusable are the codes of a cluster of which nothing is read until somebody changes something.
+// unusable are the codes of a cluster of which nothing is read until an operator changes the configuration.
 func unusable() []codes.Code {
 	return []codes.Code{
 		codes.FileUnusable, codes.ConfigurationRefused, codes.ClusterIDTaken, codes.ClusterNotAdmitted, codes.ClusterIDNotPinned,
@@ -65,7 +65,7 @@ const (
 // expiry is when each certificate of the connection with a remote cluster expires, as the first agent has it.
 const expiry = "min by (cluster, job, target_cluster, certificate) (mesh_agent_clustermesh_remote_cluster_certificate_expiry_timestamp_seconds)"
 
-// connectionAlerts are about what is between agents and the etcd of a remote cluster.
+// connectionAlerts are about the connections between agents and the etcd of a remote cluster.
 func connectionAlerts() []Alert {
 	away := append(unreachable(), unusable()...)
 	return []Alert{

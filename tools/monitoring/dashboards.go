@@ -70,7 +70,7 @@ func clusterLinks(p Panel) Panel {
 	return p
 }
 
-// clusterDashboard answers: what is wrong with this cluster, and for whom?
+// clusterDashboard shows the problems of one remote cluster, and the agents that have them.
 func clusterDashboard() Dashboard {
 	const target = `target_cluster=~"$target_cluster"`
 	one := func(metric string, more ...string) string { return of(metric, append(more, target)...) }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDashboardsAreWhole: every panel says what it shows, in which unit, follows what is chosen above
-// it, and lies beside the others.
+// TestDashboardsAreWhole: every panel has a description and a unit, uses the selection above
+// it, and overlaps no other panel.
 func TestDashboardsAreWhole(t *testing.T) {
 	t.Parallel()
 	scoped := regexp.MustCompile(`mesh_agent_\w+(\[|\)| |$)`) // a metric without matchers

@@ -1,4 +1,4 @@
-// Package monitoring makes what is in deploy/monitoring: the alerts of Prometheus and the dashboards of
+// Package monitoring makes the files in deploy/monitoring: the alerts of Prometheus and the dashboards of
 // Grafana. They are data: [Rules] and [Dashboards] are pure functions, and a test compares the files with
 // them (go test ./tools/monitoring -update writes the files).
 //
@@ -9,7 +9,7 @@
 // # How long something has to last
 //
 // A rolling upgrade of agents or of a clustermesh-apiserver, a node that starts again, and a slow machine
-// must wake nobody. What is critical lasts at least five minutes, and concerns most agents, or
-// what only one process does. Windows of rates are as long as what they are compared with has to last, so
+// must page no operator. A critical condition lasts at least five minutes, and concerns most agents, or
+// a task that only one process has. The window of a rate is as long as the alert's condition has to last, so
 // that an alert resolves soon after its cause.
 package monitoring

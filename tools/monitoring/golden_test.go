@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write deploy/monitoring")
 // folder is where the files are.
 var folder = filepath.Join("..", "..", "deploy", "monitoring")
 
-// TestFiles compares what is in deploy/monitoring with what is made here, and writes it with -update.
+// TestFiles compares the files in deploy/monitoring with those made here, and writes them with -update.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	files, err := Files()

@@ -1,6 +1,6 @@
 package monitoring
 
-// What Grafana reads, as far as it is used: its dashboards of schema version 39 (Grafana 10.4 and later).
+// The used part of Grafana's format: its dashboards of schema version 39 (Grafana 10.4 and later).
 
 // Dashboard is one of them.
 type Dashboard struct {

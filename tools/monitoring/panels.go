@@ -47,7 +47,7 @@ func place(rows [][]Panel) (all []Panel) {
 	return all
 }
 
-// scope selects what is chosen above the panels.
+// scope selects the clusters, jobs and instances that the user chose above the panels.
 const scope = `cluster=~"$cluster",job=~"$job",instance=~"$instance"`
 
 func scopeVariables() []Variable {

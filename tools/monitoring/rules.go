@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// Severity says how soon somebody has to look.
+// Severity says how soon an operator has to look.
 type Severity string
 
 // The severities.
@@ -19,7 +19,7 @@ const (
 	Warning  Severity = "warning"  // within the day
 )
 
-// Alert is a condition that somebody has to look at.
+// Alert is a condition that an operator has to look at.
 type Alert struct {
 	Name     string
 	Severity Severity

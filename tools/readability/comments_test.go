@@ -9,7 +9,7 @@ import (
 
 var comment = regexp.MustCompile(`^\s*# (\S.*)$`)
 
-// commented is the text of the comments of a file, a paragraph for each. What is indented in a comment is code.
+// commented is the text of the comments of a file, a paragraph for each. Indented lines of a comment are code.
 func commented(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

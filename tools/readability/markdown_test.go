@@ -64,7 +64,7 @@ func (r *reader) line(line string) {
 		r.afterGap = true
 		return
 	case r.afterGap && indent >= r.content+4 && item == nil, r.afterGap && r.content == 0 && indent >= 4:
-		return // code, after which code may go on
+		return // code, after which code may continue
 	case strings.HasPrefix(text, "#"):
 		r.end()
 		r.blocks = append(r.blocks, block{plain(strings.TrimLeft(text, "# ")), true})

@@ -53,7 +53,7 @@ var (
 	irregular = setOf(`begun bound broken brought built bought caught chosen cut done drawn driven fed found forgotten frozen given
 		had heard held hidden hit kept known laid led left lent lost made meant met overwritten paid put read rebuilt resent rewritten
 		run said seen sent set shown shut split spent stolen stopped taken taught thought thrown understood unset withdrawn withheld won written`)
-	// adjectives end in "ed" and are none, or say how something is rather than what was done to it.
+	// adjectives end in "ed" but are no participles, or describe a state and not an action.
 	adjectives = setOf("need needed speed feed seed embed exceed proceed succeed indeed red unused unauthenticated unchanged unlimited unrelated interested related based limited nested trusted untrusted")
 )
 
@@ -123,7 +123,7 @@ func (v vocabulary) knows(w string) bool {
 	return false
 }
 
-// unknown returns the words of a text that the vocabulary does not know. What has digits, dots or slashes is a name.
+// unknown returns the words of a text that the vocabulary does not know. A word with digits, dots or slashes is a name.
 func (v vocabulary) unknown(text string) []string {
 	var all []string
 	for _, w := range words(text) {
@@ -143,7 +143,7 @@ type phrase struct {
 	instead string
 }
 
-// figures are what is measured of a page.
+// figures are the measurements of a page.
 type figures struct {
 	Sentences int
 	Average   float64 // words of a sentence

@@ -51,7 +51,7 @@ func TestHelpReadsWell(t *testing.T) {
 	}
 }
 
-// literals are the literal parts of a text, one after the other; empty for what is no text.
+// literals are the literal parts of a text, one after the other; empty for other expressions.
 func literals(t *testing.T, expr ast.Expr) string {
 	switch e := expr.(type) {
 	case *ast.BasicLit:
@@ -148,7 +148,7 @@ func TestLogReadsWell(t *testing.T) {
 	check(t, "the log", measure(ofPrograms(t, logged), readVocabulary(t), readPhrases(t)))
 }
 
-// TestDescriptionsReadWell: what is said of the API, the metrics and the alerts has the words of the documents.
+// TestDescriptionsReadWell: descriptions of the API, the metrics and the alerts obey the rules for documents.
 func TestDescriptionsReadWell(t *testing.T) {
 	t.Parallel()
 	check(t, "the descriptions", measure(ofPrograms(t, described), readVocabulary(t), readPhrases(t)))

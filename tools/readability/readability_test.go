@@ -20,7 +20,7 @@ import (
 
 var root = filepath.Join("..", "..")
 
-// What a page may have: words of a sentence on average, words that 95 of 100 sentences do not exceed, and sentences that
+// The limits of a page: words of a sentence on average, words that 95 of 100 sentences do not exceed, and sentences that
 // are passive, in percent. It has no word that is not standard, and no phrase that is hard to read.
 const (
 	maxAverage = 16

@@ -66,8 +66,8 @@ func digest(program string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// bill is what the program is made of: each module as it was linked, the standard
-// library of the compiler, and what is embedded.
+// bill lists the components of the program: each module as it was linked, the standard
+// library of the compiler, and the embedded components.
 func bill(info *debug.BuildInfo, version, sum string, embedded []cdx.Component) *cdx.BOM {
 	if version == "" {
 		version = info.Main.Version
@@ -104,7 +104,7 @@ func bill(info *debug.BuildInfo, version, sum string, embedded []cdx.Component) 
 	return b
 }
 
-// module is a component with the name by which scanners know it.
+// module is a component with its name in vulnerability scanners.
 func module(name, version string) cdx.Component {
 	url := "pkg:golang/" + name + "@" + strings.ReplaceAll(version, "+", "%2B")
 	return cdx.Component{BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: url}

@@ -172,7 +172,7 @@ func readAllowed(t *testing.T) map[string]int {
 	return allowed
 }
 
-// TestNoWordIsRuledOut compares what is left with allowed.txt, whose numbers can only
+// TestNoWordIsRuledOut compares the remaining uses with allowed.txt, whose numbers can only
 // become smaller.
 func TestNoWordIsRuledOut(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ func build(work string, files map[string][]byte, values map[string]string, sourc
 		Format: api.FormatESModule, Target: api.ES2022,
 		JSX: api.JSXAutomatic, JSXImportSource: "preact",
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
-		LegalComments: api.LegalCommentsNone, // the licenses are beside it, and in the notices of the program
+		LegalComments: api.LegalCommentsNone, // the licenses are in ui/licenses, and in the notices of the program
 		LogLevel:      api.LogLevelWarning,
 	})
 	if len(r.Errors) > 0 {

@@ -61,7 +61,7 @@ func run(check bool) error {
 	return nil
 }
 
-// zipped is files as the program has them: compressed, with a name that says so.
+// zipped returns the files in the program's form: compressed, with the extension .gz.
 func zipped(files map[string][]byte) (map[string][]byte, error) {
 	all := make(map[string][]byte)
 	for name, plain := range files {
@@ -79,7 +79,7 @@ func zipped(files map[string][]byte) (map[string][]byte, error) {
 	return all, nil
 }
 
-// contents is what is in a file, uncompressed: releases of Go may compress differently.
+// contents returns the contents of a file, uncompressed: releases of Go may compress differently.
 func contents(name string, read func(name string) ([]byte, error)) ([]byte, error) {
 	text, err := read(name)
 	if err != nil || filepath.Ext(name) != ".gz" || len(text) == 0 {

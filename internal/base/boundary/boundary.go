@@ -1,9 +1,9 @@
-// Package boundary keeps the work for one client, one question or one object apart from all other work. What
-// goes wrong there ends this work alone, and neither the process nor the work for others.
+// Package boundary separates the work for one client, one question or one object from all other work. A failure in it
+// ends only this work, and neither the process nor the work for others.
 //
-// Each part of the program that serves clients, or writes objects of remote clusters somewhere, has a
-// [Boundary]. A failure there is a bug of this program: input is checked before it is used. It is
-// counted, and the log has it with its stack and a code (MESH-7060).
+// Each part of the program that serves clients, or writes objects of remote clusters somewhere, has a [Boundary]. A
+// failure there is a bug of this program: input is checked before it is used. It is counted, and logged with its
+// stack and a code (MESH-7060).
 //
 // Concurrency: everything may be used by any number of goroutines.
 package boundary
@@ -64,8 +64,8 @@ type Boundary struct {
 	failures prometheus.Counter
 }
 
-// Run calls f, and returns its error as it is. A panic becomes [ErrInternal]. The attributes say for the log
-// whose work it was, as those of slog.
+// Run calls f, and returns its error unchanged. A panic becomes [ErrInternal]. The attributes, as those of slog, name
+// the owner of the work in the log.
 func (b *Boundary) Run(f func() error, attributes ...any) error {
 	return b.Caught(guard.Run(f), attributes...)
 }

@@ -53,7 +53,7 @@ mesh_agent_internal_errors_total{part="xds"} 2
 	codestest.Reached(t, codes.Boundary, codes.WorkFailed)
 }
 
-// What fails in ever new ways does not fill the memory.
+// TestTheLogIsBounded: errors with ever new texts do not fill the memory.
 func TestTheLogIsBounded(t *testing.T) {
 	t.Parallel()
 	all := New(nil)

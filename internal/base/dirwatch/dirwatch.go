@@ -1,8 +1,8 @@
-// Package dirwatch follows a directory of files that somebody else writes.
+// Package dirwatch follows a directory of files that other programs write.
 //
-// An event only ever says "look again": what counts is what a scan finds. So lost, merged and
-// reordered events do no harm, and a periodic scan catches what made no event. A file that is gone
-// for a moment, because it is being rewritten or a link is being swapped, does not count as gone.
+// An event only means "scan again": only the result of a scan counts. So lost, merged and reordered events do no
+// harm, and a periodic scan finds changes without an event. A file that is gone for a moment, because it is being
+// rewritten or a link is being swapped, does not count as gone.
 //
 // Concurrency: a [Directory] belongs to the goroutine that runs it.
 package dirwatch
@@ -21,36 +21,35 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Directory is followed by [Directory.Run]. F is what is known of a file; two
-// that are equal have the same contents.
+// Directory is followed by [Directory.Run]. F is the known state of a file; two that are equal have the same
+// contents.
 type Directory[F comparable] struct {
 	Path string
-	// What the directory is to people: "mesh directory".
+	// The name of the directory in messages: "mesh directory".
 	What string
 	Log  *slog.Logger
 
 	// Scan looks at the directory once.
 	Scan func() (Listing[F], error)
-	// Judge says what becomes of a file that is known and was found in another state; nil takes it.
+	// Judge decides about a known file that was found in another state; nil takes the new state.
 	Judge func(known, found F) Judgement
 	// Report is called after each look, with the error if the directory cannot be read;
 	// nil is not called.
 	Report func(error)
-	// Quiet: whoever follows tells that the directory cannot be read, so the log need not.
+	// Quiet: the caller reports that the directory cannot be read, so it is not logged.
 	Quiet bool
 
 	// Unchanged is how long the directory must be unchanged before it is read; one that
 	// changes all the time is read every unchangedMost.
 	Unchanged time.Duration
-	// Confirm is how long a file must be gone, or be in a state that is doubted,
-	// before that counts: one that is being rewritten in place is empty for
-	// a moment, and the price of a wrong guess is what it said being withdrawn.
+	// Confirm is how long a file must be gone, or be in a doubted state, before that counts: a file that is rewritten
+	// in place is empty for a moment, and a wrong guess withdraws its contents.
 	Confirm time.Duration
-	// Grace is how long a file must be among those that the listing has as broken before it counts as gone: somebody may
-	// be writing it, slowly.
+	// Grace is how long a file must be listed as broken before it counts as gone: another program may be writing it
+	// slowly.
 	Grace time.Duration
-	// Rescan is the period of the scans that need no event; where there are events and a scan takes
-	// long it is longer, so that looking at nothing new costs next to nothing.
+	// Rescan is the period of the scans that need no event. Where there are events, the period is longer if a scan
+	// takes long, so that scans that find no change cost next to nothing.
 	Rescan time.Duration
 
 	known  map[string]F
@@ -60,32 +59,32 @@ type Directory[F comparable] struct {
 // Listing is what one scan of the directory found.
 type Listing[F comparable] struct {
 	Files map[string]F // by name
-	// Broken are files that are there, and are not what Files has, with why. It matters for known ones only.
+	// Broken has the reasons for files that exist and are not valid, by name. It matters for known files only.
 	Broken map[string]string
 	// Watch are the directories whose events may change the listing: the
 	// directory itself, and those that its entries lead to.
 	Watch []string
 }
 
-// Judgement is what becomes of a file that was found in another state.
+// Judgement is the decision about a file that was found in another state.
 type Judgement uint8
 
 // The judgements.
 const (
 	Take Judgement = iota // it counts
 	Wait                  // it counts when it stays like this
-	Keep                  // what is known counts
+	Keep                  // the known state counts
 )
 
 // doubt is a state of a known file that does not count yet.
 type doubt[F comparable] struct {
 	found  F
 	there  bool   // false: the file is not found
-	broken string // why it is none, though it is there
+	broken string // why the file that exists is not valid
 	since  time.Time
 }
 
-// Broken is a known file that is there and is none any more: what was known of it counts until then, and no longer.
+// Broken is a known file that exists but is no longer valid: its known state counts until Until, and no longer.
 type Broken struct {
 	Why          string
 	Since, Until time.Time
@@ -110,7 +109,7 @@ const (
 	unchangedMost = 2 * time.Second
 )
 
-// New returns a directory with the usual times, that nobody follows yet.
+// New returns a directory with the usual times, which [Directory.Run] follows.
 func New[F comparable](path, what string, scan func() (Listing[F], error), log *slog.Logger) *Directory[F] {
 	return &Directory[F]{
 		Path: filepath.Clean(path), What: what, Scan: scan, Log: cmp.Or(log, slog.New(slog.DiscardHandler)),
@@ -120,9 +119,9 @@ func New[F comparable](path, what string, scan func() (Listing[F], error), log *
 	}
 }
 
-// Run calls found with the files, first with those that are there now and then
-// after each look, until ctx ends. A directory that is absent or cannot be read
-// is waited for; what is known stays, and is given once with the error.
+// Run calls found with the files, first with those that are there now and then after each look, until ctx ends. It
+// waits for a directory that is absent or cannot be read; the known files stay, and found gets them once with the
+// error.
 func (d *Directory[F]) Run(ctx context.Context, found func(files map[string]F, err error)) error {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -144,7 +143,7 @@ func (d *Directory[F]) Run(ctx context.Context, found func(files map[string]F, e
 				found(maps.Clone(d.known), err)
 			}
 		}
-		if d.Report != nil { // last: who waits for it finds everything else done
+		if d.Report != nil { // last: a caller that waits for it finds all else done
 			d.Report(err)
 		}
 		readable = err == nil
@@ -161,7 +160,7 @@ func (d *Directory[F]) look(events *fsnotify.Watcher, found func(map[string]F, e
 	l, err := d.Scan()
 	took := time.Since(start)
 	if err != nil {
-		clear(d.doubts) // nobody has seen anything missing
+		clear(d.doubts) // a failed scan does not show that a file is missing
 		return 0, err
 	}
 	again := d.merge(l, time.Now())
@@ -169,7 +168,7 @@ func (d *Directory[F]) look(events *fsnotify.Watcher, found func(map[string]F, e
 	added, blind := d.watch(events, l.Watch)
 	switch {
 	case added:
-		return d.Unchanged, nil // what changed there before the watch made no event
+		return d.Unchanged, nil // changes there before the watch made no event
 	case !blind:
 		wait = max(d.Rescan, min(rescanShare*took, rescanMax))
 	default:
@@ -186,8 +185,8 @@ func (d *Directory[F]) warn(err error) {
 	d.Log.Warn("The "+d.What+" cannot be read; the agent keeps its data", "directory", d.Path, "error", err)
 }
 
-// merge takes what a scan found into known, and returns after how long to look
-// again for files whose state does not count yet; 0 is never.
+// merge updates known from a scan, and returns the time until the next look at files whose state does not count yet;
+// 0 is never.
 func (d *Directory[F]) merge(l Listing[F], now time.Time) (again time.Duration) {
 	for name, f := range l.Files {
 		known, was := d.known[name]
@@ -219,7 +218,7 @@ func (d *Directory[F]) merge(l Listing[F], now time.Time) (again time.Duration) 
 			delete(d.known, name)
 		}
 	}
-	for name := range d.doubts { // what is broken is said for as long as it is there
+	for name := range d.doubts { // a broken file is reported as long as it exists
 		if _, known := d.known[name]; !known && l.Broken[name] == "" {
 			delete(d.doubts, name)
 		}
@@ -245,8 +244,8 @@ func (d *Directory[F]) stays(name string, seen doubt[F], confirm time.Duration) 
 	return seen.since.Add(confirm).Sub(now)
 }
 
-// watch adds inotify watches, and removes those that neither this nor the directory needs. It tells
-// whether one is new, and whether there are directories without.
+// watch adds inotify watches, and removes those that neither dirs nor the directory needs. It reports whether a watch
+// is new, and whether a directory has none.
 func (d *Directory[F]) watch(events *fsnotify.Watcher, dirs []string) (added, blind bool) {
 	if events.Events == nil {
 		return false, true
@@ -278,7 +277,7 @@ func (d *Directory[F]) watch(events *fsnotify.Watcher, dirs []string) (added, bl
 func (d *Directory[F]) idle(ctx context.Context, events *fsnotify.Watcher, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	var latest time.Time // by when to scan whatever happens; zero before the first event
+	var latest time.Time // the latest time of the scan, also if more events come; zero before the first event
 	for {
 		select {
 		case <-ctx.Done():

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// What counts of a file whose state goes through these steps. A state that
-// begins with "?" is doubted, with "!" refused, "" is none, and with "-" it is broken.
+// TestWhatCounts takes a file through these states and checks the state in force. A state that begins with "?" is
+// doubted, with "!" refused, and with "-" broken; "" is none.
 func TestWhatCounts(t *testing.T) {
 	t.Parallel()
 	const confirm, grace = 100 * time.Millisecond, 10 * time.Second

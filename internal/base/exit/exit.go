@@ -26,7 +26,7 @@ const (
 	Usage  = 2 // used wrongly, or the agent cannot be reached
 )
 
-// UsageError is a mistake of whoever called the command.
+// UsageError is a mistake of the user or program that called the command.
 type UsageError struct{ Err error }
 
 // Error implements error.
@@ -41,7 +41,7 @@ func Usagef(format string, args ...any) error { return UsageError{Err: fmt.Error
 // ErrUnwell ends a command whose answer, which was printed, is not a good one.
 var ErrUnwell = errors.New("not well")
 
-// ErrFaulty ends a command that has printed what can never work.
+// ErrFaulty ends a command that has printed a result that can never work.
 var ErrFaulty = errors.New("faulty")
 
 // ReportedError ends a command whose error was reported already.

@@ -12,8 +12,9 @@ const (
 	Urgent  = 7 * 24 * time.Hour
 )
 
-// Notice is the sentence about a certificate, and whether there is little time left. Without an end, which is the zero
-// time, or long before it, the text is empty. The end of the sentence says what is not known.
+// Notice returns the sentence about a certificate, and reports whether there is little time left. The text is empty
+// if the end is not known (zero time) or far away. The sentence ends with unless, which names a fact that is not
+// known.
 func Notice(of string, until, now time.Time, unless string) (text string, urgent bool) {
 	left, at := until.Sub(now), until.UTC().Format(time.RFC3339)
 	switch {

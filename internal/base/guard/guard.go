@@ -1,11 +1,10 @@
-// Package guard turns a panic into an error, so that what goes wrong with one
-// cluster ends with that cluster and not with the process.
+// Package guard turns a panic into an error, so that a failure with one cluster ends the work for that cluster and
+// not the process.
 //
-// It is the last of several defences: answers are checked before they are used,
-// and what values cost is bounded. What still panics is a mistake in this program.
+// It is the last of several defences: answers are checked before they are used, and the cost of values is bounded. A
+// panic that remains is a bug of this program.
 //
-// What was known and what was applied may differ after a panic, so everything is
-// listed and applied again.
+// The known and the applied entries may differ after a panic, so everything is listed and applied again.
 package guard
 
 import (

@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestPlace: it is that of our code, whatever the text is and whoever panicked for it.
+// TestPlace: the place is in our code, with every text of the panic, also when a library or the runtime panics.
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	panicking := func(text string) string {

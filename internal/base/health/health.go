@@ -1,9 +1,9 @@
-// Package health keeps what the modules and background tasks of the agent say
-// of themselves, for /v1/health and `mesh-agent get health`.
+// Package health keeps the states that the modules and background tasks of the agent report of themselves, for
+// /v1/health and `mesh-agent get health`.
 //
-// A [Registry] is a tree of scopes. hive hands every module a scope and its jobs make scopes below
-// it; names are joined with dots. A scope that never reports itself, as a module does that leaves
-// it to its jobs, shows the worst of what is below it.
+// A [Registry] is a tree of scopes. hive hands every module a scope and its jobs make scopes below it; names are
+// joined with dots. A scope that never reports itself, like a module of which only the jobs report, shows the worst
+// state below it.
 //
 // Concurrency: every method may be called by any goroutine. Nothing blocks but
 // a short lock, nothing fails, and no goroutine is started.
@@ -26,7 +26,7 @@ type State string
 // The states of a scope.
 const (
 	Unknown  State = "unknown"  // has not reported yet
-	OK       State = "ok"       // does what it should
+	OK       State = "ok"       // works as expected
 	Degraded State = "degraded" // fails, and says why in the message
 	Stopped  State = "stopped"  // has ended and will not report again
 )
@@ -70,12 +70,12 @@ func (r *Registry) open(name string) *scope {
 	return s
 }
 
-// scope is one reporter, a [cell.Health], with what is known of it. The registry's mu guards it.
+// scope is one reporter, a [cell.Health], with its status. The registry's mu guards it.
 type scope struct {
 	registry *Registry
 	status   Status
 	children bool // it once had a scope below it
-	closed   bool // removed: what is reported on it is dropped
+	closed   bool // removed: later reports are dropped
 }
 
 // update changes a scope that has neither stopped nor been closed.

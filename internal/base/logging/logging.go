@@ -33,8 +33,8 @@ func CheckFormat(name string) error {
 	return nil
 }
 
-// New returns a logger that writes to w, and its level, which may be changed while it is used. The
-// level and the format are names of Levels and Formats; any other is an error that says so.
+// New returns a logger that writes to w, and its level, which may be changed while the logger is used. The level and
+// the format are names of Levels and Formats; an unknown name is an error.
 func New(w io.Writer, level, format string) (*slog.Logger, *Level, error) {
 	sink := logrus.New()
 	sink.SetOutput(w)

@@ -1,6 +1,6 @@
-// Package notices has the licenses of everything that is linked into mesh-agent,
-// whose authors want them to go with it. `make notices` writes them again after a
-// change of the dependencies; a test of the package collect tells when it is due.
+// Package notices has the licenses of everything that is linked into mesh-agent, whose authors require that they come
+// with it. `make notices` writes them again after a change of the dependencies; a test of the package collect fails
+// when that is due.
 package notices
 
 import (
@@ -11,7 +11,8 @@ import (
 	"io"
 )
 
-// The text itself is beside it, for those who read changes. In the program it would take four times the room.
+// The plain text is in the same directory, for the review of changes. In the program it would need four times the
+// space.
 //
 //go:embed notices.txt.gz
 var packed []byte

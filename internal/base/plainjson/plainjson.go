@@ -22,7 +22,7 @@ type Scanner struct {
 // NewScanner returns a scanner of the text, which it does not change.
 func NewScanner(text []byte) Scanner { return Scanner{text: text} }
 
-// Rest is what has not been read yet.
+// Rest is the part of the text that was not read yet.
 func (s *Scanner) Rest() []byte { return s.text[s.at:] }
 
 // Done reports whether everything was read.
@@ -37,7 +37,7 @@ func (s *Scanner) Literal(text string) bool {
 	return true
 }
 
-// Text reads a string and returns what is between the quotes.
+// Text reads a string and returns the bytes between the quotes.
 func (s *Scanner) Text() ([]byte, bool) {
 	if !s.Literal(`"`) {
 		return nil, false
@@ -63,9 +63,8 @@ func (s *Scanner) endText(end int) ([]byte, bool) {
 	return s.text[start:end], s.text[end] == '"'
 }
 
-// stops tells which of eight bytes is a quote, a backslash, a control character
-// or beyond ASCII. The lowest bit that is set belongs to the first of them (the
-// bytes after it may be mistaken), and none is set when there is none.
+// stops marks those of eight bytes that are a quote, a backslash, a control character or not ASCII. The lowest bit
+// that is set belongs to the first of them (the marks after it may be wrong); no bit is set when there is none.
 func stops(w uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	quote := w ^ ones*'"'
@@ -73,15 +72,15 @@ func stops(w uint64) uint64 {
 	return ((quote-ones)&^quote | (slash-ones)&^slash | (w - ones*' ') | w) & highs
 }
 
-// Addr reads an address, IPv4 within IPv6 as IPv4. It reports false for zones as for what is wrong.
+// Addr reads an address, IPv4 within IPv6 as IPv4. It reports false for an invalid address or one with a zone.
 func Addr(b []byte) (netip.Addr, bool) {
 	// Without a copy, which only an error would keep.
 	a, err := netip.ParseAddr(unsafe.String(unsafe.SliceData(b), len(b)))
 	return a.Unmap(), err == nil && a.Zone() == ""
 }
 
-// Number reads an integer from 0 to most, a value far below 2^60. What follows it is for the caller
-// to check: no continuation of a number is a comma or a bracket.
+// Number reads an integer from 0 to most, a value far below 2^60. The caller must check the next byte: a comma or a
+// bracket cannot continue a number.
 func (s *Scanner) Number(most uint64) (uint64, bool) {
 	start := s.at
 	var n uint64

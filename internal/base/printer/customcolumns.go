@@ -15,7 +15,7 @@ type customColumn struct {
 	part  *Path
 }
 
-// parseColumns reads titles with the paths of what is below them.
+// parseColumns reads the titles and paths of columns.
 func parseColumns(text string) ([]customColumn, error) {
 	var columns []customColumn
 	for one := range strings.SplitSeq(text, ",") {

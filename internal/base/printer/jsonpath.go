@@ -19,8 +19,8 @@ import (
 // without braces.
 type Path struct {
 	given string
-	of    *jsonpath.JSONPath // leaves out what is missing
-	all   *jsonpath.JSONPath // fails at what is missing
+	of    *jsonpath.JSONPath // skips missing fields
+	all   *jsonpath.JSONPath // fails at missing fields
 }
 
 // ErrNoField is the error of a list that is to be in the order of a field that none of its items has.
@@ -95,8 +95,8 @@ func cleanTree(v any) any {
 	return v
 }
 
-// Sorted are all items in the order of a part of theirs: what has none first, numbers by their size, and all else as text. The error
-// is [ErrNoField] when no item has it.
+// Sorted returns all items in the order of a part of them: first the items without this part, then numbers by their
+// size, and all else as text. The error is [ErrNoField] when no item has it.
 func Sorted[T any](items iter.Seq2[T, error], by *Path) ([]T, error) {
 	type keyed struct {
 		key  any

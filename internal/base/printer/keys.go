@@ -10,8 +10,8 @@ import (
 )
 
 // WithKeys calls use with the keys that are pressed on a terminal, each at once and without its echo. Ctrl-C still
-// interrupts. When use returns, the terminal is again what it was, also after a panic. The keys are nil where in is no
-// terminal, or that of a command in the foreground while this one is not.
+// interrupts. When use returns, also by a panic, the terminal has its previous state. The keys are nil if in is no
+// terminal, or if this command is not in its foreground.
 func WithKeys(ctx context.Context, in any, use func(keys <-chan byte) error) error {
 	f, isFile := in.(*os.File)
 	if !isFile {
@@ -47,7 +47,7 @@ func inForeground(fd int) bool {
 	return err != nil || group == unix.Getpgrp()
 }
 
-// readKeys sends what is typed until ctx ends or the terminal is gone, and closes keys.
+// readKeys sends the typed bytes until ctx ends or the terminal is gone, and closes keys.
 func readKeys(ctx context.Context, fd int, keys chan<- byte) {
 	defer close(keys)
 	some := make([]byte, 64)

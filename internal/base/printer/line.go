@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Line is a line that changes. On a terminal it is written over; elsewhere each new
-// text is a line of its own, and a repeated one is none. It belongs to one goroutine.
+// Line is a line that changes. A terminal shows only the last text; elsewhere each new text is a line of its own, and
+// a repeated text is not written. It belongs to one goroutine.
 type Line struct {
 	out      io.Writer
 	terminal bool
@@ -43,9 +43,9 @@ func (l *Line) End() {
 	}
 }
 
-// Progress says on a terminal what a command is doing once that takes longer than a second, until the
-// command prints something, and leaves nothing of it. Elsewhere it says nothing. Any goroutine may call
-// its methods, also those of nil.
+// Progress shows on a terminal the work of a command that takes longer than a second, until the command prints
+// something; then it removes its text. Elsewhere it shows nothing. Any goroutine may call its methods, also those of
+// nil.
 type Progress struct {
 	mu   sync.Mutex
 	text string // guarded by mu
@@ -104,7 +104,7 @@ func (p *Progress) Say(format string, args ...any) {
 	p.text = fmt.Sprintf(format, args...)
 }
 
-// End waits until nothing of it is on the terminal any more.
+// End waits until the progress is no longer on the terminal.
 func (p *Progress) End() {
 	if p != nil {
 		p.end()

@@ -9,8 +9,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestProgress: nothing is said before a second has passed, then what is being done and for how long; what the command prints
-// comes when nothing of it is left.
+// TestProgress: for a second there is no output, then the present work and its duration. The output of the command
+// comes when the progress is removed.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

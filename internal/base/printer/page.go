@@ -13,8 +13,8 @@ const pageWidth = 100 // of running text, unless the terminal is narrower
 
 const minWidth = 20 // of running text, however narrow the terminal is
 
-// Page is a text for a person, made of lines, fields, sections and tables. Flush
-// returns what went wrong while it was written.
+// Page is a text for a person, made of lines, fields, sections and tables. Flush returns the first error of its
+// writes.
 type Page struct {
 	out    *bufio.Writer
 	style  Style
@@ -26,7 +26,7 @@ func NewPage(w io.Writer, style Style) *Page {
 	return &Page{out: bufio.NewWriterSize(w, 32<<10), style: style}
 }
 
-// Flush writes what is left and returns the first error of the writer.
+// Flush writes the buffered text and returns the first error of the writer.
 func (p *Page) Flush() error { return p.out.Flush() }
 
 // Painted is a text with a colour.
@@ -64,13 +64,13 @@ func (p *Page) write(line string) {
 	_, _ = p.out.WriteString(strings.TrimRight(line, " ") + "\n") // the writer keeps its error for the end
 }
 
-// Blank leaves a line free, and ends a section: what follows is not indented any more.
+// Blank leaves a line free, and ends a section: the next lines are no longer indented.
 func (p *Page) Blank() {
 	p.indent = ""
 	p.write("")
 }
 
-// Section begins a section: a blank line and a title. What follows is indented, until a line is left free.
+// Section begins a section: a blank line and a title. The next lines are indented, until [Page.Blank].
 func (p *Page) Section(format string, args ...any) {
 	p.Blank()
 	p.write(p.paint(Bold, fmt.Sprintf(format, p.clean(args)...)))

@@ -9,8 +9,8 @@ import (
 // program begins a command line of this program in a text, between single quotes.
 const program = "'mesh-agent "
 
-// pasteable completes the commands in a text. Where a completed one has quotes of its own, those around it go: who
-// copies them too would end the inner ones.
+// pasteable completes the commands in a text. If a completed command has quotes of its own, it removes the quotes
+// around it: in a shell they would end the inner ones.
 func pasteable(text string, paste func(line string) string) string {
 	if paste == nil {
 		return text

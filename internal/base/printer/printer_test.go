@@ -275,8 +275,8 @@ next: "more"
 	}
 }
 
-// TestStructuredIsTheObject: written item by item, the list reads back as the
-// object that it stands for, whatever the texts in it.
+// TestStructuredIsTheObject: written item by item, the list reads back as the object that it stands for, with all
+// kinds of texts in it.
 func TestStructuredIsTheObject(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

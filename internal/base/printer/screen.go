@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Screen shows one text after another at the same place of a terminal, as far as it fits there;
-// elsewhere one below the other, those that are not as the one before. A text is what was written
-// since the last Show. It is styled as what it is shown on. It belongs to one goroutine.
+// Screen shows one text after another at the same place of a terminal, as far as it fits there. Elsewhere it shows
+// them one below the other, except those equal to the previous one. A text consists of the writes since the last
+// Show. It is styled for the writer on which it is shown. A Screen belongs to one goroutine.
 type Screen struct {
 	// Redraw is whether a text takes the place of the one before.
 	Redraw bool
@@ -34,13 +34,13 @@ func (s *Screen) Write(text []byte) (int, error) { return s.next.Write(text) }
 // ShownOn is what the texts are shown on.
 func (s *Screen) ShownOn() io.Writer { return s.out }
 
-// Next is what was written since the last Show.
+// Next is the text written since the last Show.
 func (s *Screen) Next() string { return s.next.String() }
 
-// Discard drops what was written since the last Show.
+// Discard drops the text written since the last Show.
 func (s *Screen) Discard() { s.next.Reset() }
 
-// Show shows what was written since the last time. Without anything, what is shown stays.
+// Show shows the text written since the last Show. Without one, the shown text stays.
 func (s *Screen) Show() error {
 	if s.next.Len() == 0 {
 		return nil

@@ -53,7 +53,7 @@ func Structured[T any](w io.Writer, f *Format, l Listing[T]) (n int, err error) 
 	}
 	s := listStyleOf(f.name)
 	out := bufio.NewWriterSize(w, 32<<10)
-	defer func() { err = cmp.Or(err, out.Flush()) }() // also what came before an error
+	defer func() { err = cmp.Or(err, out.Flush()) }() // also the output before an error
 	fmt.Fprintf(out, s.open, l.Revision)
 	end := s.empty
 	for item, err := range l.Items {

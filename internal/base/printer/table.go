@@ -48,7 +48,7 @@ type Style struct {
 	Color bool // with colours
 	// NoHeader leaves out the titles of the columns.
 	NoHeader bool
-	Width    int // the last column is cut to stay within it; 0: it never is
+	Width    int // the last column is cut to fit; 0: it never is
 	// Cut, when set, lets the other columns be cut too, and becomes true when something is.
 	Cut *bool
 	// Indent comes before each line.
@@ -81,14 +81,14 @@ func (t Table[T]) Print(w io.Writer, items iter.Seq2[T, error], style Style) (n 
 	return n, nil
 }
 
-// Live is a table whose rows come one after another, for as long as somebody
-// looks. The rows before the first Flush decide the widths of the columns.
+// Live is a table whose rows come one after another, for as long as a user watches it. The rows before the first
+// Flush decide the widths of the columns.
 type Live[T any] struct {
 	columns []Column[T]
 	*grid
 }
 
-// grid are the cells of a table, whatever it is about.
+// grid has the cells of a table, without its type.
 type grid struct {
 	out     *bufio.Writer // keeps its first error
 	style   Style
@@ -116,7 +116,7 @@ func (t Table[T]) Live(w io.Writer, style Style) *Live[T] {
 	return &Live[T]{columns, g}
 }
 
-// Flush writes what was added; the header before the first row.
+// Flush writes the rows that were added, and the header before the first one.
 func (g *grid) Flush() error {
 	g.begin()
 	return g.out.Flush()

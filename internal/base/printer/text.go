@@ -15,7 +15,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Clean replaces what is not printable by escapes such as \n and \x1b.
+// Clean replaces unprintable characters and invalid UTF-8 by escapes such as \n and \x1b.
 func Clean(text string) string {
 	if strings.IndexFunc(text, notPrintable) < 0 && utf8.ValidString(text) {
 		return text
@@ -66,7 +66,7 @@ func Terminal(w io.Writer) (width int, ok bool) {
 	return width, ok
 }
 
-// size is that of the terminal that w is, or that it is shown on; 0 for what is not known of it.
+// size is the size of the terminal that w is, or on which w is shown; 0 for an unknown width or height.
 func size(w io.Writer) (width, height int, ok bool) {
 	for {
 		over, isOver := w.(interface{ ShownOn() io.Writer })
@@ -148,7 +148,7 @@ func Present(fields ...Field) []Field {
 	return slices.DeleteFunc(fields, func(f Field) bool { return strings.Join(f.Texts, "") == "" })
 }
 
-// OrText is the texts, or this one when there are none.
+// OrText returns the texts, or only this text when there are none.
 func OrText(texts []string, text string) []string {
 	if len(texts) == 0 {
 		return []string{text}
@@ -264,7 +264,7 @@ func Counted(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// WellColor is the color of what is well, or is not.
+// WellColor is the color of a good state, or of a bad one.
 func WellColor(well bool) Color {
 	if well {
 		return Green

@@ -1,5 +1,5 @@
-// Package quota bounds what several owners, such as clients or clusters, hold of one amount: all together,
-// and each of them. So nobody takes the share of the others.
+// Package quota bounds the parts of one amount that several owners, such as clients or clusters, hold: all together,
+// and each of them. So no owner takes the share of the others.
 package quota
 
 import (
@@ -16,7 +16,7 @@ type Quota[Owner comparable] struct {
 	held map[Owner]int64 // without those that hold nothing
 }
 
-// New returns a quota of which nobody holds anything: at most so much together, and of each owner.
+// New returns a quota of which no owner holds anything. The bound all is for all owners together, each for one owner.
 func New[Owner comparable](all, each int64) *Quota[Owner] {
 	return &Quota[Owner]{all: all, each: each, held: make(map[Owner]int64)}
 }
@@ -40,7 +40,7 @@ func (q *Quota[Owner]) Take(owner Owner, n int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case n > 0 && q.sum+n > q.all: // first: whoever holds less would not get it either
+	case n > 0 && q.sum+n > q.all: // first: an owner that holds less would not get it either
 		return &Exceeded{q.all, false}
 	case n > 0 && q.held[owner]+n > q.each:
 		return &Exceeded{q.each, true}
@@ -60,7 +60,7 @@ func (q *Quota[Owner]) TakeBeyond(owner Owner, n int64) error {
 	return nil
 }
 
-// Give gives back what was taken.
+// Give returns to the quota an amount that was taken.
 func (q *Quota[Owner]) Give(owner Owner, n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

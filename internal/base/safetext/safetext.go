@@ -1,7 +1,6 @@
-// Package safetext writes JSON and YAML that is safe to show in a terminal. Names and
-// messages come from other clusters: control characters (C0, DEL, C1), those that turn
-// the direction of text, line separators and what is no character are escaped in
-// strings, so that readers get them back as they were.
+// Package safetext writes JSON and YAML that is safe to show in a terminal. Names and messages come from other
+// clusters: control characters (C0, DEL, C1), those that turn the direction of text, line separators and code points
+// that are no characters are escaped in strings, so that readers decode the original strings.
 //
 // It has no state; everything may be called by any goroutine.
 package safetext
@@ -67,7 +66,7 @@ func marshal(v any, indent string) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// escape escapes JSON. What has nothing to escape is returned itself.
+// escape escapes JSON. Without anything to escape, it returns the text itself.
 func escape(text []byte) []byte {
 	from := suspect(text)
 	if from == len(text) {
@@ -154,8 +153,8 @@ func Encoder(w io.Writer) *json.Encoder {
 	return e
 }
 
-// FileName is a text as part of the name of a file: what is no letter, digit, hyphen, underscore or dot of
-// ASCII becomes an underscore.
+// FileName is a text as part of a file name: each character except the letters and digits of ASCII, hyphens,
+// underscores and dots becomes an underscore.
 func FileName(text string) string {
 	return strings.Map(func(c rune) rune {
 		switch {

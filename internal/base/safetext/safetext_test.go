@@ -106,7 +106,7 @@ func TestAnyTextComesBack(t *testing.T) {
 	})
 }
 
-// TestHarmlessTextIsAsEver: what has nothing to escape looks as the libraries write it.
+// TestHarmlessTextIsAsEver: text without anything to escape is the same as the libraries write it.
 func TestHarmlessTextIsAsEver(t *testing.T) {
 	t.Parallel()
 	v := map[string]any{"name": "wéb→🙂", "n": 18446744073709551615.0, "list": []string{"a: b", "yes", ""}, "lines": "a\nb\n", "<&>": nil}

@@ -91,8 +91,8 @@ func parseSet(before []string, set string) (requirement, error) {
 	return r, nil
 }
 
-// Matches reports whether the labels fulfil every requirement. As in Kubernetes,
-// "not this value" holds for what has no such label at all.
+// Matches reports whether the labels fulfil every requirement. As in Kubernetes, "not this value" also holds if the
+// label is missing.
 func (s Selector) Matches(labels iter.Seq2[string, string]) bool {
 	for _, r := range s {
 		if r.holds(labels) == r.negate {

@@ -12,8 +12,8 @@ import (
 	"github.com/cilium/statedb/index"
 )
 
-// MaxText bounds what an index keeps of a text, in bytes: it cannot tell lengths
-// beyond 16 bits, and a remote may name things as it likes.
+// MaxText is the maximum number of bytes that an index keeps of a text: it cannot store lengths beyond 16 bits, and a
+// remote may choose names of any length.
 const MaxText = 4096
 
 // textKey is the text, or the beginning of a very long one with its hash.
@@ -86,8 +86,8 @@ type Follower[T any] struct {
 	revision statedb.Revision // of the table when everything was given
 }
 
-// Follow returns a follower that has given nothing: the objects that are there
-// come first. It fails when the table is none of the database's.
+// Follow returns a follower that has given nothing: the present objects come first. It fails when the table does not
+// belong to the database.
 func Follow[T any](db *statedb.DB, table statedb.Table[T]) (*Follower[T], error) {
 	txn := db.WriteTxn(table)
 	defer txn.Abort()
@@ -99,12 +99,12 @@ func Follow[T any](db *statedb.DB, table statedb.Table[T]) (*Follower[T], error)
 	return &Follower[T]{db: db, table: table, changes: changes}, nil
 }
 
-// Drain gives everything that has changed since it was called last: each object
-// once, as it is now or, deleted, as it was. Without changes it costs nothing.
+// Drain gives each object that has changed since the last call once: its present state or, if it is deleted, its last
+// one. Without changes it costs nothing.
 func (f *Follower[T]) Drain(give func(object T, deleted bool)) { f.DrainTo(f.db.ReadTxn(), give) }
 
-// DrainTo is Drain up to what the transaction sees, all of it and no more. No later
-// transaction may have been drained to.
+// DrainTo is Drain up to the state that the transaction sees. A later transaction must not have been drained to
+// before.
 func (f *Follower[T]) DrainTo(txn statedb.ReadTxn, give func(object T, deleted bool)) {
 	for given := f.table.Revision(txn) == f.revision; ; given = true {
 		changes, more := f.changes.Next(txn)
@@ -127,7 +127,7 @@ func (f *Follower[T]) DrainTo(txn statedb.ReadTxn, give func(object T, deleted b
 // Changed is closed when there is more than at the last Drain; nil before the first one.
 func (f *Follower[T]) Changed() <-chan struct{} { return f.more }
 
-// Close lets go of the deleted objects. A nil follower has none.
+// Close releases the deleted objects. A nil follower has none.
 func (f *Follower[T]) Close() {
 	if f != nil {
 		f.changes.Close()
@@ -140,7 +140,7 @@ type AnyFollower interface {
 	Close()
 }
 
-// WatchSet is what is closed when one of the followers has more.
+// WatchSet returns the channels of the followers; one is closed when its follower has more.
 func WatchSet(all ...AnyFollower) *statedb.WatchSet {
 	set := statedb.NewWatchSet()
 	for _, f := range all {

@@ -19,7 +19,7 @@ type namedLock struct {
 	users int // guarded by the mu of the NamedLocks
 }
 
-// NewNamedLocks returns locks that nobody holds.
+// NewNamedLocks returns locks that are free.
 func NewNamedLocks() *NamedLocks { return &NamedLocks{named: make(map[string]*namedLock)} }
 
 // Acquire waits until the lock is free, and takes it. The error is the cause of ctx's end.
@@ -54,7 +54,7 @@ func (n *NamedLocks) Try(name string) bool {
 // Release gives the lock to the next one.
 func (n *NamedLocks) Release(name string) { n.leave(name, 1) }
 
-// leave gives back what was taken of the lock, and forgets it with its last user.
+// leave releases the taken part of the lock, and deletes the lock with its last user.
 func (n *NamedLocks) leave(name string, taken int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -2,10 +2,10 @@ package waiting
 
 import "time"
 
-// Schedule is a common schedule of much of a process. What hundreds of goroutines do now and then,
-// each in a time of its own, wakes up a sleeping process hundreds of times, which costs more than
-// what they do; on a schedule it is woken up once. Two processes have different ones unless they
-// began at the same moment. A nil *Schedule is none. It may be used by several goroutines.
+// Schedule is a common schedule of many goroutines of a process. Hundreds of goroutines that work now and then, each
+// at its own time, wake up a sleeping process hundreds of times, which costs more than their work. With a schedule,
+// the process is woken up once. Two processes have different schedules unless they began at the same moment. A nil
+// *Schedule is none. It may be used by several goroutines.
 type Schedule struct {
 	began time.Time
 	every time.Duration

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Whoever waits about ten seconds, from whatever moment, is woken up on the schedule, and at
-// most half an interval earlier or later than wished.
+// TestNearest: a goroutine that waits about ten seconds, from any moment, is woken up on the schedule, and at most
+// half an interval earlier or later than wished.
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	for i := range time.Duration(1000) {
@@ -24,7 +24,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// What is said of moments holds for those of the clock, and without a schedule there is none.
+// TestSchedule: the rules for moments hold for those of the clock, and a nil schedule does not change the wait.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	s := NewSchedule(time.Hour)

@@ -1,5 +1,5 @@
-// Package waiting has what many wait for: a while, or the end of a context, a moment of a schedule, a
-// signal, a lock of a name, or the end of several things that run.
+// Package waiting waits for common things: a time, the end of a context, a moment of a schedule, a signal, a lock
+// with a name, or the end of several goroutines.
 package waiting
 
 import (

@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// Connect asks the servers behind all files, as troubleshoot does and with its
-// options, and adds what is wrong with them and among them.
+// Connect asks the servers behind all files, like troubleshoot and with its options, and adds their problems, also
+// those among several servers.
 func (r *Report) Connect(ctx context.Context, o troubleshoot.Options) {
 	var targets []troubleshoot.Target
 	var of []int // the file of each target
@@ -31,7 +31,7 @@ func (r *Report) Connect(ctx context.Context, o troubleshoot.Options) {
 	r.count()
 }
 
-// merge adds what was found behind a file. What is wrong with the file itself is known.
+// merge adds the findings of the server behind a file. Problems of the file itself are known already.
 func (f *File) merge(report *troubleshoot.Report) {
 	f.ClusterID, f.EtcdClusterID = report.ClusterID, report.EtcdClusterID
 	known := slices.Clone(f.Findings)

@@ -36,7 +36,7 @@ func server(t *testing.T, configs map[string]string, opts ...etcdtest.Option) *e
 
 func plainFile(s *etcdtest.Server) string { return "endpoints: ['" + s.Endpoint() + "']" }
 
-// checkServers: what is found behind the files, and among them.
+// checkServers checks the findings about the servers behind the files, and among them.
 func checkServers(t *testing.T, all *gathered) {
 	w := newWorld(t)
 	const id2, id3 = `{"id":2,"capabilities":{}}`, `{"id":3,"capabilities":{}}`

@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// What would become of a cluster of the running agent.
+// The changes to a cluster of the running agent.
 const (
 	Add    = "add"
 	Modify = "change"
@@ -30,19 +30,19 @@ type Diff struct {
 	Vanish api.ByResource[int] `json:"vanish"`
 }
 
-// Change is what would become of one cluster.
+// Change is the change to one cluster.
 type Change struct {
 	Cluster string   `json:"cluster"`
 	Change  string   `json:"change"`         // Add, Modify or Remove
-	What    []string `json:"what,omitempty"` // what would change, for people
+	What    []string `json:"what,omitempty"` // the changed parts, for people
 	// Vanish are the entries of the cluster that would be withdrawn; when its ID
 	// changes they are copied again. Nil when nothing is.
 	Vanish *api.ByResource[int] `json:"vanish,omitempty"`
 }
 
-// Compare says what the directory would change in an agent with this status and
-// this key of its configHash. Without the key contents cannot be compared, and a
-// finding says so. Cluster IDs are compared when Connect has read them before.
+// Compare reports the changes that the directory would cause in an agent with this status and this key of its
+// configHash. Without the key, contents cannot be compared, which is a finding. Cluster IDs are compared if Connect
+// has read them before.
 func (r *Report) Compare(st *api.Status, key string) {
 	if key == "" {
 		r.add(codes.ContentsNotCompared, "only names, endpoints and IDs of the clusters are compared with the running agent, not the contents of the client files")
@@ -85,8 +85,7 @@ func (r *Report) Compare(st *api.Status, key string) {
 	r.count()
 }
 
-// compared says what would become of the cluster of a file that the agent may
-// have; nil when nothing would change.
+// compared returns the change to the cluster of a file, which the agent may have; nil when nothing would change.
 func (f *File) compared(c api.Cluster, there bool, key string) *Change {
 	if !there {
 		f.add(codes.WouldAdd, "the running agent does not have "+f.Cluster, "")
@@ -129,7 +128,7 @@ func (d *Diff) total() {
 	}
 }
 
-// Entries writes counts for people, without what there is none of.
+// Entries writes counts for people, without zero counts.
 func Entries(counts *api.ByResource[int]) string {
 	var texts []string
 	for r, n := range counts.All() {

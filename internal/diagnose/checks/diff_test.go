@@ -94,7 +94,7 @@ func checkDiff(t *testing.T, all *gathered) {
 	}
 }
 
-// TestJUnit reads what was written as somebody else would, from the XML alone.
+// TestJUnit reads the written report like another program, from the XML alone.
 func TestJUnit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -165,7 +165,7 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
-// checkPolicy: what a claim policy file would refuse of what is there.
+// checkPolicy checks the entries of the servers that a claim policy file would refuse.
 func checkPolicy(t *testing.T, all *gathered) {
 	w := newWorld(t)
 	paris := server(t, map[string]string{"paris": `{"id":3,"capabilities":{}}`})

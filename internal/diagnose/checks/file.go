@@ -18,8 +18,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// client examines a client file. What the agent's own reader refuses is an
-// error in its words; the rest is what the reader lets pass.
+// client examines a client file. Content that the agent's own reader refuses is an error, in the reader's words; the
+// other findings are about content that it accepts.
 func (f *File) client(path, own string, now time.Time) {
 	cfg, err := clientfile.Load(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *File) refused(err error) {
 	}
 }
 
-// secret warns of a secret that everybody on this machine can read.
+// secret warns of a secret that all users of this machine can read.
 func (f *File) secret(what, path string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
 		f.add(codes.SecretReadable, fmt.Sprintf("%s: %q can be read by all users of this machine (mode %04o)", what, path, info.Mode().Perm()),
@@ -79,7 +79,7 @@ func (f *File) user(name, own string) {
 	f.add(codes.UnusualUser, fmt.Sprintf("the user is %q; Cilium's for the cluster %q are remote, remote-%[2]s and local-%[2]s", name, own), "")
 }
 
-// endpoint examines an endpoint without asking anybody.
+// endpoint examines an endpoint without a request to a server.
 func (f *File) endpoint(cfg *clientfile.Config, endpoint string, tls bool) {
 	if !tls && !clientfile.OnThisMachine(endpoint) {
 		f.add(codes.EndpointPlain, fmt.Sprintf("endpoints: %s is not encrypted: %s", endpoint, clientfile.PlainRisk), "")

@@ -20,7 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// situation is a client file, and what is wrong with it.
+// situation is a client file, and its problems.
 type situation struct {
 	lines []string // CA stands for the file with the authority
 	want  []found

@@ -11,8 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// What programs that collect the results of tests read: one suite for the
-// directory, with one case for each entry and one for the directory as a whole.
+// The format for programs that collect test results: one suite for the directory, with one case for each entry and
+// one for the directory as a whole.
 type (
 	junitSuites struct {
 		XMLName xml.Name     `xml:"testsuites"`
@@ -40,8 +40,8 @@ type (
 	}
 )
 
-// JUnit writes the report as the results of tests. Errors are failures, and with
-// strict warnings too; what is no failure is in system-out.
+// JUnit writes the report as test results. Errors are failures, and with strict warnings too; the other findings are
+// in system-out.
 func (r *Report) JUnit(w io.Writer, strict bool) error {
 	suite := junitSuite{Name: "mesh-agent config check " + r.Directory}
 	suite.add(junitCase{Name: "the directory"}, r.Findings, strict)

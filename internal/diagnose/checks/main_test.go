@@ -23,7 +23,7 @@ type gathered struct {
 	codes []codes.Code
 }
 
-// add takes the findings of a report but those of other packages.
+// add takes the findings of a report, without those of other packages.
 func (g *gathered) add(r *Report) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -57,7 +57,7 @@ func TestFindings(t *testing.T) {
 	codestest.Reached(t, codes.Checks, all.codes...)
 }
 
-// world is a mesh directory, with an authority beside it.
+// world is a mesh directory, with an authority next to it.
 type world struct {
 	t        *testing.T
 	dir, tls string

@@ -66,7 +66,7 @@ func checkOverlooked(t *testing.T, all *gathered) {
 	}
 }
 
-// checkPEM: what is in a file that a client file names, and cannot be used there.
+// checkPEM checks unusable contents of the files that a client file names.
 func checkPEM(t *testing.T, all *gathered) {
 	w := newWorld(t)
 	lines, key := w.client("remote")
@@ -95,7 +95,7 @@ func checkPEM(t *testing.T, all *gathered) {
 		waittest.Must(t, os.WriteFile(test.file, before, 0o600))
 	}
 
-	// The name of a file is one word of the command that a person copies, whatever is in it.
+	// The name of a file, with any characters, is one word of the command that a person copies.
 	evil := filepath.Join(t.TempDir(), "key; rm -rf ~ $(id)")
 	waittest.Must(t, os.WriteFile(evil, []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"), 0o600))
 	for i := range lines {

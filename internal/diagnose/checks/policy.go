@@ -23,9 +23,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Policy checks a claim policy file against the directory and, when the servers
-// were asked ([Report.Connect]), tells what the file would refuse of what is in
-// them now. The options are those of Connect, the budgets those of the agent.
+// Policy checks a claim policy file against the directory. If the servers were asked ([Report.Connect]), it also
+// reports their present entries that the file would refuse. The options are those of Connect, the budgets those of
+// the agent.
 func (r *Report) Policy(ctx context.Context, file string, o troubleshoot.Options, budgets budget.Budgets) {
 	defer r.count()
 	policy, err := claims.Load(file)
@@ -45,7 +45,7 @@ func (r *Report) Policy(ctx context.Context, file string, o troubleshoot.Options
 		}
 	}
 	var all errgroup.Group
-	defer func() { _ = all.Wait() }() // nobody returns an error
+	defer func() { _ = all.Wait() }() // no function returns an error
 	all.SetLimit(audits)
 	for i := range r.Files {
 		f := &r.Files[i]

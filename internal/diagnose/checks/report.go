@@ -1,10 +1,10 @@
-// Package checks tells what is wrong with a mesh directory before it is applied: [Directory] looks
-// at its files as a running agent would and connects to nothing, [Report.Connect] asks the servers
-// behind them, and [Report.Compare] says what the directory would change in a running agent.
-// [Report.JUnit] writes a report for programs that collect the results of tests.
+// Package checks finds the problems of a mesh directory before it is applied: [Directory] looks at its files as a
+// running agent would and connects to nothing, [Report.Connect] asks the servers behind them, and [Report.Compare]
+// reports the changes that the directory would cause in a running agent. [Report.JUnit] writes a report for programs
+// that collect the results of tests.
 //
-// What the agent's own code refuses is an error in its words; the rest is what it
-// lets pass. Every finding has a code (package codes).
+// Content that the agent's own code refuses is an error, in the words of that code; the other findings are about
+// content that it accepts. Every finding has a code (package codes).
 //
 // # Concurrency
 //
@@ -17,11 +17,10 @@
 //
 // # Design
 //
-// What can be checked offline is checked with the agent's own code: the directory's scan and the
-// client file's reader; this package adds only what they let pass (dates, modes, plain text).
-// Connect is package troubleshoot for each file, and Compare compares with what /v1/status says:
-// contents by the hash that the agent gives of the file and of those that it names, as it has read
-// them (configHash), with a key that it gives over the unix socket only.
+// The offline checks use the agent's own code, the directory's scan and the client file's reader; this package adds
+// only checks of content that they accept (dates, modes, plain text). Connect is package troubleshoot for each file.
+// Compare uses /v1/status: it compares contents by the agent's hash of the file and of the files that it names, as
+// the agent has read them (configHash), with a key that the agent gives over the unix socket only.
 package checks
 
 import (
@@ -39,14 +38,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// What would become of an entry of the mesh directory.
+// The effect of an entry of the mesh directory.
 const (
 	WouldConnect = "connect" // its cluster would be connected
 	WouldFail    = "fail"    // its cluster would be there, and fail
 	WouldIgnore  = "ignore"  // it is no remote cluster's
 )
 
-// Report is what a mesh directory is.
+// Report is the result of the check of a mesh directory.
 type Report struct {
 	Directory  string `json:"directory"`
 	OwnCluster string `json:"ownCluster"`
@@ -65,7 +64,7 @@ type Report struct {
 // File is one entry of a mesh directory.
 type File struct {
 	File    string `json:"file"`
-	Cluster string `json:"cluster,omitempty"` // empty for what is ignored
+	Cluster string `json:"cluster,omitempty"` // empty for an ignored file
 	Verdict string `json:"verdict"`           // one of the Would constants
 	Reason  string `json:"reason,omitempty"`  // why it is ignored
 	// Endpoints, User and CertificateExpires are known of a file that can be
@@ -77,7 +76,7 @@ type File struct {
 	// ([clientfile.KeyedHash]): those of the file and of the authorities, certificate and
 	// key that it names. Empty when the file cannot be read.
 	ContentHash string `json:"contentHash,omitempty"`
-	contents    string // the hash without a key, which is shown to nobody
+	contents    string // the hash without a key, which is never shown
 	// ClusterID and EtcdClusterID are what the server says, when it was asked.
 	ClusterID     uint32 `json:"clusterID,omitempty"`
 	EtcdClusterID string `json:"etcdClusterID,omitempty"`
@@ -150,7 +149,7 @@ func Directory(dir, own string, now time.Time) (*Report, error) {
 	return r, nil
 }
 
-// examined is an entry with what is wrong with it.
+// examined returns an entry with its findings.
 func examined(e clustermesh.Entry, own string, now time.Time) File {
 	f := File{File: e.Path, Verdict: WouldIgnore, Findings: []codes.Finding{}}
 	if e.Reason != nil {

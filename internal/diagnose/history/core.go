@@ -9,14 +9,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// The bounds of what is remembered.
+// The bounds of the history.
 const (
 	Interval    = 10 * time.Second // between two samples
 	Samples     = 360              // of each cluster: an hour
 	MaxClusters = 511              // of which samples are kept, the first of the names
 )
 
-// sample is what was seen at one moment. NaN, and none, stand for what was not observed.
+// sample has the observations of one moment. NaN, and none, mean that a value was not observed.
 type sample struct {
 	changes, lag, age  float32 // a second; seconds
 	entries            int32
@@ -38,13 +38,13 @@ type series struct {
 	before  counters
 }
 
-// counters are how many events have become visible since somebody counts.
+// counters has the numbers of events that have become visible since the start of the count.
 type counters struct {
 	of        map[wire.Resource]uint64
 	connected bool
 }
 
-// core is the pure part: it takes in what was seen, and has no clock of its own.
+// core is the pure part: it takes observations, and has no clock of its own.
 type core struct {
 	moments  [Samples]time.Time // a ring, by number
 	first, n uint64             // the number of the oldest moment, and of the next one
@@ -52,7 +52,7 @@ type core struct {
 	clusters map[string]*series
 }
 
-// take takes in what is said of the clusters now. The time has a reading of the monotonic clock where there is one.
+// take adds the present statuses of the clusters. The time has a reading of the monotonic clock if there is one.
 func (c *core) take(now time.Time, said []remotecluster.Status) {
 	elapsed := c.begin(now)
 	at := c.n % Samples
@@ -74,8 +74,8 @@ func (c *core) take(now time.Time, said []remotecluster.Status) {
 	c.first = max(c.first, c.n-min(c.n, Samples))
 }
 
-// begin makes room for a sample, and returns for how long the changes since the last one were counted; 0 when that cannot
-// be said. After the clock was set back, what would have been in the future is forgotten.
+// begin makes room for a sample, and returns the time in which the changes since the last one were counted; 0 when
+// that is not known. After the clock was set back, it deletes the samples of the future.
 func (c *core) begin(now time.Time) time.Duration {
 	if c.n == c.first {
 		return 0
@@ -129,7 +129,7 @@ func (s *series) look(now time.Time, elapsed time.Duration, said *remotecluster.
 	return one
 }
 
-// add makes a sample of several clusters: the sum of what they have, and the worst of how late it is.
+// add adds a cluster to a sample of several: the sum of changes and entries, and the worst of the ages and lags.
 func (s *sample) add(one sample) {
 	if !isNaN(one.changes) {
 		s.changes = sumOf(s.changes, one.changes)

@@ -17,7 +17,7 @@ var begun = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // at is n intervals after the begin.
 func at(n int) time.Time { return begun.Add(time.Duration(n) * Interval) }
 
-// cluster is what is said of one that is connected, with so many entries and events of its addresses.
+// cluster is the status of a connected cluster, with so many entries and events of its addresses.
 func cluster(name string, entries int, events uint64) remotecluster.Status {
 	all := map[wire.Resource]remotecluster.SourceStatus{}
 	for _, r := range wire.Resources() {
@@ -79,7 +79,8 @@ func TestWhatWasNotObservedIsAbsent(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: samples have one order, whatever the clock does, and those of a time that is still to come are gone.
+// TestClockSetBack: samples have one order even if the clock is set, and the samples of a time that is still to come
+// are gone.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var c core
@@ -95,7 +96,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestAnHour: what is older is not shown, also when no sample came since; what began later has no more than was seen of it.
+// TestAnHour: samples older than an hour are not shown, also when no sample came since; a cluster that began later
+// has only its own samples.
 func TestAnHour(t *testing.T) {
 	t.Parallel()
 	var c core
@@ -120,7 +122,7 @@ func TestAnHour(t *testing.T) {
 	}
 }
 
-// TestTogether: sums are of what was seen, and say of how many that is.
+// TestTogether: sums include observed values only, with the number of clusters that were observed.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	var c core

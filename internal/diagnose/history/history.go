@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// History remembers what is said of the clusters.
+// History remembers the statuses of the clusters.
 type History struct {
 	said func() []remotecluster.Status
 	now  func() time.Time
@@ -18,7 +18,7 @@ type History struct {
 	core core
 }
 
-// New returns a history of what said says. It remembers nothing until Run.
+// New returns a history of the statuses that said returns. It is empty until Run.
 func New(said func() []remotecluster.Status) *History { return &History{said: said, now: time.Now} }
 
 // Run takes a sample now and at each [Interval], until ctx ends, and returns nil.

@@ -11,8 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Address explains whose an address is, from what a lookup found. The first steps are
-// about the claims, in their order, and then about those that do not count.
+// Address explains which cluster owns an address, from the result of a lookup. The first steps are about the claims,
+// in their order, and then about those that do not count.
 func Address(v *View, addr netip.Addr, found ipcache.Found) api.Explanation {
 	chain, strays := found.Claims, found.Strays
 	x := api.Explanation{Steps: make([]api.Step, 0, len(chain))}
@@ -40,13 +40,13 @@ func Address(v *View, addr netip.Addr, found ipcache.Found) api.Explanation {
 	return x
 }
 
-// unknownClaims are the steps about clusters that may claim an address without
-// anybody knowing it here, and which these are; empty for none.
+// unknownClaims returns the steps about clusters that may claim an address without this agent knowing it, and names
+// these clusters; empty for none.
 func (v *View) unknownClaims() (unknown string, steps []api.Step) {
 	var unconfirmed, refusing []string
 	for _, cluster := range v.names() {
 		at, now := v.asOf(cluster, wire.IPs, wire.Nodes)
-		// What the policy file refuses would not count, whatever it is.
+		// A claim that the policy file refuses would not count in any case.
 		refused := v.refusedBut([]wire.Reason{wire.ReasonPolicy}, cluster, wire.IPs, wire.Nodes)
 		step := api.Step{Cluster: cluster, Keys: []api.Key{}, AsOf: at}
 		if !now {
@@ -63,7 +63,7 @@ func (v *View) unknownClaims() (unknown string, steps []api.Step) {
 	return unknownTexts("addresses", unconfirmed, refusing), steps
 }
 
-// claim is a step about one claim, without what became of it.
+// claim is a step about one claim, without its effect.
 func (v *View) claim(e *ipcache.Entry) api.Step {
 	cluster := e.Cluster().Name
 	step := api.Step{Cluster: cluster}

@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Node explains what is known of a node, and whether its addresses count as its own.
+// Node explains the known facts about a node, and whether its addresses count as its own.
 func Node(v *View, cluster, name string) api.Explanation {
 	x := api.Explanation{Steps: []api.Step{}}
 	at, now := v.asOf(cluster, wire.Nodes)
@@ -73,7 +73,7 @@ func momentOf(at *time.Time) string {
 	return at.Format(time.RFC3339)
 }
 
-// Identity explains what is known of a numeric identity.
+// Identity explains the known facts about a numeric identity.
 func Identity(v *View, id uint32) api.Explanation {
 	x := api.Explanation{Steps: []api.Step{}}
 	if name, is := wire.ReservedIdentityName(id); is {

@@ -1,20 +1,19 @@
-// Package reasons explains: why a service is or is not global, whose an address is,
-// what is known of an identity, a node, a cluster.
+// Package reasons explains: why a service is or is not global, which cluster owns an address, and the known facts
+// about an identity, a node, a cluster.
 //
-// An [Explanation] is a chain of steps, each with the keys that were read for it,
-// and ends in a verdict; every step and the verdict carry a code of the registry.
-// It is derived from what the tables and the controllers have at one moment and
-// decides nothing by itself: the rules are those of the packages that own them.
+// An [Explanation] is a chain of steps, each with the keys that were read for it, and ends in a verdict; every step
+// and the verdict carry a code of the registry. It is derived from the state of the tables and the controllers at one
+// moment and decides nothing by itself: the rules are those of the packages that own them.
 //
-// Concurrency: a [View] is read by one goroutine at a time; the functions have no
-// state and cannot fail. What nobody has is explained, too.
+// Concurrency: a [View] is read by one goroutine at a time; the functions have no state and cannot fail. An object
+// that no cluster has is explained, too.
 //
 // # Design
 //
-// An explanation asks the rules of the packages that own them, and adds which key was read, at
-// which revision, and when at the latest: a store.Set knows the revision of each key, and its
-// follower when its latest revisions came. What is not there is explained as well; that a cluster
-// does not have something is said only of a cluster that is known as of now.
+// An explanation asks the rules of the packages that own them, and adds which key was read, at which revision, and
+// when at the latest: a store.Set knows the revision of each key, and its follower the time of its latest revisions.
+// Absent objects are explained as well: a step says that a cluster does not have an object only if the cluster is
+// known as of now.
 package reasons
 
 import (
@@ -37,7 +36,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// View is what is looked at: tables of one moment, and what was said of the clusters before it.
+// View is the state to explain: tables of one moment, and earlier statuses of the clusters.
 type View struct {
 	*clustermesh.Tables
 	Txn       statedb.ReadTxn
@@ -45,7 +44,7 @@ type View struct {
 	Own       string                          // the own cluster's name; empty for an observer, which is of none
 	Described bool                            // the own cluster's services are known from its description, as of now
 	Unread    bool                            // they are to come from its description, which was not read yet
-	// Find tells what is known of a key; false for nothing.
+	// Find returns the known facts about a key; false if there are none.
 	Find func(cluster string, r wire.Resource, name string) (store.Found, bool)
 }
 
@@ -90,8 +89,8 @@ func refusal(keys []api.Key) string {
 	return ""
 }
 
-// asOf is until when all of some resources of a cluster are known, and whether that
-// is as of now. Of a cluster that nobody reads nothing is known.
+// asOf returns the time until which all of some resources of a cluster are known, and reports whether that is as of
+// now. Nothing is known of a cluster that the agent does not read.
 func (v *View) asOf(cluster string, of ...wire.Resource) (at *time.Time, now bool) {
 	c, known := v.Clusters[cluster]
 	if !known {
@@ -141,14 +140,13 @@ func plural(n int, one, more string) string {
 	return more
 }
 
-// refusedOf says how many entries of some resources of a cluster are refused, and
-// why; empty for none. A copy that is known as of now lacks them, so that what it
-// does not have the cluster may have all the same.
+// refusedOf returns how many entries of some resources of a cluster are refused, and why; empty for none. A copy that
+// is known as of now lacks them: the cluster may have entries that the copy does not have.
 func (v *View) refusedOf(cluster string, of ...wire.Resource) string {
 	return v.refusedBut(nil, cluster, of...)
 }
 
-// refusedBut is refusedOf without what is refused for one of these reasons.
+// refusedBut is refusedOf without the entries that are refused for one of these reasons.
 func (v *View) refusedBut(leaveOut []wire.Reason, cluster string, of ...wire.Resource) string {
 	var texts []string
 	for _, r := range of {
@@ -193,8 +191,8 @@ func refusedFor(r wire.Reason, src remotecluster.SourceStatus) string {
 	return string(r)
 }
 
-// unknownTexts says of which clusters what is asked for is not known: those that
-// are not known as of now, and those of which entries are refused.
+// unknownTexts names the clusters for which the answer is not known: those that are not known as of now, and those
+// with refused entries.
 func unknownTexts(noun string, unconfirmed, refusing []string) string {
 	var texts []string
 	if len(unconfirmed) > 0 {

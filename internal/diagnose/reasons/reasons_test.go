@@ -47,7 +47,7 @@ func TestReasons(t *testing.T) {
 	codestest.Reached(t, codes.Reasons, reached...)
 }
 
-// TestKeysAreNamed with their revisions, times, and what is wrong with them.
+// TestKeysAreNamed with their revisions, times, and problems.
 func TestKeysAreNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,8 +67,8 @@ func TestKeysAreNamed(t *testing.T) {
 	}
 }
 
-// TestExportsAreShownWhereClustersDisagree on the session affinity: of each who
-// exports it, and of nobody when they agree.
+// TestExportsAreShownWhereClustersDisagree on the session affinity: the export of each cluster, and none when they
+// agree.
 func TestExportsAreShownWhereClustersDisagree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -88,8 +88,7 @@ func (s *serviceChain) addExport(to *api.Step, x *services.Export) {
 	to.Keys = append(to.Keys, s.view.keys(x.Cluster, wire.ServiceExports, x.FullName())...)
 }
 
-// disagreeing are the exports of a service, by cluster, when their affinities
-// differ: else there is nothing to tell of them here.
+// disagreeing returns the exports of a service, by cluster, when their affinities differ: else no step mentions them.
 func disagreeing(v *View, namespace, name string) map[string]*services.Export {
 	exports := statedb.Collect(v.Services.ServiceExports().List(v.Txn, services.ExportsByName(namespace, name)))
 	if !services.AffinitiesDiffer(exports) {
@@ -102,7 +101,7 @@ func disagreeing(v *View, namespace, name string) map[string]*services.Export {
 	return by
 }
 
-// part is what a cluster brings, also to a service that is none for want of clusters that share it.
+// part returns a cluster's part in the service, also if the service is not global because no clusters share it.
 func (s *serviceChain) part(cluster string) *services.Service {
 	if s.global != nil {
 		return s.global.Part(cluster)
@@ -184,7 +183,7 @@ func (s *serviceChain) used(own *services.Service, sharing []string) api.Verdict
 		printer.Counted(s.global.NumBackends(), "backend is in use", "backends are in use"))
 }
 
-// alone is the verdict on a global service of the own cluster that nobody joins.
+// alone is the verdict on a global service of the own cluster that no other cluster shares.
 func (s *serviceChain) alone(own *services.Service) api.Verdict {
 	none := verdictf(codes.NotExported, "not global: there is no cluster other than %s", own.Cluster)
 	if missing := s.by[codes.PartNotExported]; len(missing) > 0 {
@@ -193,14 +192,14 @@ func (s *serviceChain) alone(own *services.Service) api.Verdict {
 	return s.unshared("not global as far as is known: ", none)
 }
 
-// absent is the verdict on a service that is none.
+// absent is the verdict on a service that no cluster is known to export.
 func (s *serviceChain) absent() api.Verdict {
 	return s.unshared(fmt.Sprintf("no cluster is known to share %s/%s, and ", s.namespace, s.name),
 		verdictf(codes.ServiceNowhere, "no cluster exports %s/%s", s.namespace, s.name))
 }
 
-// unshared is why no other cluster shares the service: none, unless something is known
-// or some clusters may do it without anybody knowing it here.
+// unshared is why no other cluster shares the service: none, unless a reason is known or some clusters may share it
+// without this agent knowing it.
 func (s *serviceChain) unshared(unknown string, none api.Verdict) api.Verdict {
 	refused, private := s.by[codes.PartRefused], s.by[codes.PartNotShared]
 	others := unknownTexts("services", s.by[codes.PartUnknown], s.by[codes.PartsRefused])

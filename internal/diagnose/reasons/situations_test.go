@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// situation is what a world has and what is asked; it comes to a verdict, and has steps, in words.
+// situation is a world and a question about it; it leads to a verdict, and has steps, in words.
 type situation struct {
 	name   string
 	make   func(*world)

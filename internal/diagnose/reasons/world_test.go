@@ -58,7 +58,7 @@ func fresh(name string, id uint32) remotecluster.Status {
 	return c
 }
 
-// lose makes what is known of a cluster old.
+// lose makes the entries of a cluster old.
 func (w *world) lose(cluster string) {
 	c := w.clusters[cluster]
 	c.Connected, c.Ready, c.State, c.Code, c.Message = false, false, remotecluster.Degraded, codes.ConnectionLost, "not connected"

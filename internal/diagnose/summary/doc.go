@@ -1,4 +1,5 @@
-// Package summary says of all clusters together what is wrong, and with which of them ([Reason]), what
-// services have there ([Impact]), and which of them share services ([Sharing]). All are pure functions of one state of the clusters and of the services,
-// and their answers have bounds: a mesh in which nothing works is described as shortly as any other.
+// Package summary describes the problems of all clusters together and the clusters that have them ([Reason]), the
+// backends that services have in them ([Impact]), and the clusters that share services ([Sharing]). All are pure
+// functions of one state of the clusters and of the services, and their answers have bounds: the description of a
+// mesh in which nothing works is as short as any other.
 package summary

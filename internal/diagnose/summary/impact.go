@@ -11,14 +11,14 @@ import (
 // mostServices are named at most of those that have the same loss.
 const mostServices = 5
 
-// affects reports whether what a cluster has may be gone. That of a cluster which answers is still there.
+// affects reports whether the backends of a cluster may be gone. Those of a cluster that answers still exist.
 func affects(kind api.TroubleKind) bool {
 	return slices.Contains([]api.TroubleKind{
 		api.TroubleFailed, api.TroubleConnecting, api.TroubleLost, api.TroubleStale,
 	}, kind)
 }
 
-// Affecting are the clusters with which services lose what they have there, in their order.
+// Affecting returns the clusters whose backends services may lose, in their order.
 func Affecting(all []Problem) []string {
 	var names []string
 	for _, p := range all {

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// What a reason names at most.
+// The maximum numbers that a reason names.
 const (
 	mostCauses = 3 // the rest is counted
 	mostNames  = 3 // of clusters with one cause
@@ -19,23 +19,24 @@ const (
 // Ready is the kind of clusters with nothing wrong, in [Counts].
 const Ready = "ready"
 
-// Problem is what is wrong with a cluster.
+// Problem is the problem of one cluster.
 type Problem struct {
 	Cluster string
 	Kind    api.TroubleKind // empty for none
 	Code    codes.Code      // of its message
 	Cause   codes.Code      // of the error behind the message; empty when that is not known
-	// Also is what else is to be seen to, in a few words, of a cluster with nothing wrong; empty for nothing.
+	// Also names, in a few words, another point that needs attention, in a cluster with nothing wrong; empty for
+	// none.
 	Also string
 }
 
-// What is to be seen to of a cluster with nothing else wrong.
+// The points that need attention in a cluster with nothing else wrong.
 const (
 	NotUsed = "service backends are not used as usual"
 	Refused = "entries are refused"
 )
 
-// Urgent is what a notice of a cluster with nothing wrong says in a few words; empty unless it is an error.
+// Urgent describes a notice of a cluster with nothing wrong, in a few words; empty unless the notice is an error.
 func Urgent(notice codes.Code) string {
 	if e, known := codes.Find(string(notice)); known && e.Severity == codes.Error {
 		return e.Title
@@ -53,7 +54,8 @@ func OwnDescription() Problem {
 	return Problem{Kind: api.TroubleDegraded, Cluster: "the own cluster", Code: codes.DescriptionBroken}
 }
 
-// Ignored are files of the mesh directory that belong to no cluster, though somebody may have meant them; without any it is none.
+// Ignored is the problem of files of the mesh directory that belong to no cluster, although a user may have meant
+// them; without any it is none.
 func Ignored(n int) Problem {
 	switch n {
 	case 0:
@@ -64,7 +66,7 @@ func Ignored(n int) Problem {
 	return Problem{Cluster: fmt.Sprintf("%d files", n), Also: "the agent ignores files of the mesh directory"}
 }
 
-// Conflicts are a problem of clusters that may have no other; without any it is none.
+// Conflicts is the problem of clusters that may have no other; without any conflicts it is none.
 func Conflicts(n int) Problem {
 	switch n {
 	case 0:
@@ -93,7 +95,7 @@ func Counts(all []Problem) map[string]int {
 	return counts
 }
 
-// Reason says on one line what is wrong, and with which clusters, the worst first; empty when nothing is.
+// Reason names the problems on one line, with their clusters, the worst first; empty when there are none.
 func Reason(all []Problem) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(p Problem) bool { return p.title() == "" })
 	slices.SortStableFunc(all, func(a, b Problem) int { return a.severity() - b.severity() })
@@ -125,7 +127,7 @@ func (p Problem) severity() int {
 	return len(Kinds())
 }
 
-// title says in a few words what is wrong; empty when nothing is.
+// title names the problem in a few words; empty when there is none.
 func (p Problem) title() string {
 	if p.Kind == "" {
 		return p.Also

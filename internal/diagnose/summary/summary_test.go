@@ -53,7 +53,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestCountsAreDisjoint: whatever the kinds, each cluster counts once.
+// TestCountsAreDisjoint: each cluster counts once, for all kinds.
 func TestCountsAreDisjoint(t *testing.T) {
 	t.Parallel()
 	all := []summary.Problem{{}, {Also: summary.NotUsed}}

@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// SumUp fills in the reason and what follows from the state of each cluster, which it returns.
+// SumUp fills in the reason and the counts by trouble, and returns the problem of each cluster.
 func SumUp(st *api.Status) []Problem {
 	problems := make([]Problem, len(st.Clusters))
 	for i := range st.Clusters {
@@ -31,7 +31,7 @@ func SumUp(st *api.Status) []Problem {
 	return problems
 }
 
-// problemOf is what is wrong with the cluster.
+// problemOf returns the problem of the cluster.
 func problemOf(c *api.Cluster) Problem {
 	p := Problem{Cluster: c.Name, Code: codes.Code(c.Code), Cause: codes.Code(c.Cause)}
 	switch {

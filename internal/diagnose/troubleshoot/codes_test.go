@@ -46,7 +46,7 @@ func TestWhatIsWrong(t *testing.T) {
 	codestest.Reached(t, codes.Troubleshoot, all.codes...)
 }
 
-// failingRead is the step of a read that fails for a reason that nobody knows.
+// failingRead is the step of a read that fails for an unknown reason.
 func failingRead() Step {
 	s := Step{Name: StepRights, State: OK}
 	r := reader{check: &check{target: Target{Cluster: "c2"}}, heart: reading{n: -1, err: errors.New("boo")}}

@@ -20,8 +20,8 @@ import (
 
 const remedyRead = "look at the load of that etcd, and at the network on the way"
 
-// contents checks what a session can read: that of the first endpoint that has
-// one. The report gets who the cluster and its etcd say that they are.
+// contents checks the entries that a session can read: the session of the first endpoint that has one. The report
+// gets the IDs that the cluster and its etcd state.
 func (c *check) contents(ctx context.Context, endpoints []*endpoint, to *Report) []Step {
 	steps := []Step{{Name: StepRights, State: OK}, {Name: StepHeartbeat, State: OK}, {Name: StepConfiguration, State: OK}}
 	i := slices.IndexFunc(endpoints, func(e *endpoint) bool { return e.session != nil })
@@ -61,7 +61,7 @@ type reader struct {
 	unwritten     []string // the canaries that an agent waits for and that do not exist
 }
 
-// reading is what became of a read of one key, or of all below a prefix.
+// reading is the result of a read of one key, or of all keys below a prefix.
 type reading struct {
 	what string // for people
 	key  string
@@ -125,8 +125,7 @@ func (r *reader) decode() {
 	r.remote = &cfg
 }
 
-// prefixes are what the agent lists and watches besides: what a remote has
-// follows from its configuration.
+// prefixes are the other keys that the agent lists and watches: the configuration of a remote says which it has.
 func (r *reader) prefixes() []reading {
 	caps := wire.Everything()
 	var list []reading
@@ -258,15 +257,15 @@ func (r *reader) validate(s *Step) {
 	}
 }
 
-// Heartbeat is what one read of the heartbeat key tells. A running agent sees it
-// being written; who looks once has only what is written in it.
+// Heartbeat is the result of one read of the heartbeat key. A running agent sees each write of it; a single read
+// shows only the value.
 type Heartbeat struct {
 	// Written is the value.
 	Written string
 	// Age is by the clock of its writer and the one of this machine; nil when the
 	// value is not a time.
 	Age *time.Duration
-	// Code, Cause and Remedy say what is wrong and what to do, all empty when nothing is.
+	// Code, Cause and Remedy describe the problem and the remedy, all empty when there is no problem.
 	Code          codes.Code
 	Cause, Remedy string
 }

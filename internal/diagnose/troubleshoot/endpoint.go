@@ -40,8 +40,8 @@ type endpoint struct {
 	session    *etcd.Session // nil without one
 }
 
-// run does the steps. What fails keeps those after it from being tried, except that a server's
-// certificate, which the agent refuses, says nothing about what the server thinks of ours.
+// run does the steps. After a step that fails, the later ones are not tried, with one exception: a server's
+// certificate that the agent refuses says nothing about whether the server accepts ours.
 func (e *endpoint) run(ctx context.Context) {
 	failed := ""
 	if e.refused == StepFile {
@@ -211,7 +211,7 @@ func (e *endpoint) etcd(ctx context.Context, s *Step) {
 	var err error
 	if e.session, err = etcd.Reach(ctx, e.cfg, e.attempt, o); err != nil {
 		if ke, ok := errors.AsType[*kvstore.KeyError](err); ok {
-			err = ke.Err // the endpoint and the remedy are said already
+			err = ke.Err // the step names the endpoint and the remedy already
 		}
 		s.failed(err, codes.EtcdFails, remedyEtcd)
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// What to do about files of which no more is known.
+// The general remedies for files, when no more is known.
 const (
 	remedyFile        = "correct the named part, then run 'mesh-agent config check'"
 	remedyCertificate = "cert-file and key-file must hold, in PEM form, a certificate and its private key"
@@ -44,7 +44,7 @@ func (c *check) load(read func(path string) (*clientfile.Config, error)) (*clien
 	return cfg.WithEndpoints(c.target.Addresses...)
 }
 
-// refuse ends a step with what makes the agent refuse the configuration.
+// refuse ends a step with the error with which the agent refuses the configuration.
 func (c *check) refuse(s *Step, err error, code codes.Code, remedy string) {
 	if c.refused == "" {
 		c.refused = s.Name
@@ -70,7 +70,7 @@ func (c *check) clientFile() Step {
 	return s
 }
 
-// needsTLS skips a step about TLS where there is none.
+// needsTLS skips a step about TLS if no endpoint uses it, and reports whether one does.
 func (c *check) needsTLS(s *Step) bool {
 	switch {
 	case c.cfg == nil:
@@ -92,7 +92,7 @@ func (c *check) authorities() Step {
 		c.refuse(&s, err, codes.AuthoritiesUnusable, "")
 		return s
 	}
-	security, _ := c.cfg.Security() // what is wrong with the other files is said there
+	security, _ := c.cfg.Security() // problems of the other files are reported in their own steps
 	if security.CAFile == "" {
 		s.found("no trusted-ca-file: the authorities that this system trusts")
 		return s
@@ -111,7 +111,7 @@ func (c *check) certificate() Step {
 	if !c.needsTLS(&s) {
 		return s
 	}
-	security, _ := c.cfg.Security() // the next line says it better
+	security, _ := c.cfg.Security() // the next line reports the error more precisely
 	if err := c.cfg.CheckCertificate(); err != nil {
 		c.refuse(&s, err, codes.CertificateUnusable, remedyCertificate)
 	} else if security.CertFile == "" {

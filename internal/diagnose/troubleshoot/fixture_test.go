@@ -87,7 +87,7 @@ func (r *Report) step(name string) Step {
 	return worst
 }
 
-// wrong is what is expected of a configuration with something wrong.
+// wrong is the expected result for a configuration with a problem.
 type wrong struct {
 	path string
 	with func(*Options)

@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// State is what became of a step.
+// State is the result of a step.
 type State string
 
 // The states, from good to bad.
@@ -35,8 +35,8 @@ const (
 	StepServerCertificate = "server-certificate"    // its chain, names and dates
 	StepAccepted          = "client-accepted"       // the server accepts our certificate, or none
 	StepEtcd              = "etcd"                  // it answers, and to us
-	StepRights            = "rights"                // we may read what is needed
-	StepHeartbeat         = "heartbeat"             // somebody writes the cluster's state
+	StepRights            = "rights"                // we may read the needed keys
+	StepHeartbeat         = "heartbeat"             // the cluster's state is being written
 	StepConfiguration     = "cluster-configuration" // there, and one that we can work with
 )
 
@@ -47,27 +47,25 @@ type Step struct {
 	// the whole configuration.
 	Endpoint string `json:"endpoint,omitempty"`
 	State    State  `json:"state"`
-	// Detail is what was found; of a skipped step, why.
+	// Detail is the result; of a skipped step, the reason.
 	Detail string `json:"detail,omitempty"`
-	// Findings are what is wrong, of a step that has failed or is a warning.
+	// Findings are the problems of a step that has failed or is a warning.
 	Findings []codes.Finding `json:"findings,omitempty"`
-	// Code is that of the worst finding, the first of them. Cause and Remedy are
-	// what all of them say and advise.
+	// Code is that of the worst finding, the first of them. Cause and Remedy have the texts of all findings.
 	Code   codes.Code `json:"code,omitempty"`
 	Cause  string     `json:"cause,omitempty"`
 	Remedy string     `json:"remedy,omitempty"`
 }
 
-// Report is what is known of one configuration.
+// Report is the result of the check of one configuration.
 type Report struct {
 	Name       string `json:"name"`  // of the cluster; the own one for the local kvstore
 	Local      bool   `json:"local"` // it is the local kvstore
 	ConfigFile string `json:"configFile,omitempty"`
 	State      State  `json:"state"` // the worst of the steps'
 	Steps      []Step `json:"steps"` // in the order in which they depend on each other
-	// ClusterID, and Cached, that it is a copy of the cluster, are what the
-	// cluster configuration says; EtcdClusterID, hexadecimal, is what the etcd says
-	// that it is. They are zero when nobody has said so.
+	// ClusterID, and Cached, that the etcd has a copy of the cluster, come from the cluster configuration;
+	// EtcdClusterID, hexadecimal, comes from the etcd. They are zero when they are not known.
 	ClusterID     uint32 `json:"clusterID,omitempty"`
 	Cached        bool   `json:"cached,omitempty"`
 	EtcdClusterID string `json:"etcdClusterID,omitempty"`
@@ -87,8 +85,7 @@ func (r *Report) In(state State) []string {
 	return names
 }
 
-// tell adds a finding. How bad it is is its code's to say, and the remedy too
-// unless there is one that fits better here.
+// tell adds a finding. Its code determines the severity, and the remedy unless a better one is given.
 func (s *Step) tell(code codes.Code, cause, remedy string) {
 	f := code.Found(joined("", cause), joined("", remedy))
 	state := Warning

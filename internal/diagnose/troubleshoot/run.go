@@ -1,10 +1,10 @@
-// Package troubleshoot checks one configuration of a kvstore step by step, from the client file to
-// what the cluster says of itself, and says of each step that fails why, and what to do (spec
-// kvstore.md §2.9). It needs no running agent, reads only, and never shows a secret.
+// Package troubleshoot checks one configuration of a kvstore step by step, from the client file to what the cluster
+// says of itself, and gives the cause and the remedy for each step that fails (spec kvstore.md §2.9). It needs no
+// running agent, reads only, and never shows a secret.
 //
-// The steps look with the agent's own eyes: the client file's reader, the host aliases, the session
-// of package kvstore. Only the TLS handshake is one of its own, which goes on after a certificate
-// that the agent refuses, to find the next thing that is wrong too.
+// The steps look with the agent's own eyes: the client file's reader, the host aliases, the session of package
+// kvstore. Only the TLS handshake is its own: it continues after a certificate that the agent refuses, to find the
+// next problem too.
 //
 // # Concurrency
 //
@@ -14,8 +14,8 @@
 //
 // # Failure
 //
-// What goes wrong is what a [Report] is about: there are no errors. A step that
-// cannot be tried because of another one is skipped and names it.
+// All failures are in the [Report]: there are no errors. A step that cannot be tried because of another one is
+// skipped and names it.
 package troubleshoot
 
 import (
@@ -63,13 +63,13 @@ type Options struct {
 type Timings struct {
 	Resolve time.Duration // of a host name
 	Dial    time.Duration // of all TCP connections of an endpoint together
-	TLS     time.Duration // of a handshake and of what comes right after
+	TLS     time.Duration // of a handshake and of the first answer after it
 	Etcd    time.Duration // until etcd has answered
 	Read    time.Duration // of all reads together
 	Total   time.Duration // of everything
 }
 
-// DefaultTimings end before 15 seconds, closing included, whatever hangs.
+// DefaultTimings end before 15 seconds, closing included, even if every step hangs.
 func DefaultTimings() Timings {
 	return Timings{
 		Resolve: 4 * time.Second, Dial: 5 * time.Second, TLS: 5 * time.Second,
@@ -92,7 +92,7 @@ func All(ctx context.Context, targets []Target, o Options) []Report {
 			return nil
 		})
 	}
-	_ = g.Wait() // nobody returns one
+	_ = g.Wait() // no function returns one
 	return reports
 }
 

@@ -33,11 +33,10 @@ type handshake struct {
 	server  bool  // its certificates came
 	asked   bool  // it asked for our certificate
 	gave    bool  // and got one
-	refusal error // what it said to that, before TLS 1.3
+	refusal error // its refusal of our certificate, before TLS 1.3
 }
 
-// handshake does a TLS handshake that believes every server, to see what comes.
-// Nothing secret is said in it.
+// handshake does a TLS handshake that trusts every server, to see its answers. It sends nothing secret.
 func (e *endpoint) handshake(ctx context.Context, s *Step) {
 	if !e.cfg.UsesTLS(e.url) {
 		s.skip("plain text, as the endpoint says")
@@ -111,7 +110,7 @@ func (e *endpoint) verify(_ context.Context, s *Step) {
 	chain := e.seen.state.PeerCertificates
 	leaf := chain[0]
 	s.found(fmt.Sprintf("for %s, signed by %s", strings.Join(namesOf(leaf), ", "), leaf.Issuer.CommonName))
-	security, _ := e.cfg.Security() // what is wrong with the files is said
+	security, _ := e.cfg.Security() // problems of the files are reported in their own steps
 	conf, err := e.cfg.ClientTLS()
 	switch {
 	case security.SkipVerify:
@@ -130,7 +129,7 @@ func (e *endpoint) verify(_ context.Context, s *Step) {
 	switch v := clientfile.ValidityOf(leaf, e.o.Now); {
 	case v.Invalid:
 		s.tell(codes.ServerCertificateInvalid, "it "+v.Text, hint.Text(x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired}))
-		if moment = leaf.NotAfter; v.NotYet { // so that who signed it is judged all the same
+		if moment = leaf.NotAfter; v.NotYet { // so that its issuer is judged too
 			moment = leaf.NotBefore
 		}
 	case v.Soon:
@@ -188,15 +187,14 @@ func (e *endpoint) accepted(_ context.Context, s *Step) {
 
 func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// lastWords is how long a TLS 1.3 server may take to say that it does not like our certificate.
-// What is written to a connection that is being closed would cut off the reason.
+// lastWords is how long a TLS 1.3 server may take to refuse our certificate. A write to a connection that is being
+// closed would lose the reason.
 const lastWords = 200 * time.Millisecond
 
 // greeting is how HTTP/2 begins: its preface, and settings without any.
 const greeting = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
-// greet begins to speak HTTP/2, as gRPC does, and waits for anything to come
-// back: then we are let in.
+// greet begins HTTP/2, like gRPC, and waits for any answer: then the server accepts us.
 func (e *endpoint) greet() error {
 	if e.seen.asked && e.seen.state.Version == tls.VersionTLS13 {
 		if err := hear(e.conn, time.Now().Add(lastWords)); !isTimeout(err) {

@@ -19,7 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/pki"
 )
 
-// TestWell: nothing is wrong, whatever the way.
+// TestWell: all steps are OK, for all kinds of connections.
 func TestWell(t *testing.T) {
 	t.Parallel()
 	certs := etcdtest.NewCerts(t, "c2.mesh.cilium.io", "127.0.0.1")
@@ -150,7 +150,7 @@ func checkWarnings(t *testing.T, all *reached) {
 	}
 }
 
-// TestNoTimeForTCP: deadlines that nobody meets are failures.
+// TestNoTimeForTCP: deadlines that no connection can meet are failures.
 func TestNoTimeForTCP(t *testing.T) {
 	t.Parallel()
 	r := Run(t.Context(), Target{Cluster: "c2", Path: clientFile(t, "'http://192.0.2.1:1'")}, Options{Dial: new(net.Dialer).DialContext, Timings: Timings{
@@ -194,7 +194,7 @@ func TestTheLocalKVStore(t *testing.T) {
 	}
 }
 
-// TestNoSecretIsShown, wherever somebody has put one.
+// TestNoSecretIsShown for secrets in all places of a client file.
 func TestNoSecretIsShown(t *testing.T) {
 	t.Parallel()
 	plain := fill(t, etcdtest.Start(t))
@@ -219,7 +219,7 @@ func TestNoSecretIsShown(t *testing.T) {
 	}
 }
 
-// TestTheWorstCase: whatever hangs, and however long each step may take, there is a report in time.
+// TestTheWorstCase: even if any part hangs, and however long each step may take, there is a report in time.
 func TestTheWorstCase(t *testing.T) {
 	t.Parallel()
 	if d := DefaultTimings(); d.Total+2*closing >= 15*time.Second || max(d.Resolve, d.Dial, d.TLS, d.Etcd, d.Read) >= d.Total {

@@ -26,8 +26,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// world is the tables, an API server that writes into them what is written to it, and what a controller
-// is given. That of test/kubernetes is a real one.
+// world is the tables, an API server that applies all writes to these tables, and the parameters of a controller.
+// test/kubernetes uses a real API server.
 type world struct {
 	*reconciletest.World
 	db       *statedb.DB

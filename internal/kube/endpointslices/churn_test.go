@@ -15,9 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestChurn: whatever happens to backends, after each plan is carried out the slices hold the choice,
-// once, in slices that are not too large; endpoints that did not change their ports are where they were;
-// and nothing is left to do.
+// TestChurn: after any changes of backends, when each plan is carried out the slices hold the choice, once, in slices
+// that are not too large; endpoints that did not change their ports are where they were; and nothing is left to do.
 func TestChurn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// How many slices there may be, about: an API server serves each to everybody who follows EndpointSlices,
-// on each node. A mesh of a thousand Services has a few thousand.
+// The bounds on the number of slices, roughly: an API server sends each slice to every watcher of EndpointSlices, on
+// each node. A mesh of a thousand Services has a few thousand slices.
 const (
 	MaxSlices    = 5_000  // of one remote cluster, which has at most half a million endpoints then
 	MaxAllSlices = 50_000 // of all together
@@ -31,7 +31,7 @@ const Task = "endpoint-slices"
 const (
 	// batchPeriod is how long changes are gathered (mcs.md C).
 	batchPeriod = 500 * time.Millisecond
-	// roundSize is how many Services are worked on before is looked at what has changed meanwhile.
+	// roundSize is how many Services one round works on before the loop gathers the changes made meanwhile.
 	roundSize = 200
 )
 
@@ -55,10 +55,10 @@ type Params struct {
 	Remotes func() []reconcile.Remote
 	// Writer writes the slices.
 	Writer Writer
-	// Report is called with [Task] and what is wrong, nil when nothing is, again and again.
+	// Report is called repeatedly with [Task] and the current problem; nil means that there is none.
 	Report func(task string, err error)
 
-	// Only tells which Services may have slices; those of others are deleted. Nil: all.
+	// Only reports whether a Service may have slices; slices of other Services are deleted. Nil: all may.
 	Only func(*corev1.Service) bool
 	// OwnNetworks know the own cluster's addresses, which no remote backend in a slice has; nil: it may have any.
 	OwnNetworks OwnNetworks
@@ -66,7 +66,7 @@ type Params struct {
 	MaxSlices, MaxAllSlices int                // 0: the constants of these names
 	BatchPeriod             time.Duration      // 0: half a second
 	Boundary                *boundary.Boundary // a panic in the work for one Service ends that alone; nil: it is not counted
-	Metrics                 *Metrics           // nil: nobody looks at them
+	Metrics                 *Metrics           // nil: no metrics are exported
 	Log                     *slog.Logger       // nil: silence
 }
 
@@ -87,13 +87,13 @@ func New(p Params) *Controller {
 	return &Controller{p}
 }
 
-// Run writes slices until ctx ends, whose error it returns, and withdraws nothing then. One process of
-// a cluster runs it at a time, as far as leaders are known: a slice that two write becomes what the one
-// wants that runs on. It may be called again after it has ended.
+// Run writes slices until ctx ends, whose error it returns, and withdraws nothing then. One process of a cluster runs
+// it at a time, as far as leaders are known: if two processes write a slice, the one that keeps running decides its
+// contents. It may be called again after it has ended.
 //
-// It begins once [Params.Ready], with the own cluster's objects listed. While not all clusters were read,
-// at most half of the slices are removed in a minute on the word of remotes; what is held back is
-// reported, and done as soon as it may be.
+// It begins once [Params.Ready], with the own cluster's objects listed. While not all clusters were read, at most half
+// of the slices are removed in a minute because of remote clusters; removals that are held back are reported, and
+// carried out as soon as they are allowed.
 func (c *Controller) Run(ctx context.Context) error {
 	if err := reconcile.WaitReady(ctx, c.Ready, c.Cluster.Services.WaitListed, c.Cluster.EndpointSlices.WaitListed, c.Cluster.WaitWhole); err != nil {
 		return err

@@ -29,7 +29,7 @@ func TestFromChangesToSlices(t *testing.T) {
 	w.parts(remotePart("north", "web", backend("10.3.0.1", http(80))), remotePart("west", "api", backend("10.2.0.2", http(81))))
 	w.until("more", "api: west IPv4 [http:81/TCP] 10.2.0.2", "web: north IPv4 [http:80/TCP] 10.3.0.1", "web: west IPv4 [http:80/TCP] 10.2.0.1")
 
-	// Another process: what is as it should be is not written.
+	// Another process does not write slices that are already correct.
 	stop()
 	n := w.NumWrites()
 	w.run()
@@ -37,7 +37,7 @@ func TestFromChangesToSlices(t *testing.T) {
 	if got := w.NumWrites(); got != n+1 {
 		t.Errorf("another process wrote %d times: %q", got-n-1, w.WritesSince(n))
 	}
-	// The Service does not want them any more; a remote has none any more; the Service is gone.
+	// The Service no longer wants slices; a remote no longer has backends; the Service is deleted.
 	w.own(serviceOf("api", annotated(AnnotationSync, "false")))
 	w.withdraw(remotePart("north", "web"))
 	w.until("less", "last: last IPv4 [http:80/TCP] 10.250.0.1", "web: west IPv4 [http:80/TCP] 10.2.0.1")

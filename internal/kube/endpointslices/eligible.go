@@ -22,7 +22,7 @@ const (
 // global, by the name of the annotation or its alias, and asks for them, or is headless and does not say.
 // One of the type ExternalName has no endpoints at all.
 func Eligible(svc *corev1.Service) bool {
-	a, _ := wire.ParseServiceAnnotations(svc.Annotations) // it is valid beside an unknown affinity
+	a, _ := wire.ParseServiceAnnotations(svc.Annotations) // it is valid even with an unknown affinity
 	if !a.Global || svc.Spec.Type == corev1.ServiceTypeExternalName {
 		return false
 	}

@@ -5,16 +5,16 @@ import "time"
 // floorPeriod is the time in which not too much may go.
 const floorPeriod = time.Minute
 
-// floor bounds what is removed while not everything is known: at most half of all slices within
-// [floorPeriod], but one always. The zero value has let nothing go. It has no clock and is not for
-// several goroutines.
+// floor bounds how many slices are removed while not every cluster was read: at most half of all slices within
+// [floorPeriod], but always one. In the zero value no slice was removed yet. It has no clock, and only one goroutine
+// may use it.
 type floor struct {
 	removed []time.Time // when a slice was let go, the oldest first; none is older than floorPeriod
 	most    int         // slices that there were at once since the first of them was
 }
 
-// allow reports whether one more slice may be removed of those that there are, and notes that it is.
-// While everything is known it always may. What was removed a moment ago may still be counted.
+// allow reports whether one more of the existing slices may be removed, and if so records the removal. While everything
+// is known, it always may. The number of slices may still include one that was removed a moment ago.
 func (f *floor) allow(now time.Time, slices int, known bool) bool {
 	for len(f.removed) > 0 && now.Sub(f.removed[0]) >= floorPeriod {
 		f.removed = f.removed[1:]

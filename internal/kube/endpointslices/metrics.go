@@ -6,13 +6,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/kube/reconcile"
 )
 
-// Metrics are those of what is written. The gauges are zero in a process that does not lead.
+// Metrics are those of the slices that are written. The gauges are zero in a process that does not lead.
 type Metrics struct {
 	reconcile.Metrics
 	slices, endpoints, refused prometheus.Gauge
 }
 
-// NewMetrics returns metrics that nobody has registered.
+// NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	m := &Metrics{Metrics: reconcile.NewMetrics("mesh_agent_endpointslices", "EndpointSlices of remote backends")}
 	m.slices = m.Gauge("mesh_agent_endpointslices", "EndpointSlices of remote backends in the own cluster; 0 while another process leads.")

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// LabelOwner is on everything that is written here, with the UID of the Service that owns it:
-	// what has it not is never changed or deleted.
+	// LabelOwner is on every slice that this package writes, with the UID of the Service that owns it. Slices without
+	// it are never changed or deleted.
 	LabelOwner = "mesh-agent.io/endpointslice-owner"
-	// ManagedBy is the value of the label managed-by, by which agents of Cilium tell slices of remote
-	// backends, which they have from the mesh itself (mcs.md C).
+	// ManagedBy is the value of the label managed-by with which Cilium's agents recognize slices of remote backends,
+	// which they get from the mesh itself (mcs.md C).
 	ManagedBy = wire.MeshSliceManager
 	// LabelCluster is on slices of remote backends with the name of their cluster (mcs.md B).
 	LabelCluster = "multicluster.kubernetes.io/source-cluster"
@@ -33,7 +33,7 @@ func Resource() schema.GroupVersionResource {
 	return discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 }
 
-// IsOurs reports whether this program wrote a slice, and nobody has taken it over.
+// IsOurs reports whether this program wrote a slice, and no other writer has taken it over.
 func IsOurs(slice *discoveryv1.EndpointSlice) bool {
 	_, owned := slice.Labels[LabelOwner]
 	return owned && slice.Labels[discoveryv1.LabelManagedBy] == ManagedBy
@@ -58,8 +58,8 @@ func labels(svc *corev1.Service, cluster string) map[string]string {
 	return all
 }
 
-// nameOf is the first name for a slice that is not taken: the same in every process that finds the same
-// slices. Names of Services have 63 characters at the most and those of clusters 32, so that it is short enough.
+// nameOf is the first name for a slice that is not taken: the same in every process that finds the same slices. Names
+// of Services have at most 63 characters and those of clusters 32, so the name is short enough.
 func nameOf(svc *corev1.Service, at place, taken func(string) bool) string {
 	for n := 0; ; n++ {
 		sum := sha256.Sum256([]byte(strings.Join([]string{svc.Namespace, svc.Name, at.cluster, string(at.family), strconv.Itoa(n)}, "/")))

@@ -14,18 +14,18 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// MaxEndpoints is how many endpoints a slice has at the most (mcs.md C).
+// MaxEndpoints is the maximum number of endpoints in a slice (mcs.md C).
 const MaxEndpoints = 100
 
 // Situation is what a plan follows from.
 type Situation struct {
 	// Service is that of the own cluster.
 	Service *corev1.Service
-	// Declined: it is to have no slices, whatever it requests.
+	// Declined: the Service gets no slices, even if its annotations request them.
 	Declined bool
 	// Global is what the view has under its name; nil is nothing.
 	Global *services.Global
-	// Held are the slices of the service that are ours ([IsOurs]), in any order.
+	// Held are the slices of the Service that this program wrote ([IsOurs]), in any order.
 	Held []*discoveryv1.EndpointSlice
 	// Keep tells of a cluster whether its slices are to stay as they are; nil: none are.
 	Keep func(cluster string) bool
@@ -39,7 +39,7 @@ type Situation struct {
 	Grant func(cluster string) bool
 }
 
-// Change is what is to be done with one slice.
+// Change is one change of a slice: its creation, its update or its deletion.
 type Change struct {
 	// Was is how the slice is; nil: it is to be created.
 	Was *discoveryv1.EndpointSlice
@@ -63,8 +63,8 @@ type Changes struct {
 	Refused Refused
 }
 
-// Plan returns what is to be done for the slices of a Service to be what they should be. What is as it
-// should be is not in it. The objects that it makes share nothing with the Service.
+// Plan returns the changes that make the slices of a Service correct. It has no change for a slice that is already
+// correct. The objects that it makes share nothing with the Service.
 func Plan(s Situation) Changes {
 	p := planner{Situation: s, names: make(map[string]bool), gone: make(map[place]bool)}
 	held := make(map[place][]*discoveryv1.EndpointSlice)
@@ -103,7 +103,7 @@ func Plan(s Situation) Changes {
 type planner struct {
 	Situation
 	names            map[string]bool // of slices of the service, planned ones included
-	gone             map[place]bool  // nobody wants these
+	gone             map[place]bool  // these are not wanted
 	applied, deleted []Change
 	leftOut          int
 	refused          Refused
@@ -185,7 +185,7 @@ func addressOf(e discoveryv1.Endpoint) netip.Addr {
 	return ip
 }
 
-// take fills a slice as far as there is room, and returns what is left.
+// take fills a slice as far as there is room, and returns the remaining endpoints.
 func (d *draft) take(g *group, rest []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	n := min(len(rest), MaxEndpoints-len(d.endpoints))
 	if n <= 0 {
@@ -195,7 +195,7 @@ func (d *draft) take(g *group, rest []discoveryv1.Endpoint) []discoveryv1.Endpoi
 	return rest[n:]
 }
 
-// add puts what is left of a group into slices that have become empty, and new ones.
+// add puts the remaining endpoints of a group into slices that have become empty, and into new ones.
 func (p *planner) add(at place, g *group, drafts []*draft) []*draft {
 	rest := g.endpoints
 	for _, d := range drafts {
@@ -260,8 +260,8 @@ func (p *planner) slice(at place, d *draft) *discoveryv1.EndpointSlice {
 	return to
 }
 
-// same reports whether a slice is what it should be, as far as it is known here: the owner is in the
-// label [LabelOwner], and annotations are somebody else's.
+// same reports whether a slice is already correct, as far as this package decides: the owner is in the label
+// [LabelOwner], and annotations belong to other writers.
 func same(was, to *discoveryv1.EndpointSlice) bool {
 	return maps.Equal(was.Labels, to.Labels) &&
 		slices.EqualFunc(was.Ports, to.Ports, func(a, b discoveryv1.EndpointPort) bool { return equality.Semantic.DeepEqual(a, b) }) &&

@@ -71,7 +71,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// What slices hold, by what the clusters say.
+// The contents of slices follow from the clusters' services.
 func TestSlicesHoldTheChoice(t *testing.T) {
 	t.Parallel()
 	gone := func(b services.Backend) services.Backend { b.Conditions = services.IsTerminating; return b }
@@ -213,7 +213,7 @@ func TestLabelsOwnerAndName(t *testing.T) {
 	}
 }
 
-// TestAChangedBackendIsOneWrite: whatever happens to one backend of many.
+// TestAChangedBackendIsOneWrite: for any change of one backend of many.
 func TestAChangedBackendIsOneWrite(t *testing.T) {
 	t.Parallel()
 	api, svc := newServer(), serviceOf("web")
@@ -264,7 +264,8 @@ func TestASliceThatIsEmptiedTakesOtherPorts(t *testing.T) {
 	}
 }
 
-// TestWhatStays: slices of clusters that were not read, and of nobody's wish otherwise.
+// TestWhatStays: slices of clusters that were not read stay; slices of other clusters that are no longer wanted are
+// deleted.
 func TestWhatStays(t *testing.T) {
 	t.Parallel()
 	api, svc := newServer(), serviceOf("web")
@@ -276,7 +277,7 @@ func TestWhatStays(t *testing.T) {
 	if len(changes) != 1 || changes[0].To != nil || changes[0].Was.Labels[LabelCluster] != "north" || !changes[0].Remote || !changes[0].Removes() {
 		t.Errorf("only those of north should go: %+v", changes)
 	}
-	// The own cluster's word counts whatever is known of others.
+	// The own cluster's decision counts, regardless of the state of others.
 	changes = Plan(Situation{Service: serviceOf("web", annotated(AnnotationSync, "false")), Global: both, Held: api.held(), Keep: west}).All
 	if len(changes) != 2 || changes[0].To != nil || changes[1].To != nil || changes[0].Remote || changes[1].Remote {
 		t.Errorf("both should go: %+v", changes)

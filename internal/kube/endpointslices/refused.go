@@ -22,12 +22,12 @@ type OwnNetworks interface {
 // Refused are the backends of a Service that are in no slice, because of their addresses.
 type Refused struct {
 	Backends int
-	Example  string // of one of them: what is wrong
+	Example  string // of one of them: the reason
 }
 
-// note counts a backend if its address is refused, and reports whether it is. Whoever reads slices, such as an
-// ingress controller, would let others reach with its own rights what the address leads to: loopback, the
-// metadata service of a cloud, or a pod of the own cluster that is nobody's to offer (CVE-2021-25740).
+// note counts a backend if its address is refused, and reports whether it is. A reader of slices, such as an ingress
+// controller, would give its clients access, with its own rights, to the target of the address: loopback, the metadata
+// service of a cloud, or a pod of the own cluster that no remote cluster may offer (CVE-2021-25740).
 func (r *Refused) note(b *backends.Backend, own func(netip.Addr) bool) bool {
 	why := ""
 	if special, is := claims.SpecialAddress(b.IP); is {

@@ -100,7 +100,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 }
 
 // A remote names addresses of the own cluster's pods, nodes and Services, also before there are some: they are in no
-// slice, whatever the claim policy is, and it is said with a code. What the own networks lose is written then.
+// slice, under any claim policy, and a code reports it. Addresses that leave the own networks are written then.
 func TestOwnAddressesAreInNoSlice(t *testing.T) {
 	t.Parallel()
 	w, own, m := newWorld(t, "west"), new(networks), NewMetrics()
@@ -123,7 +123,7 @@ func TestOwnAddressesAreInNoSlice(t *testing.T) {
 	w.until("the networks are not ours any more", "web: west IPv4 [http:80/TCP] 10.1.0.7, 10.2.0.1, 10.3.0.7")
 }
 
-// Who wants own addresses in slices has them, and nobody has those for special use.
+// Own addresses are in slices where they are allowed; those for special use never are.
 func TestOwnAddressesMayBeAllowed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "west")

@@ -33,8 +33,8 @@ func (t *term) Round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
 	}
 }
 
-// plan is what is to be done for a Service, without what the floor holds back. What the view does not
-// say yet of the own cluster's Service is waited for.
+// plan returns the changes for a Service, without those that the floor holds back. While the view does not yet contain
+// the own cluster's Service as a global one, there are no changes.
 func (t *term) plan(txn statedb.ReadTxn, now time.Time, name string, created map[string]int) work {
 	delete(t.heldBack, name)
 	delete(t.leftOut, name)
@@ -94,7 +94,7 @@ func (t *term) holdsBack(service string, now time.Time, c Change) bool {
 	return held
 }
 
-// write carries out what was planned for one Service, up to the first error.
+// write carries out the plan of one Service, up to the first error.
 func (t *term) write(ctx context.Context, w work) error {
 	for _, c := range w.changes {
 		if err := t.writeOne(ctx, c.Was, c.To); err != nil {

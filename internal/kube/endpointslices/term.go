@@ -129,7 +129,8 @@ func (t *term) note(slice *discoveryv1.EndpointSlice, n int) {
 	t.Metrics.endpoints.Add(float64(n * len(slice.Endpoints)))
 }
 
-// Look implements [reconcile.Steps]: clusters that were read, or are gone, and room for what had none.
+// Look implements [reconcile.Steps]: it looks for clusters that were read or removed, and for room for slices that had
+// none.
 func (t *term) Look(context.Context, time.Time) {
 	if t.SetRemotes(t.Remotes()) {
 		t.touchHeld()
@@ -174,7 +175,7 @@ func (t *term) Tell() {
 	t.Report(Task, t.trouble())
 }
 
-// trouble is what is wrong; nil when nothing is.
+// trouble returns the current problems; nil when there are none.
 func (t *term) trouble() error {
 	errs := []error{t.Failed("Services do not have the EndpointSlices that they should have")}
 	if n := sum(t.heldBack); n > 0 {

@@ -19,7 +19,7 @@ import (
 // as many, and a remote could have all readers of slices read them.
 const MaxPorts = 100
 
-// place is what slices are apart by whatever their ports are.
+// place is the key that separates slices, regardless of their ports.
 type place struct {
 	cluster string
 	family  discoveryv1.AddressType
@@ -52,9 +52,9 @@ func (s state) conditions() discoveryv1.EndpointConditions {
 	return discoveryv1.EndpointConditions{Ready: new(s == inUse), Serving: new(true), Terminating: new(s == draining)}
 }
 
-// want says what the slices of a Service should hold (mcs.md C). A cluster that shares the service has a
-// place for each family. Backends with addresses that are refused are not in it; own tells which are those of the
-// own cluster, and may be nil.
+// want returns what the slices of a Service should hold (mcs.md C). A cluster that shares the service has a place for
+// each family. Backends with refused addresses are not in it; own reports whether an address belongs to the own
+// cluster, and may be nil.
 func want(svc *corev1.Service, g *services.Global, own func(netip.Addr) bool) (w wanted, refused Refused) {
 	w = make(wanted)
 	if g == nil {

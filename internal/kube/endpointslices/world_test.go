@@ -74,7 +74,7 @@ func many(network string, n int, ports ...services.Port) (all []services.Backend
 	return all
 }
 
-// server has slices as the API server would: what is planned is carried out at once.
+// server has slices as the API server would: plans are carried out at once.
 type server struct {
 	slices map[string]*discoveryv1.EndpointSlice
 	made   int

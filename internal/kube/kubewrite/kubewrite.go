@@ -1,16 +1,16 @@
-// Package kubewrite makes objects of the Kubernetes API what they should be.
+// Package kubewrite writes objects to the Kubernetes API.
 //
-// An object is applied as a whole by server-side apply, as the field manager [FieldManager] and with
-// force: fields that this program wrote before and does not name any more go, fields of others stay.
-// What is already so is not changed, and has the resource version that it had. A deletion names the
-// UID that it means: an object that somebody else made meanwhile under the same name stays.
+// An object is applied as a whole by server-side apply, as the field manager [FieldManager] and with force: fields that
+// this program wrote before and no longer names are removed, fields of others stay. An object that is already equal is
+// not changed, and keeps its resource version. A deletion names the UID of its object: an object that another writer
+// created meanwhile under the same name stays.
 //
-// Who writes only while it leads says so by [Writer.Prove]: a program that was frozen, and that others have
-// followed, finds that out before it writes.
+// A program that writes only while it leads uses [Writer.Prove]: if it was frozen and another process has become
+// leader, it notices that before it writes.
 //
-// Requests are bounded in number, not in rate: the API server shares itself out among its clients.
-// Each ends after [Timeout]. None is tried again here; who follows the objects knows what is still
-// to be done.
+// Requests are bounded in number, not in rate: the API server shares itself out among its clients. Each ends after
+// [Timeout]. This package does not try a request again; the caller follows the objects and knows which writes are still
+// missing.
 //
 // Concurrency: all methods may be called by any goroutine. There is no goroutine of this package's own.
 package kubewrite
@@ -52,7 +52,7 @@ const Timeout = 15 * time.Second
 
 // Options are those of a [Writer]; the zero value is complete.
 type Options struct {
-	// AtOnce is how many requests are made at once at the most; 0 is [DefaultAtOnce].
+	// AtOnce is the maximum number of concurrent requests; 0 is [DefaultAtOnce].
 	AtOnce int
 	// Role is what gives the account the rights that it needs, such as
 	// "deploy/endpointslices.yaml", for the errors of an account without them; empty: nothing is
@@ -69,9 +69,9 @@ type Writer struct {
 	proof   proof         // on which writes rely
 }
 
-// New returns a writer for the API server of a configuration, such as that of
-// kubernetes.Configuration, which it does not change. It fails when the configuration contradicts
-// itself; nobody is asked yet. It is to be closed.
+// New returns a writer for the API server of a configuration, such as that of kubernetes.Configuration, which it does
+// not change. It fails when the configuration contradicts itself; it sends no request yet. The caller must close the
+// writer.
 func New(config *rest.Config, o Options) (*Writer, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // bounded in number instead
@@ -86,15 +86,15 @@ func New(config *rest.Config, o Options) (*Writer, error) {
 	return &Writer{client: client, dynamic: d, role: o.Role, turns: make(chan struct{}, cmp.Or(o.AtOnce, DefaultAtOnce))}, nil
 }
 
-// AtOnce is how many requests are made at once at the most: more callers than that only wait.
+// AtOnce is the maximum number of concurrent requests; further callers wait.
 func (w *Writer) AtOnce() int { return cap(w.turns) }
 
-// Close closes the connections that nobody uses.
+// Close closes the idle connections.
 func (w *Writer) Close() { utilnet.CloseIdleConnectionsFor(w.client.Transport) }
 
-// Apply makes an object what is given, and returns it as the API server has it then: it is created if
-// there is none. With a UID in its metadata it must be that object; if it is not, the error is a
-// [*Error] for which [IsOther] is true. What is given is not changed.
+// Apply makes an object equal to o, and returns it as the API server then has it: it is created if there is none. With
+// a UID in its metadata it must be that object; if it is not, the error is a [*Error] for which [IsOther] is true.
+// Apply does not change o.
 func (w *Writer) Apply(ctx context.Context, r schema.GroupVersionResource, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return w.apply(ctx, "apply", r, o, metav1.ApplyOptions{})
 }
@@ -128,7 +128,7 @@ func (w *Writer) apply(ctx context.Context, verb string, r schema.GroupVersionRe
 	return applied, nil
 }
 
-// Get returns an object as it is; nil when there is none. The namespace is empty for what has none.
+// Get returns an object as it is; nil when there is none. The namespace is empty for an object without one.
 func (w *Writer) Get(ctx context.Context, r schema.GroupVersionResource, namespace, name string) (o *unstructured.Unstructured, err error) {
 	err = w.do(ctx, func(ctx context.Context) (err error) {
 		o, err = w.dynamic.Resource(r).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -143,8 +143,8 @@ func (w *Writer) Get(ctx context.Context, r schema.GroupVersionResource, namespa
 	return nil, w.failed("get", r, namespace, name, err)
 }
 
-// Delete deletes the object with this UID, and reports whether it did: it may be gone already, or
-// another one may have its name. The namespace is empty for what has none.
+// Delete deletes the object with this UID, and reports whether it did: the object may no longer exist, or another one
+// may have its name. The namespace is empty for an object without one.
 func (w *Writer) Delete(ctx context.Context, r schema.GroupVersionResource, namespace, name string, uid types.UID) (bool, error) {
 	err := w.do(ctx, func(ctx context.Context) error {
 		if err := w.proof.check(ctx); err != nil {
@@ -167,7 +167,7 @@ func isOf(err error, name string) bool {
 	return d != nil && d.Name == name
 }
 
-// detailsOf is what the API server says beside an error; nil when it says nothing.
+// detailsOf returns the details that the API server adds to an error; nil when there are none.
 func detailsOf(err error) *metav1.StatusDetails {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -221,7 +221,7 @@ func (w *Writer) failed(verb string, r schema.GroupVersionResource, namespace, n
 	return &Error{Verb: verb, Resource: r, Object: object, Remedy: w.remedy(r, name, err), Err: err}
 }
 
-// remedy is what somebody can do.
+// remedy tells the operator how to remove the cause.
 func (w *Writer) remedy(r schema.GroupVersionResource, name string, err error) string {
 	switch {
 	case IsTerminating(err):
@@ -238,15 +238,15 @@ func (w *Writer) remedy(r schema.GroupVersionResource, name string, err error) s
 	return ""
 }
 
-// IsTerminating reports whether an object was refused because its namespace is about to go: there is
-// nothing to be done any more (mcs.md B).
+// IsTerminating reports whether an object was refused because its namespace is being deleted: then nothing is left to
+// do (mcs.md B).
 func IsTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// IsOther reports whether the object that was meant is not there any more, or not the one with the UID that was given.
+// IsOther reports whether the object no longer exists, or does not have the UID that was given.
 func IsOther(err error) bool {
-	if apierrors.IsConflict(err) { // as a deletion says it
+	if apierrors.IsConflict(err) { // the form of this error for a deletion
 		return true
 	}
 	d := detailsOf(err)
@@ -257,8 +257,8 @@ func IsOther(err error) bool {
 	return d != nil && slices.ContainsFunc(d.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }) // as applying does
 }
 
-// Object is what is applied of an object: without its status, and without what only an API server gives
-// it. Its type must be one of Kubernetes, or like them.
+// Object returns the part of an object that is applied: without its status, and without fields that only an API server
+// sets. Its type must be one of Kubernetes, or like them.
 func Object(o any) *unstructured.Unstructured {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	tables.Must(err)

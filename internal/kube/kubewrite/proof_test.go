@@ -48,7 +48,7 @@ func TestProof(t *testing.T) {
 	})
 }
 
-// TestNothingIsWrittenWithoutProof: no write reaches the API server; what is read does.
+// TestNothingIsWrittenWithoutProof: no write reaches the API server; reads do.
 func TestNothingIsWrittenWithoutProof(t *testing.T) {
 	t.Parallel()
 	var written, read atomic.Int64

@@ -9,8 +9,7 @@ import (
 )
 
 // Allowed are keys of labels or annotations that a remote export may put onto objects of the own cluster, where
-// controllers act on them. None are allowed unless somebody says so. One that ends in "/*" allows all
-// keys of its domain.
+// controllers act on them. None are allowed by default. A key that ends in "/*" allows all keys of its domain.
 type Allowed []string
 
 // ParseAllowed reads keys with commas between them.

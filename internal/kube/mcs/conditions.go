@@ -18,7 +18,7 @@ const (
 	ConditionConflict = "Conflict"
 )
 
-// The reasons of conditions but those of conflicts (mcs.md B).
+// The reasons of conditions, except those of conflicts (mcs.md B).
 const (
 	ReasonValid                = "Valid"
 	ReasonReady                = "Ready"

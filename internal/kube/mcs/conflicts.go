@@ -33,8 +33,8 @@ type Conflict struct {
 	Dissenters, Total int
 }
 
-// String says it as a condition does: the field, the winner and why, how many disagree. No cluster
-// but the winner is named, so the text is bounded.
+// String is the text of a condition: the field, the winner and the reason, and how many clusters differ. Only the
+// winner is named, so the text is bounded.
 func (c Conflict) String() string {
 	counts := "counts"
 	if c.Reason == PortConflict {
@@ -99,7 +99,7 @@ func conflicts(exports []*services.Export, by Precedence) []Conflict {
 	return out
 }
 
-// reasons are those of all conflicts, with commas between them, and what there is to say of each.
+// reasons are those of all conflicts, with commas between them, and message has the text of each.
 func reasons(all []Conflict) (reason, message string) {
 	var names, texts []string
 	for _, c := range all {

@@ -1,5 +1,5 @@
-// Package mcs is the MCS API of Kubernetes (KEP-1645) as a pure core: from what all clusters export of one
-// service, and from what the own cluster has of it, it says how the own cluster's objects should be.
+// Package mcs is the MCS API of Kubernetes (KEP-1645) as a pure core: from all clusters' exports of one service, and
+// from the own cluster's objects for it, it computes the wanted objects of the own cluster.
 //
 //	exports of all clusters ──[Merge]──► what they are together, by [Precedence]
 //	                                        │ with [Facts] of the own cluster
@@ -15,10 +15,10 @@
 // affinity is on the derived Service too, and ports without a name get one there, where Kubernetes
 // demands it of a Service with several.
 //
-// Exports come from outside. What no object of Kubernetes can have (names, labels, numbers) is left out
-// here, and what could be without end is bounded, so that no cluster can keep another one's objects
-// from being written. The own cluster's export counts before all others, and labels and annotations of
-// remote exports are on own objects only where [Allowed].
+// Exports come from remote clusters. Names, labels and numbers that are not valid in Kubernetes are left out here, and
+// lists and texts are bounded, so that no cluster can prevent the writing of another one's objects. The own cluster's
+// export counts before all others, and labels and annotations of remote exports are on own objects only where
+// [Allowed].
 //
 // Concurrency: functions of their arguments, which they do not change. Results share maps with them.
 package mcs

@@ -46,8 +46,8 @@ type Facts struct {
 	// Import and Derived are as they are; nil for none.
 	Import  *local.ServiceImport
 	Derived *corev1.Service
-	// Winner is the remote cluster whose export has counted until now, or is to count; empty: the oldest one.
-	// Seen tells since when a cluster is known; nil: nobody knows ([Precedence]).
+	// Winner is the remote cluster whose export has counted until now, or is to count; empty: the oldest one. Seen
+	// returns since when a cluster is known; nil: this is not known for any ([Precedence]).
 	Winner string
 	Seen   func(cluster string) time.Time
 	// Labels and Annotations are those of remote exports that the own objects may have.
@@ -89,7 +89,7 @@ func Make(namespace, name string, exports []*services.Export, f Facts) Wanted {
 	var w Wanted
 	w.Local = f.Export != nil && validity(&f).Status == metav1.ConditionTrue
 	exports = slices.DeleteFunc(slices.Clone(exports), func(e *services.Export) bool {
-		return e.Cluster == f.Cluster && !w.Local || len(validation.IsDNS1123Label(e.Name)) > 0 // no Service has such a name
+		return e.Cluster == f.Cluster && !w.Local || len(validation.IsDNS1123Label(e.Name)) > 0 // no Service can have this name
 	})
 	m := Merge(exports, f.Precedence())
 	if m != nil && m.Winner != f.Cluster {
@@ -139,7 +139,7 @@ func supportedFamilies(m *Merged, f *Facts) []corev1.IPFamily {
 	return slices.DeleteFunc(slices.Clone(families), func(of corev1.IPFamily) bool { return !slices.Contains(f.Families, string(of)) })
 }
 
-// newImport is the import as it should be.
+// newImport returns the wanted import.
 func newImport(m *Merged, f *Facts, supported []corev1.IPFamily) *local.ServiceImport {
 	im := &local.ServiceImport{
 		TypeMeta:   metav1.TypeMeta{APIVersion: Group + "/" + Version, Kind: KindServiceImport},

@@ -258,7 +258,8 @@ func TestEndpointSliceObjects(t *testing.T) {
 				if w.Derived == nil {
 					continue
 				}
-				// The derived Service says it to who writes slices, and nothing but what is exported is on the import.
+				// The derived Service has the annotation for writers of slices, and the import has only exported
+				// annotations.
 				if got := w.Derived.Annotations[AnnotationSlices] == "true"; got != (want == SlicesPresent) {
 					t.Errorf("%d: the derived Service: %v", which, w.Derived.Annotations)
 				}

@@ -180,7 +180,7 @@ func drawExports(t *rapid.T) []*services.Export {
 	return out
 }
 
-// Behaviour 15: the same result in all clusters, in whatever order they know of the exports.
+// Behaviour 15: the same result in all clusters, in any order of the exports.
 func TestTheOrderOfClustersDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -200,7 +200,7 @@ func TestTheOrderOfClustersDoesNotMatter(t *testing.T) {
 	})
 }
 
-// What holds of all that is merged, by the words of mcs.md B and not by the code.
+// Properties of every merger, from the words of mcs.md B and not from the code.
 func TestWhatIsMergedIsWhatTheRulesSay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -125,8 +125,8 @@ func portSet(e *services.Export) string {
 	return fmt.Sprint(set) // in the order of its keys
 }
 
-// modelFamilies: what is left of those of the oldest that names any, whose order it is, and who has none of them.
-// Those of the own cluster stay, and who lacks one has none.
+// modelFamilies: the remaining families of the oldest export that names any, in its order, and the clusters that have
+// none of them. Those of the own cluster stay, and a cluster that lacks one has none.
 func modelFamilies(byAge []*services.Export, own string) (text string, decided *services.Export, without map[string]bool) {
 	without = make(map[string]bool)
 	for _, e := range byAge {
@@ -148,7 +148,7 @@ func modelFamilies(byAge []*services.Export, own string) (text string, decided *
 	return text, decided, without
 }
 
-// saidOf is what was made of exports.
+// saidOf is the merged form of exports.
 func saidOf(m *Merged) said {
 	s := said{
 		Type: m.Spec.Type, Affinity: string(m.Spec.SessionAffinity), Families: joined(m.Spec.IPFamilies), Clusters: m.Clusters, Labels: m.Labels, Annotations: m.Annotations,

@@ -8,7 +8,7 @@ const (
 	KindServiceExport = "ServiceExport"
 )
 
-// The labels and annotations of what is written (mcs.md B).
+// The labels and annotations of the objects that are written (mcs.md B).
 const (
 	LabelServiceName   = "multicluster.kubernetes.io/service-name"
 	LabelSourceCluster = "multicluster.kubernetes.io/source-cluster"

@@ -18,9 +18,9 @@ import (
 // release of Kubernetes. Of more, those of the first exports are there.
 const MaxPorts = 100
 
-// union are the ports of all exports. Ports are the same by name first, the empty one included, and
-// then by protocol and number; on a clash the first definition stays (mcs.md B, ports), so names are
-// unique, also with those that ports without a name get, and so is a number of a protocol. The exports are sorted.
+// union are the ports of all exports. Ports are the same by name first, the empty one included, and then by protocol
+// and number; on a clash the first definition stays (mcs.md B, ports), so names are unique, including those that ports
+// without a name get, and each number is unique for its protocol. The exports are sorted.
 func union(exports []*services.Export) []local.ServicePort {
 	ports := []local.ServicePort{}
 	names, numbers := make(map[string]bool), make(map[portNumber]bool)
@@ -54,7 +54,7 @@ func isValid(p services.Port) bool {
 	return false
 }
 
-// appProtocol is what a port speaks; nil when that is not said, or as no Service can say it.
+// appProtocol is the application protocol of a port; nil when it is not given, or is not valid in a Service.
 func appProtocol(text string) *string {
 	if text == "" || len(validation.IsQualifiedName(text)) > 0 {
 		return nil
@@ -62,7 +62,7 @@ func appProtocol(text string) *string {
 	return &text
 }
 
-// samePorts reports whether both export the same ports, in whatever order.
+// samePorts reports whether both export the same ports, in any order.
 func samePorts(a, b *services.Export) bool {
 	return slices.Equal(a.Ports, b.Ports) && maps.Equal(a.Details.AppProtocols, b.Details.AppProtocols) // ports are sorted
 }

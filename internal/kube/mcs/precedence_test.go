@@ -12,8 +12,8 @@ import (
 
 const years = 365 * 24 * 3600 // in seconds
 
-// What a remote writes as the date of its export, and what else it says, changes nothing of what the own
-// cluster exports: neither its type, ports, families and other fields, nor labels and annotations.
+// The date and all other fields of a remote's export change nothing of the own cluster's export: neither its type,
+// ports, families and other fields, nor labels and annotations.
 func TestNoRemoteDecidesWhatTheOwnClusterExports(t *testing.T) {
 	t.Parallel()
 	own := func() *services.Export {
@@ -113,8 +113,8 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// Whatever remotes export and withdraw, and however often the operator starts again, a cluster counts until it
-// withdraws, and the own cluster whenever it exports the service.
+// For any exports and withdrawals of remotes, and any restarts of the operator, a cluster counts until it withdraws,
+// and the own cluster whenever it exports the service.
 func TestWhoCountsStays(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -153,7 +153,7 @@ func TestWhoCountsStays(t *testing.T) {
 	})
 }
 
-// Labels and annotations of remotes are on own objects as far as somebody allows.
+// Labels and annotations of remotes are on own objects only as far as they are allowed.
 func TestLabelsAndAnnotationsOfRemotesAreAllowedByKey(t *testing.T) {
 	t.Parallel()
 	remote := []*services.Export{export("c2", 0,

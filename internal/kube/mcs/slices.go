@@ -19,11 +19,11 @@ import (
 // maxSuffix is how much of the name of a slice is in that of its copy (mcs.md B, local backends).
 const maxSuffix = 40
 
-// LocalSlices are copies of the slices of a Service that the own cluster exports, for the derived
-// Service: through them it has the own backends, and other clusters read them from it (mcs.md B, local
-// backends). A port of which the clusters have agreed on another number, so that the derived Service
-// does not have it as the Service does, is not in them; a slice that has none left is not copied.
-// They are in the order of their names, and owned by nobody: only who writes them knows the owner.
+// LocalSlices are copies of the slices of a Service that the own cluster exports, for the derived Service: through them
+// it has the own backends, and other clusters read them from it (mcs.md B, local backends). A port of which the
+// clusters have agreed on another number, so that the derived Service does not have it as the Service does, is not in
+// them; a slice that has none left is not copied. They are in the order of their names, and have no owner: only their
+// writer knows it.
 func LocalSlices(cluster string, w Wanted, svc *corev1.Service, of []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
 	of = slices.Clone(of)
 	slices.SortFunc(of, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
@@ -46,7 +46,7 @@ func LocalSlices(cluster string, w Wanted, svc *corev1.Service, of []*discoveryv
 		copies = append(copies, &discoveryv1.EndpointSlice{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: svc.Namespace, Name: name, Labels: sliceLabels(cluster, w, s.Name)},
-			// Endpoints are shared: nobody changes them.
+			// Endpoints are shared: no code changes them.
 			AddressType: s.AddressType, Endpoints: s.Endpoints, Ports: ports,
 		})
 	}

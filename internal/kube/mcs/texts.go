@@ -33,8 +33,8 @@ func exportedAnnotations(annotations map[string]string) map[string]string {
 	})
 }
 
-// kept are the texts with valid keys that pass, in the order of their keys; nil for none. Keys of
-// annotations are valid whatever their case.
+// kept are the texts with valid keys that pass, in the order of their keys; nil for none. Keys of annotations are valid
+// in upper and lower case.
 func kept(texts map[string]string, passes func(key, value string) bool) map[string]string {
 	var out map[string]string
 	for _, key := range slices.Sorted(maps.Keys(texts)) {

@@ -14,8 +14,8 @@ type Metrics struct {
 	gauges                   promauto.Factory
 }
 
-// NewMetrics returns metrics that nobody has registered. Their names begin with name; what they are about is
-// in plural.
+// NewMetrics returns metrics that are not registered yet. Their names begin with name; the help texts begin with what, a
+// plural noun.
 func NewMetrics(name, what string) Metrics {
 	all := prometheus.NewRegistry()
 	made := promauto.With(all)
@@ -35,7 +35,7 @@ func (m *Metrics) Gauge(name, help string) prometheus.Gauge {
 	return m.gauges.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
-// Applied counts a request to apply an object. What ends with ctx has not failed.
+// Applied counts a request to apply an object. A request that ends with ctx does not count as failed.
 func (m *Metrics) Applied(ctx context.Context, err error) { m.count(ctx, m.written, err) }
 
 // Deleted counts a request to delete one.

@@ -1,8 +1,8 @@
-// Package reconcile is what controllers have in common that follow tables and write objects of the
-// Kubernetes API: the loop, the names that are to be looked at, what has failed and when it is tried
-// again, and what is known of remote clusters, which decides what may be withdrawn.
+// Package reconcile is the common part of controllers that follow tables and write objects of the Kubernetes API: the
+// loop, the dirty names, the names that failed and when they are tried again, and which remote clusters were read,
+// which decides what may be withdrawn.
 //
-// Concurrency: a [Work] belongs to the goroutine of [Run]; what [Work.CarryOut] calls runs at once.
+// Concurrency: a [Work] belongs to the goroutine of [Run]; the functions that [CarryOut] calls run concurrently.
 package reconcile
 
 import (
@@ -24,7 +24,7 @@ import (
 const (
 	// lookAgain is how often is looked at what no table tells.
 	lookAgain = time.Second
-	// What fails is tried again after pauses that grow.
+	// A name that failed is tried again after growing pauses.
 	firstPause, longestPause = time.Second, 30 * time.Second
 )
 
@@ -38,11 +38,11 @@ type Remote struct {
 type Steps interface {
 	// Look looks at what no table tells.
 	Look(ctx context.Context, now time.Time)
-	// Gather takes in what has changed in the tables, and returns what is closed when there is more.
+	// Gather takes in the changes of the tables, and returns channels that are closed when there are more.
 	Gather(txn statedb.ReadTxn) *statedb.WatchSet
 	// Round works on some of the names that are dirty, as of a snapshot. It is called when there are any.
 	Round(ctx context.Context, txn statedb.ReadTxn, now time.Time)
-	// Tell reports what is wrong.
+	// Tell reports the current problems.
 	Tell()
 }
 
@@ -81,7 +81,7 @@ func Run(ctx context.Context, db *statedb.DB, batch time.Duration, w *Work, s St
 	}
 }
 
-// WaitReady waits until all tables are complete, and until ready says so.
+// WaitReady waits until all tables are complete, and until ready returns true.
 func WaitReady(ctx context.Context, ready func() bool, listed ...func(context.Context) error) error {
 	for _, wait := range listed {
 		if err := wait(ctx); err != nil {
@@ -132,7 +132,7 @@ func New(guard func(f func() error, attributes ...any) error) Work {
 // Touch makes a name dirty.
 func (w *Work) Touch(name string) { w.dirty[name] = struct{}{} }
 
-// Take returns some of the names that are dirty, sorted, which are not any more then. At most 0 is all.
+// Take removes some of the dirty names and returns them, sorted. A most of 0 takes all.
 func (w *Work) Take(most int) (names []string) {
 	for name := range w.dirty {
 		if names = append(names, name); len(names) == most {
@@ -149,7 +149,7 @@ func (w *Work) Take(most int) (names []string) {
 // Clean reports whether nothing is to be done, and nothing has failed.
 func (w *Work) Clean() bool { return len(w.dirty) == 0 && len(w.failed) == 0 }
 
-// Done notes that there is nothing to do for a name: what failed before does not matter any more.
+// Done notes that there is nothing to do for a name: an earlier failure no longer matters.
 func (w *Work) Done(name string) { delete(w.failed, name) }
 
 // SetRemotes notes which clusters there are, and reports whether that is other than before.
@@ -182,9 +182,9 @@ func (w *Work) Unread() (all []string) {
 	return all
 }
 
-// CarryOut plans what is to be written for each name, which may be nothing, then writes all of it, so many
-// at once, and notes what has failed. It reports whether something has that did not before: nothing failed.
-// What ends with ctx has not failed.
+// CarryOut plans the writes for each name, possibly none, then carries out all plans, at most atOnce concurrently, and
+// notes the failures. It reports true for the first failure after a time without failures. A write that ends with ctx
+// does not count as failed.
 func CarryOut[T any](ctx context.Context, w *Work, now time.Time, atOnce int, names []string, plan func(name string) (one T, todo bool), write func(context.Context, T) error) (news bool) {
 	errs := make(map[string]error)
 	planned := make(map[string]T)
@@ -253,8 +253,8 @@ func (w *Work) note(errs map[string]error, now time.Time) (news bool) {
 	return news
 }
 
-// Failed says what has failed: how many names, and why one of them; nil when nothing has. The what
-// completes "3 ... , such as ns/name: why".
+// Failed returns how many names failed, and the error of one of them; nil when none has. The what completes "3 ... ,
+// such as ns/name: why".
 func (w *Work) Failed(what string) error {
 	if len(w.failed) == 0 {
 		return nil

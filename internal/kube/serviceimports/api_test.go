@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
-// convert reads what was written as an API server does, which refuses unknown fields.
+// convert reads a written object as an API server does, which refuses unknown fields.
 func convert[T any](o *unstructured.Unstructured) (*T, error) {
 	one := new(T)
 	return one, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, one, true)

@@ -59,7 +59,7 @@ type Params struct {
 	Slices mcs.WhichSlices
 	// InstallCRDs: definitions of the kinds are applied where there are none, or older ones.
 	InstallCRDs bool
-	// Report is called with [Task] and what is wrong, nil when nothing is, again and again.
+	// Report is called repeatedly with [Task] and the current problem; nil means that there is none.
 	Report func(task string, err error)
 
 	// Labels and Annotations are the keys that remote exports may set on own objects.
@@ -67,7 +67,7 @@ type Params struct {
 
 	MaxImports int                // 0: the constant of this name
 	Boundary   *boundary.Boundary // a panic in the work for one service ends that alone; nil: it is not counted
-	Metrics    *Metrics           // nil: nobody looks at them
+	Metrics    *Metrics           // nil: no metrics are exported
 	Log        *slog.Logger       // nil: silence
 }
 

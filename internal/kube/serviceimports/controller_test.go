@@ -51,7 +51,7 @@ func TestFromExportsToObjects(t *testing.T) {
 	copied := "slice " + derived() + "-abc 10.1.0.1"
 	w.until("11: a Service that comes later", imported("c1 c2", "10.96.0.2"), service, copied, "export shop/cart "+agreed+valid)
 
-	// Another process writes what has changed, and nothing else.
+	// Another process writes only the changes.
 	stop()
 	n := w.NumWrites()
 	w.cluster.EndpointSlices.Apply([]store.Change[discoveryv1.EndpointSlice]{{Name: "shop/cart-abc", New: slice("10.1.0.2")}})
@@ -97,7 +97,7 @@ func TestANamespaceThatComesLater(t *testing.T) {
 		"import shop/cart ClusterSetIP [c2] "+usable+" 10.96.0.4", "service "+derived()+" of cart")
 }
 
-// What a cluster exports that was not read since the start stays in force; the own backends are followed.
+// Exports of a cluster that was not read since the start stay in force; the own backends are followed.
 func TestWhatWasNotReadIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "c2", "c3")
@@ -150,14 +150,14 @@ func TestWhatWasHalfDoneIsFinishedWithoutTheCluster(t *testing.T) {
 	w.run()
 	w.until("the import is finished", "import shop/cart ClusterSetIP [c2] "+usable+" 10.96.0.3", service)
 
-	// What the own cluster decides is followed too.
+	// Decisions of the own cluster are followed too.
 	w.namespace("shop", wire.AnnotationGlobalNamespace, "false")
 	w.until("the namespace is not global any more", "import shop/cart ClusterSetIP [c2] Ready=False/NamespaceNotGlobal")
 	w.namespace("shop")
 	w.until("it is again", "import shop/cart ClusterSetIP [c2] "+usable+" 10.96.0.4", service)
 }
 
-// 25: what others made is not touched, and is said.
+// 25: objects of other writers are not changed, and are reported.
 func TestForeignObjectsStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "c2")
@@ -207,7 +207,7 @@ func TestImportsAreBounded(t *testing.T) {
 	waittest.Until(t, "the own export is one", func() bool { return imports() == 3 }, w.Wrong)
 }
 
-// What fails is tried again.
+// Failed writes are tried again.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "c2")

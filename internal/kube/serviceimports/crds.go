@@ -18,7 +18,7 @@ var exportDefinition []byte
 //go:embed crds/serviceimports.yaml
 var importDefinition []byte
 
-// The labels of a definition by which nobody replaces one with an older one (mcs.md B, API surface).
+// The labels of a definition, which prevent its replacement by an older one (mcs.md B, API surface).
 const (
 	labelRelease  = "multicluster.x-k8s.io/release-version"
 	labelRevision = "multicluster.x-k8s.io/crd-schema-revision"
@@ -63,8 +63,8 @@ func (c *Controller) installCRDs(ctx context.Context) error {
 	return nil
 }
 
-// isOlder reports whether a definition with these labels is older than one with those of the other. One
-// without labels is from before there were any; one whose labels nobody can read is left alone.
+// isOlder reports whether a definition with these labels is older than one with those of the other. A definition
+// without labels is older than the labels themselves; one whose labels cannot be parsed is not replaced.
 func isOlder(is, than map[string]string) bool {
 	if is[labelRelease] == "" {
 		return true

@@ -11,13 +11,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/kube/reconcile"
 )
 
-// Metrics are those of what is written. The gauge is zero in a process that does not lead.
+// Metrics are those of the objects that are written. The gauges are zero in a process that does not lead.
 type Metrics struct {
 	reconcile.Metrics
 	imports, leftOut prometheus.Gauge
 }
 
-// NewMetrics returns metrics that nobody has registered.
+// NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	m := &Metrics{Metrics: reconcile.NewMetrics("mesh_agent_mcs", "Objects of the MCS API, with derived Services and their slices,")}
 	m.imports = m.Gauge("mesh_agent_mcs_serviceimports", "ServiceImports that this program keeps in the own cluster; 0 while another process leads.")
@@ -50,7 +50,7 @@ func (c counted) ApplyStatus(ctx context.Context, r schema.GroupVersionResource,
 	return applied, err
 }
 
-// applied counts what was applied. What somebody has deleted meanwhile has not failed.
+// applied counts a request to apply an object. It does not count a failure when the object was deleted meanwhile.
 func (c counted) applied(ctx context.Context, err error) {
 	if !isGone(err) {
 		c.metrics.Applied(ctx, err)

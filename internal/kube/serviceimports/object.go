@@ -39,7 +39,7 @@ func sliceResource() schema.GroupVersionResource {
 	return discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 }
 
-// object is what is applied of an object.
+// object returns the part of an object that is applied.
 func object(of any) *unstructured.Unstructured {
 	o := kubewrite.Object(of)
 	for _, key := range []string{"ports", "endpoints"} { // of a slice; both may be empty, and none of them nothing
@@ -50,7 +50,7 @@ func object(of any) *unstructured.Unstructured {
 	return o
 }
 
-// statusOf is what is applied of the status of an object of the MCS API.
+// statusOf returns the part of an object of the MCS API that is applied to write its status.
 func statusOf(kind string, of metav1.Object, status any) *unstructured.Unstructured {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
 		Status any `json:"status"`
@@ -65,7 +65,7 @@ func statusOf(kind string, of metav1.Object, status any) *unstructured.Unstructu
 	return o
 }
 
-// setUID makes it that object alone; empty: whichever has the name.
+// setUID restricts the write to the object with this UID; empty: to the object that has the name.
 func setUID(o *unstructured.Unstructured, uid types.UID) {
 	if uid != "" {
 		o.SetUID(uid)
@@ -76,7 +76,7 @@ func setOwner(o *unstructured.Unstructured, apiVersion, kind, name string, uid t
 	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: new(true)}})
 }
 
-// sameImport reports whether an import is as it should be, without its status.
+// sameImport reports whether an import is already correct, without its status.
 func sameImport(is, wanted *local.ServiceImport) bool {
 	return sameMeta(is, wanted) && equality.Semantic.DeepEqual(is.Spec, wanted.Spec)
 }
@@ -95,8 +95,8 @@ func sameClusters(is, wanted []local.ClusterStatus) bool {
 	return len(is) == len(wanted) && !slices.ContainsFunc(wanted, func(c local.ClusterStatus) bool { return !slices.Contains(is, c) })
 }
 
-// sameConditions reports whether the conditions are there that should be, and none of these types but them.
-// Others are somebody else's.
+// sameConditions reports whether the wanted conditions are there, and no others of the types in none. Conditions of
+// further types belong to other writers.
 func sameConditions(is, wanted []metav1.Condition, none ...string) bool {
 	find := func(all []metav1.Condition, kind string) int {
 		return slices.IndexFunc(all, func(c metav1.Condition) bool { return c.Type == kind })
@@ -109,7 +109,7 @@ func sameConditions(is, wanted []metav1.Condition, none ...string) bool {
 	return !slices.ContainsFunc(none, func(kind string) bool { return find(is, kind) >= 0 && find(wanted, kind) < 0 })
 }
 
-// sameService reports whether a derived Service is as it should be, in what is said of it.
+// sameService reports whether a derived Service is already correct, in the fields that this package writes.
 func sameService(is, wanted *corev1.Service) bool {
 	a, b := &is.Spec, &wanted.Spec
 	return sameMeta(is, wanted) && a.Type == b.Type && len(a.Selector) == 0 &&
@@ -128,8 +128,8 @@ func sameSlice(is, wanted *discoveryv1.EndpointSlice) bool {
 		equality.Semantic.DeepEqual(is.Endpoints, wanted.Endpoints) && equality.Semantic.DeepEqual(is.Ports, wanted.Ports)
 }
 
-// askFamilies asks the API server which families of addresses Services get, by a Service that is not made.
-// No object says it: those that are there may all be of one family in a cluster with two.
+// askFamilies asks the API server which families of addresses Services get, with a dry run that creates a Service. No
+// object shows it: the existing Services may all be of one family in a cluster with two.
 func (t *term) askFamilies(ctx context.Context, now time.Time) error {
 	o := object(&corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},

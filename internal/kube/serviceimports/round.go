@@ -18,18 +18,18 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// objects are what there is of one service in the own cluster; nil for what there is not.
+// objects are the existing objects of one service in the own cluster; nil where there is none.
 type objects struct {
 	namespace *corev1.Namespace
 	service   *corev1.Service // of the same name
 	slices    []*discoveryv1.EndpointSlice
 	export    *local.ServiceExport
-	imported  *local.ServiceImport         // whoever made it
-	derived   *corev1.Service              // whoever made it
+	imported  *local.ServiceImport         // of any writer
+	derived   *corev1.Service              // of any writer
 	copies    []*discoveryv1.EndpointSlice // slices of the derived Service that were written here
 }
 
-// work is what there is of one service, and what there should be.
+// work has the existing and the wanted objects of one service.
 type work struct {
 	name   string
 	is     objects
@@ -37,7 +37,7 @@ type work struct {
 	copies []*discoveryv1.EndpointSlice
 	// exported: a cluster exports the service, whether or not it can be imported.
 	exported bool
-	// foreign: somebody else made the import, so that nothing but the own export's status is written.
+	// foreign: another writer made the import, so only the own export's status is written.
 	foreign bool
 }
 
@@ -58,7 +58,7 @@ func (t *term) Round(ctx context.Context, txn statedb.ReadTxn, now time.Time) {
 	}
 }
 
-// isNew is 1 for a name without an import of ours, else 0: what is imported has its room before what is new.
+// isNew is 1 for a name without an import of ours, else 0: existing imports get room before new ones.
 func (t *term) isNew(name string) int {
 	if _, is := t.ours[name]; is {
 		return 0
@@ -71,7 +71,7 @@ func (w *work) isEmpty() bool {
 	return w.is.export == nil && w.is.imported == nil && w.is.derived == nil && len(w.is.copies) == 0 && w.wanted.Import == nil
 }
 
-// find gathers what there is of a service.
+// find gathers the existing objects of a service.
 func (t *term) find(txn statedb.ReadTxn, name string) (o objects) {
 	namespace, short, _ := strings.Cut(name, "/")
 	derived := namespace + "/" + wire.DerivedServiceName(namespace, short)
@@ -87,7 +87,7 @@ func (t *term) find(txn statedb.ReadTxn, name string) (o objects) {
 	return o
 }
 
-// slicesOf are the slices of a Service, whoever made them.
+// slicesOf are the slices of a Service, of any writer.
 func (t *term) slicesOf(txn statedb.ReadTxn, service string) (all []*discoveryv1.EndpointSlice) {
 	for _, name := range t.byOwner[service] {
 		if slice, found := t.Cluster.EndpointSlices.Get(txn, name); found {
@@ -97,7 +97,7 @@ func (t *term) slicesOf(txn statedb.ReadTxn, service string) (all []*discoveryv1
 	return all
 }
 
-// plan says what there should be of a service.
+// plan computes the wanted objects of a service.
 func (t *term) plan(txn statedb.ReadTxn, name string, now time.Time) work {
 	delete(t.foreign, name)
 	delete(t.leftOut, name)
@@ -117,7 +117,8 @@ func (t *term) plan(txn statedb.ReadTxn, name string, now time.Time) work {
 		}
 	}
 	t.count(&w)
-	// When nobody exports it, an import that somebody else made is none of ours, and nothing is missing.
+	// When no cluster exports the service, an import of another writer does not concern this program, and nothing is
+	// missing.
 	if w.foreign = isForeign(w.is.imported) && w.wanted.Import != nil; w.foreign {
 		t.foreign[name] = "there is a ServiceImport of that name that this program has not made: delete it, or label it " + mcs.LabelWritten + "=" + mcs.Written
 		return w
@@ -158,8 +159,8 @@ func (t *term) facts(is *objects, now time.Time) mcs.Facts {
 	return f
 }
 
-// exportsOf are what all clusters export of a service. What the own one does follows from its objects: what
-// its kvstore says may be older.
+// exportsOf are all clusters' exports of a service. The own cluster's export follows from its objects: its entry in the
+// kvstore may be older.
 func (t *term) exportsOf(txn statedb.ReadTxn, name string, is *objects, f mcs.Facts) (all []*services.Export) {
 	namespace, short, _ := strings.Cut(name, "/")
 	for e := range t.Services.ServiceExports().List(txn, services.ExportsByName(namespace, short)) {
@@ -175,8 +176,8 @@ func (t *term) exportsOf(txn statedb.ReadTxn, name string, is *objects, f mcs.Fa
 	return all
 }
 
-// isHeld reports whether an import stays what it is a merger of, since a cluster is a part of it that does not
-// export the service any more, as far as is known, but was not read since the start.
+// isHeld reports whether an import stays merged from the same exports, because one of its clusters was not read since
+// the start and, as far as is known, no longer exports the service.
 func (t *term) isHeld(w *work, exports []*services.Export) bool {
 	if w.is.imported == nil || isForeign(w.is.imported) {
 		return false
@@ -186,8 +187,8 @@ func (t *term) isHeld(w *work, exports []*services.Export) bool {
 	})
 }
 
-// winnerOf is the remote cluster that an import follows; empty: none. One that an older version wrote does not
-// say it: it followed the oldest export.
+// winnerOf is the remote cluster that an import follows; empty: none. An import from an older version has no such
+// annotation: it followed the oldest export.
 func winnerOf(im *local.ServiceImport, exports []*services.Export) string {
 	if im == nil || !isOurs(im.Labels) {
 		return ""
@@ -198,14 +199,14 @@ func winnerOf(im *local.ServiceImport, exports []*services.Export) string {
 	return mcs.Precedence{}.Order(exports)[0]
 }
 
-// needsRoom reports whether an import needs room: it is new, or the cluster that it counted for does not export
-// the service any more, and neither does the own cluster.
+// needsRoom reports whether an import needs room: it is new, or neither the cluster that it counted for nor the own
+// cluster exports the service now.
 func needsRoom(w *work, exports []*services.Export, f mcs.Facts) bool {
 	counts := func(e *services.Export) bool { return e.Cluster == f.Winner }
 	return w.wanted.Import != nil && !w.wanted.Local && !f.Hold && !slices.ContainsFunc(exports, counts)
 }
 
-// count notes for whom the import counts that is there, or will be.
+// count notes for which cluster an existing or new import counts.
 func (t *term) count(w *work) {
 	switch {
 	case w.wanted.Import != nil && !isForeign(w.is.imported):
@@ -215,7 +216,7 @@ func (t *term) count(w *work) {
 	}
 }
 
-// isForeign reports whether there is an import that somebody else made.
+// isForeign reports whether there is an import of another writer.
 func isForeign(im *local.ServiceImport) bool { return im != nil && !isOurs(im.Labels) }
 
 // isOurs reports whether this program has written an object with these labels.

@@ -9,10 +9,10 @@ const fullShares = 4
 // cluster no namespace takes that of the others. Of all that may be imported, a cluster has as much as each of all
 // clusters can have, but at most a quarter; of that a namespace has half.
 //
-// An import counts for one cluster: the one whose export it follows (mcs.AnnotationWinner). So whoever exports
-// what another cluster exports, too, takes nothing from that. An import that is there stays while this
-// cluster exports the service, and goes on with another one that has room. What the own cluster exports
-// counts for nobody.
+// An import counts for one cluster: the one whose export it follows (mcs.AnnotationWinner). So a cluster that exports
+// the same service as another cluster takes no room from that one. An existing import stays while its cluster exports
+// the service; after that it counts for another exporting cluster that has room. The own cluster's exports count for no
+// cluster.
 type shares struct {
 	own      string
 	all      int               // how many may be imported

@@ -32,7 +32,7 @@ func TestSizesOfShares(t *testing.T) {
 	}
 }
 
-// sharing is a model of what a controller does with shares: it knows which clusters export what, and what is imported.
+// sharing is a model of a controller's use of shares: it knows the exports of each cluster, and the imports.
 type sharing struct {
 	*shares
 	exporters map[string]map[string]bool // by name
@@ -44,7 +44,7 @@ func newSharing(clusters int) *sharing {
 	return s
 }
 
-// round does what [term.plan] does for all names: what is imported first, then what is new, in any order.
+// round does the work of [term.plan] for all names: existing imports first, then new ones, in any order.
 func (s *sharing) round(order []string) {
 	slices.SortStableFunc(order, func(a, b string) int { return len(s.counted[b]) - len(s.counted[a]) })
 	for _, name := range order {
@@ -69,9 +69,9 @@ func (s *sharing) restart(order []string) *sharing {
 	return next
 }
 
-// For any sequence of exports, withdrawals and restarts: two hostile clusters export what they want, also what
-// others export. No cluster ever has more than its share, and each of the friendly clusters, which exports no
-// more than that, has all of its services imported after each round.
+// For any sequence of exports, withdrawals and restarts: two hostile clusters export any services, also those that
+// others export. No cluster ever has more than its share, and each of the friendly clusters, which exports no more than
+// that, has all of its services imported after each round.
 func TestNoClusterTakesTheShareOfAnother(t *testing.T) {
 	t.Parallel()
 	friends := []string{"friend-a", "friend-b"}
@@ -158,8 +158,8 @@ func (w *world) importsOf(cluster string) (names []string) {
 	return names
 }
 
-// One remote exports everything first, with the first names. The others have their shares, before and after a
-// restart, and what is imported stays.
+// One remote exports everything first, with the first names. The others have their shares, before and after a restart,
+// and existing imports stay.
 func TestOneRemoteDoesNotTakeAllImports(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "a-hostile", "c2", "c3")
@@ -212,7 +212,7 @@ func TestOneRemoteDoesNotTakeAllImports(t *testing.T) {
 	waittest.Until(t, "nothing is wrong any more", func() bool { return w.Wrong() == "" }, w.Wrong)
 }
 
-// Room that becomes free is for what was left out.
+// Room that becomes free is for services that were left out.
 func TestWhatWasLeftOutIsImportedWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "c2")

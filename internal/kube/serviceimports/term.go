@@ -40,11 +40,11 @@ type term struct {
 	byOwner  map[string][]string // and the other way round
 	families []string            // of addresses that Services have
 	asked    time.Time           // for the families
-	foreign  map[string]string   // why a name is not written: somebody else has it
+	foreign  map[string]string   // why a name is not written: its object has another writer
 	room     *shares
 	seen     map[string]time.Time // by remote cluster since when it is known
 	leftOut  map[string]string    // names without room, by the cluster that they would follow
-	said     bool                 // that everything is as it should be
+	said     bool                 // "everything is correct" was logged
 }
 
 // follow begins a term that has seen nothing.
@@ -134,8 +134,8 @@ func (t *term) takeSlice(slice *discoveryv1.EndpointSlice, deleted bool) {
 	}
 }
 
-// Look implements [reconcile.Steps]: clusters that were read, or are gone, the families of addresses, room
-// for what had none.
+// Look implements [reconcile.Steps]: it looks for clusters that were read or removed, for the families of addresses,
+// and for room for services that had none.
 func (t *term) Look(ctx context.Context, now time.Time) {
 	if remotes := t.Remotes(); t.SetRemotes(remotes) {
 		t.see(remotes, now)
@@ -183,7 +183,7 @@ func (t *term) Tell() {
 	t.Report(Task, t.trouble())
 }
 
-// trouble is what is wrong; nil when nothing is.
+// trouble returns the current problems; nil when there are none.
 func (t *term) trouble() error {
 	errs := []error{t.Failed("services do not have the objects of the MCS API that they should have")}
 	if n := len(t.foreign); n > 0 {

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // derived is the derived Service of shop/cart.
 func derived() string { return wire.DerivedServiceName("shop", "cart") }
 
-// world is the tables, an API server that writes into them what is written to it, and what a controller is
-// given. That of test/kubernetes is a real one.
+// world is the tables, an API server that applies all writes to these tables, and the parameters of a controller.
+// test/kubernetes uses a real API server.
 type world struct {
 	*reconciletest.World
 	db       *statedb.DB
@@ -65,7 +65,7 @@ func (w *world) run(change ...func(*Params)) (stop func()) {
 	return w.Run(New(p).Run)
 }
 
-// text says what there is in the namespaces: a line for each import, derived Service, slice of one, and own export.
+// text lists the objects in the namespaces: a line for each import, derived Service, slice of one, and own export.
 func (w *world) text() (lines []string) {
 	txn := w.db.ReadTxn()
 	for im := range w.cluster.ServiceImports.Table().All(txn) {

@@ -11,8 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/kube/mcs"
 )
 
-// write carries out what is to be done for one service. What somebody else has changed in between is left
-// to the next look.
+// write carries out the plan of one service. An object that another writer has changed meanwhile is left to the next
+// round.
 func (t *term) write(ctx context.Context, w work) error {
 	errs := []error{t.writeConditions(ctx, &w)}
 	switch {
@@ -30,7 +30,7 @@ func (t *term) write(ctx context.Context, w work) error {
 	return errors.Join(errs...)
 }
 
-// isGone tells of an error that an object was written that is not there any more, or whose namespace goes.
+// isGone reports whether a write failed because the object no longer exists, or its namespace is being deleted.
 func isGone(err error) bool {
 	return err != nil && (kubewrite.IsOther(err) || kubewrite.IsTerminating(err))
 }
@@ -45,8 +45,8 @@ func (t *term) writeConditions(ctx context.Context, w *work) error {
 	return err
 }
 
-// remove deletes what was written for a service: the copies and the derived Service first, as the import is
-// their owner.
+// remove deletes the objects that were written for a service: the copies and the derived Service first, because the
+// import is their owner.
 func (t *term) remove(ctx context.Context, w *work) error {
 	if err := t.removeDerived(ctx, w); err != nil {
 		return err

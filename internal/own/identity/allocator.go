@@ -83,15 +83,15 @@ func (c Cluster) Accept(id uint64, key allocator.Key) error {
 	return err
 }
 
-// Key is a set of labels as an [allocator.Key]. Its text is what is stored, letter by letter: a
-// text that no writer of today would write, such as unsorted labels, is a key of its own.
+// Key is a set of labels as an [allocator.Key]. Its text is the stored text, byte for byte: a text that no current
+// writer would write, such as unsorted labels, is a separate key.
 type Key struct{ text string }
 
 // KeyOf returns the key of a set of labels.
 func KeyOf(labels wire.Labels) Key { return Key{labels.Encode()} }
 
-// Labels returns the labels, in the order of the text. A label whose value had a
-// semicolon comes back as two (wire.md §1.6).
+// Labels returns the labels, in the order of the text. A label whose value had a semicolon is read as two labels
+// (wire.md §1.6).
 func (k Key) Labels() wire.Labels { return wire.ParseLabels(k.text) }
 
 // GetKey implements [allocator.Key].

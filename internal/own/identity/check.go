@@ -21,12 +21,12 @@ type Finding struct {
 	// Kind is one of the kinds below; Code says more exactly which finding it is.
 	Kind string     `json:"kind"`
 	Code codes.Code `json:"code"`
-	// Severity is that of the code: an error breaks somebody's traffic, now or
-	// soon; a warning wants a look; what is info mends itself.
+	// Severity is that of the code: an error breaks traffic, now or soon; a warning needs attention; an info finding
+	// repairs itself.
 	Severity codes.Severity `json:"severity"`
 	// Subject is the number, the labels or the key.
 	Subject string `json:"subject"`
-	// Message says what is wrong, Remedy what to do about it.
+	// Message describes the problem, Remedy the repair.
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
 }
@@ -70,8 +70,7 @@ const soon = 30 * 24 * time.Hour
 // shortest is over how short a time a rate is accepted.
 const shortest = time.Minute
 
-// Check says what is wrong with the identities of a cluster. It is pure: equal
-// arguments give equal reports.
+// Check finds the problems of a cluster's identities. It is pure: equal arguments give equal reports.
 func Check(c Cluster, contents *Contents) Report {
 	r := &Report{Cluster: c.Name, References: len(contents.References), Findings: []Finding{}, severities: codes.Severities()}
 	r.First, r.Last = c.Range()
@@ -185,8 +184,8 @@ func (r *Report) duplicates(all []Duplicates) map[string]bool {
 	return inUse
 }
 
-// equalLabels finds labels with several numbers, in whatever order they stand, except for those
-// in use under several.
+// equalLabels finds sets of labels with several numbers, regardless of the order of the labels, except for those in use
+// under several numbers.
 func (r *Report) equalLabels(contents *Contents, inUse map[string]bool) {
 	numbers := make(map[string][]uint64)
 	for _, m := range contents.Mappings {
@@ -235,9 +234,9 @@ func (r *Report) pace(p Pace) {
 	}
 }
 
-// history tells how far back the kvstore's history is known, as a revision and as a time before at:
-// etcd has no clock, but the heartbeat, which is written every minute, holds the time (wire.md
-// §1.10). The time is 0 when there are not two heartbeats to compare.
+// history returns how far back the kvstore's history is known, as a revision and as a time before at: etcd has no
+// clock, but the heartbeat, which is written every minute, holds the time (wire.md §1.10). The time is 0 when there are
+// not two heartbeats to compare.
 func history(ctx context.Context, client kvstore.Client, at kvstore.Position) (revision int64, span time.Duration, err error) {
 	last, err := readHeartbeat(ctx, client, at)
 	if err != nil || last.when.IsZero() {
@@ -255,7 +254,7 @@ func history(ctx context.Context, client kvstore.Client, at kvstore.Position) (r
 		case err != nil:
 			return 0, 0, err
 		case earlier.when.IsZero():
-			lo = mid // nobody wrote it yet
+			lo = mid // the key did not exist yet
 		default:
 			hi, first = mid, earlier
 		}

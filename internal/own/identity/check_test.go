@@ -25,13 +25,13 @@ func kinds(r Report) []string {
 	return out
 }
 
-// situation is what a kvstore holds, and what is wrong with it.
+// situation is the contents of a kvstore, with their problems.
 type situation struct {
 	contents Contents
 	want     []string // as kinds renders it
 }
 
-// situations are contents with what is found in them.
+// situations are contents with the expected findings.
 func situations() map[string]situation {
 	return map[string]situation{
 		"nothing at all": {},

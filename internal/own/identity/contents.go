@@ -60,7 +60,7 @@ func (c *Contents) Published() map[uint64]int {
 	return n
 }
 
-// usage applies the rule of garbage collection to what was read.
+// usage applies the rule of garbage collection to the contents.
 func (c *Contents) usage() *allocator.Usage {
 	u := allocator.NewUsage()
 	for _, m := range slices.Concat(c.Mappings, c.Unreadable) {
@@ -90,9 +90,9 @@ func (c *Contents) Unused(of Cluster) allocator.StaleIDs {
 	return c.usage().Unused(uint64(first), uint64(last))
 }
 
-// Collectable reports whether garbage collection may judge by references. Where
-// addresses are published with identities that nobody refers to, everything in use
-// would go. The contents must have been read as deep as [Addresses].
+// Collectable reports whether garbage collection may judge by references. Where addresses are published with identities
+// that have no reference, it would delete every identity in use. The contents must have been read as deep as
+// [Addresses].
 func (c *Contents) Collectable(of Cluster) error {
 	unused := c.Unused(of)
 	published := c.Published()
@@ -227,7 +227,7 @@ func (r *reader) reference(name string, kv *kvstore.KeyValue) error {
 }
 
 func (r *reader) use(name string, kv *kvstore.KeyValue) error {
-	ip, err := wire.DecodeIP(name, kv.Value, wire.Expect{}) // whatever the range
+	ip, err := wire.DecodeIP(name, kv.Value, wire.Expect{}) // in any range
 	if err != nil {
 		return err
 	}

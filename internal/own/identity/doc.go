@@ -5,7 +5,7 @@
 // range and its bits in the number, the label that names the cluster, the identities that are
 // reserved and so never allocated, and the name under which a node holds its references.
 //
-// [Check] looks at what the kvstore holds and finds what is wrong with it.
+// [Check] reads the identities in the kvstore and finds their problems.
 //
 // Concurrency: everything may be called by any number of goroutines.
 package identity

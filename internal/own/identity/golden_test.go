@@ -83,8 +83,7 @@ func TestGoldenAllocation(t *testing.T) {
 	compare(t, contents(t, server.Local()), want, "")
 }
 
-// compare compares what an etcd has with what is wanted, and with one lock of a
-// path if it is not empty.
+// compare compares the keys of an etcd with the wanted ones, and with one lock of a path if it is not empty.
 func compare(t *testing.T, got, want map[string]stored, lock string) {
 	t.Helper()
 	locks := 0

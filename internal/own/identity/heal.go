@@ -70,10 +70,9 @@ func duplicatesOf(labels string, used map[uint64]Used) Duplicates {
 	return Duplicates{Labels: labels, Keep: all[0], Withdraw: all[1:]}
 }
 
-// Heal withdraws the references of labels to all numbers but the one that is kept, under the lock
-// with which numbers are given, and returns what it did: the duplicates as they are then, nil for
-// none. A node whose reference is gone takes the number that others have, when it refreshes its
-// keys; garbage collection deletes the mappings that nobody uses.
+// Heal deletes the references of labels to all numbers except the one that is kept, under the lock with which numbers
+// are given, and returns what it did: the duplicates as they are then, nil for none. A node whose reference is gone
+// takes the number that others have, when it refreshes its keys; garbage collection deletes the unused mappings.
 func Heal(ctx context.Context, w kvstore.Writer, paths wire.AllocationPaths, labels string) (*Duplicates, error) {
 	lock, err := w.Lock(ctx, paths.Lock(labels))
 	if err != nil {

@@ -21,8 +21,8 @@ func cluster(t *testing.T, name string, id uint32) identity.Cluster {
 	return identity.Cluster{Name: name, ID: id, Layout: l}
 }
 
-// TestIdentitiesOfRemoteClustersAreFound: by labels and by number, as far as the remote cluster may
-// say so, beside our own and the reserved ones; also from the copy that a mirror keeps.
+// TestIdentitiesOfRemoteClustersAreFound: by labels and by number, as far as the remote cluster may publish them, in
+// addition to our own and the reserved ones; also from the copy that a mirror keeps.
 func TestIdentitiesOfRemoteClustersAreFound(t *testing.T) {
 	onBoth(t, func(t *testing.T, client kvstore.Writer, _ func()) {
 		const (
@@ -87,7 +87,7 @@ func TestIdentitiesOfRemoteClustersAreFound(t *testing.T) {
 			}
 		}
 
-		// Changes are followed. What is refused leaves what was.
+		// Changes are followed. When a mapping is refused, the previous one stays.
 		put(t, client, copied.Mapping(196611), db)
 		waittest.Until(t, "a new one", func() bool { return find(db) == 196611 })
 		put(t, client, copied.Mapping(196611), thief)
@@ -125,8 +125,8 @@ func running(t *testing.T, run func(context.Context) error) {
 	})
 }
 
-// TestOwnMappingsOfOthersAreRefused: anybody may write them, and those that cannot be of
-// the cluster are not looked up.
+// TestOwnMappingsOfOthersAreRefused: any agent may write them, and mappings that cannot belong to the cluster are not
+// looked up.
 func TestOwnMappingsOfOthersAreRefused(t *testing.T) {
 	onBoth(t, func(t *testing.T, client kvstore.Writer, _ func()) {
 		const (

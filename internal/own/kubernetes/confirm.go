@@ -10,12 +10,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// An API server sends a bookmark about once a minute where nothing changes, but only if its etcd
-// tells it that: with a short --watch-progress-notify-interval there, as kubeadm sets it. With
-// others a quiet kind is never heard of, and its API server is asked whether it answers.
+// An API server sends a bookmark about once a minute where nothing changes, but only if its etcd sends it progress:
+// with a short --watch-progress-notify-interval there, as kubeadm sets it. Without that no bookmark comes for a kind
+// that does not change, so the source sends the API server a request.
 const (
-	// quiet is after how long without a word an API server is asked. It is longer than the
-	// time between two bookmarks, so that nobody asks where these come.
+	// quiet is the time without an event or bookmark after which the API server gets a request. It is longer than the
+	// time between two bookmarks, so that no request is sent where bookmarks come.
 	quiet = 75 * time.Second
 	// delivery is how long an answer that changes nothing waits for what the watch may still bring.
 	delivery = 5 * time.Second

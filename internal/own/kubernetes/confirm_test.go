@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An API server whose etcd tells it nothing sends no bookmarks (test/kubernetes shows it on a real one).
+// An API server whose etcd sends it no progress sends no bookmarks (test/kubernetes shows it on a real one).
 func TestAQuietKindIsConfirmed(t *testing.T) {
 	t.Parallel()
 	for name, lists := range map[string]bool{"by an API server that streams lists": false, "by an older one": true} {
@@ -84,7 +84,7 @@ func TestWhatIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// What the watch still brings after the answer is in the table before the time is.
+// Events that the watch still brings after the answer are in the table before the time is.
 func TestAChangeBeforeTheAnswerIsAppliedFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
-// api is an API server with one kind that has a definition, for tests of what
-// depends on time. What a real one says is seen in test/kubernetes.
+// api is an API server with one kind that has a definition, for tests that depend on time. test/kubernetes uses a real
+// one.
 type api struct {
 	mu      sync.Mutex // guards everything below
 	refuses error      // what every request fails with
@@ -84,7 +84,7 @@ func (a *api) set(name, label string) {
 	}
 }
 
-// lose deletes an object, and tells nobody.
+// lose deletes an object without an event.
 func (a *api) lose(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -160,7 +160,7 @@ type following struct {
 	reports []string
 }
 
-// reported is what was reported so far.
+// reported are the reports so far.
 func (f *following) reported() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,7 +193,7 @@ func newFollowing(t *testing.T, a *api) *following {
 	return f
 }
 
-// age is how old what is known of the kind is.
+// age is the age of the kind's objects.
 func (f *following) age() time.Duration { return time.Since(f.health.heardAt(f.kind)) }
 
 // after is what the table has once this time has passed.

@@ -130,10 +130,10 @@ func newPause() *backoff.ExponentialBackOff {
 	return pause
 }
 
-// ask makes a request, again and again while there is no answer or a refusal that may be
-// over soon: the pauses of a reflector do not end with ctx, and nobody would know. It calls
-// end for a kind that has no definition. A watch that was to be resumed when the server had
-// gone away is reported as expired, so that a list follows: it may be back with older data.
+// ask makes a request, and repeats it while there is no answer or a refusal that may be temporary: the pauses of a
+// reflector do not end with ctx, and the failure would not be reported. It calls end for a kind that has no definition.
+// A watch that was to be resumed when the server did not answer is reported as expired, so that a list follows: the
+// server may now have older data.
 func ask[R any](ctx context.Context, f *follower, end func(), resumed bool, request func() (R, error)) (R, error) {
 	pause := newPause()
 	for {

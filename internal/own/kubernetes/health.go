@@ -108,7 +108,7 @@ func (h *health) current(which func(resource string) bool) (least time.Time) {
 	return least
 }
 
-// tell reports what is wrong, if that is other than before.
+// tell reports the current problem, if it has changed.
 func (h *health) tell() {
 	err := h.trouble()
 	text := ""
@@ -121,7 +121,7 @@ func (h *health) tell() {
 	}
 }
 
-// trouble is what is wrong first; nil when nothing is.
+// trouble returns the first problem; nil when there is none.
 func (h *health) trouble() error {
 	if h.noAnswer != nil {
 		return fmt.Errorf("the Kubernetes API does not answer: %w", h.noAnswer)

@@ -24,7 +24,8 @@ func kinds(o Options, into *local.Cluster, clients clients, h *health, log *slog
 	var (
 		all = fields.Everything()
 		mcs = schema.GroupVersion{Group: "multicluster.x-k8s.io", Version: "v1alpha1"}
-		// What is written in this version is read in it: the older one has the same schema where it is served at all.
+		// Objects that this program writes in this version are read in it: the older version has the same schema where
+		// it is served at all.
 		mcsBeta = schema.GroupVersion{Group: mcs.Group, Version: "v1beta1"}
 		cilium  = schema.GroupVersion{Group: "cilium.io", Version: "v2"}
 		slices  = schema.GroupVersion{Group: cilium.Group, Version: "v2alpha1"}
@@ -58,7 +59,7 @@ func kinds(o Options, into *local.Cluster, clients clients, h *health, log *slog
 	)
 }
 
-// without selects what has not the label "key=value".
+// without selects objects that do not have the label "key=value".
 func without(label string) string {
 	key, value, _ := strings.Cut(label, "=")
 	if key == "" {
@@ -67,8 +68,7 @@ func without(label string) string {
 	return key + "!=" + value
 }
 
-// typed reads an object of a kind that Kubernetes itself has. The object is
-// changed: nobody else has it yet.
+// typed reads an object of a kind that Kubernetes itself has. It changes the object: no other code has it yet.
 func typed[T any, P local.Object[T]](strip func(P)) func(any) (P, error) {
 	return func(from any) (P, error) {
 		o, ok := from.(P)

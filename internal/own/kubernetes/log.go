@@ -26,7 +26,7 @@ func (d debug) Enabled(ctx context.Context, level slog.Level) bool {
 
 func (d debug) Handle(ctx context.Context, r slog.Record) error {
 	if !d.Handler.Enabled(ctx, slog.LevelDebug) {
-		return nil // of errors nobody asks before
+		return nil // Enabled is not called before errors
 	}
 	r.Level = slog.LevelDebug
 	return d.Handler.Handle(ctx, r)

@@ -36,7 +36,7 @@ type Options struct {
 	// CiliumToo, with ServicesOnly, takes in Cilium's nodes and endpoints again: who
 	// publishes the nodes and addresses of the whole cluster needs them.
 	CiliumToo bool
-	// Imports takes in ServiceImports too: who writes them needs to know what is there.
+	// Imports takes in ServiceImports too: their writer needs to know which exist.
 	Imports bool
 	// LookAgain is how often a kind without a definition is looked for, a minute
 	// when 0. Every agent of a cluster does it, so it should not be much shorter.
@@ -44,8 +44,8 @@ type Options struct {
 	// LookTwice is after how long a kind that had objects and has no definition is looked for again
 	// before they are removed, 10 seconds when 0: of several API servers one may have just begun.
 	LookTwice time.Duration
-	// Report is called with what is wrong whenever that changes, nil when all is well.
-	// It must not block. It may be nil.
+	// Report is called with the current problem whenever it changes, nil when there is none. It must not block. It may
+	// be nil.
 	Report func(error)
 }
 

@@ -42,8 +42,8 @@ func TestOutsideOfAPodAKubeconfigIsNeeded(t *testing.T) {
 	}
 }
 
-// How old the description is follows from what was heard, not from what is wrong: a server that is
-// silent may have moved on. Services and slices count, the older of the two.
+// The age of the description follows from the last event or bookmark, not from errors: a silent server may have new
+// data. Services and slices count, the older of the two.
 func TestHowOldTheDescriptionIs(t *testing.T) {
 	t.Parallel()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

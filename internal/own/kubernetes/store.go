@@ -15,24 +15,23 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
-// maxPending bounds the objects that wait to be applied; the reflector waits
-// beyond it, and with it the API server.
+// maxPending bounds the objects that wait to be applied; above it the reflector waits, and with it the API server.
 const maxPending = 1000
 
 // batches is what a reflector writes to: it changes the table where the objects differ. Events come
 // one by one; those that come while others are being applied are applied together.
 type batches[T any, P local.Object[T]] struct {
 	objects *local.Objects[T, P]
-	read    func(any) (P, error) // of a fresh object; it is ours
+	read    func(any) (P, error) // of a fresh object, which it may change
 	log     *slog.Logger
-	heard   func(until time.Time) // everything that was said until then is in the table
+	heard   func(until time.Time) // every event until then is in the table
 	wake    waiting.Signal        // something is pending
 
 	applying sync.Mutex // held while the table changes; before mu
 
 	mu      sync.Mutex   // guards everything below
-	pending map[string]P // by name what is to be applied; nil: deleted
-	said    time.Time    // when something was said last
+	pending map[string]P // objects to apply, by name; nil: deleted
+	said    time.Time    // when the last event or bookmark came
 }
 
 func newBatches[T any, P local.Object[T]](objects *local.Objects[T, P], read func(any) (P, error), heard func(time.Time), log *slog.Logger) *batches[T, P] {
@@ -42,7 +41,7 @@ func newBatches[T any, P local.Object[T]](objects *local.Objects[T, P], read fun
 	}
 }
 
-// run applies what is pending as it comes, until ctx ends.
+// run applies the pending objects as they come, until ctx ends.
 func (b *batches[T, P]) run(ctx context.Context) {
 	for {
 		select {
@@ -57,8 +56,8 @@ func (b *batches[T, P]) run(ctx context.Context) {
 // Add is called for an object that is new.
 func (b *batches[T, P]) Add(o any) error { return b.Update(o) }
 
-// Update is called for an object that may be new or other than before. What cannot be read
-// is passed over, with a warning, and stays as it was until the next list.
+// Update is called for an object that may be new or other than before. An object that cannot be read is skipped with a
+// warning; its previous state stays until the next list.
 func (b *batches[T, P]) Update(o any) error {
 	one, err := b.read(o)
 	if err != nil {
@@ -86,8 +85,7 @@ func (b *batches[T, P]) Bookmark(string) error {
 // Resync is never called: nothing has to be said twice.
 func (b *batches[T, P]) Resync() error { return nil }
 
-// Transformer reads objects while a list comes in, so that what nobody reads
-// need not be kept until its end.
+// Transformer reads objects while a list comes in, so that fields without a reader need not be kept until its end.
 func (b *batches[T, P]) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
 		if one, err := b.read(o); err == nil {
@@ -105,7 +103,7 @@ func (b *batches[T, P]) refuse(o any, err error) {
 	b.log.Warn("Cannot decode an object of the Kubernetes API", "name", name, "error", err)
 }
 
-// note changes what is pending, and applies it when that is too much.
+// note changes the pending objects, and applies them when there are too many.
 func (b *batches[T, P]) note(change func(pending map[string]P)) {
 	b.mu.Lock()
 	change(b.pending)
@@ -119,7 +117,7 @@ func (b *batches[T, P]) note(change func(pending map[string]P)) {
 	b.wake.Give()
 }
 
-// confirm notes that nothing else than what is pending had changed until then.
+// confirm notes that until then nothing had changed except the pending objects, and applies those.
 func (b *batches[T, P]) confirm(until time.Time) {
 	b.mu.Lock()
 	if until.After(b.said) {
@@ -129,7 +127,7 @@ func (b *batches[T, P]) confirm(until time.Time) {
 	b.flush()
 }
 
-// flush applies what is pending.
+// flush applies the pending objects.
 func (b *batches[T, P]) flush() {
 	b.applying.Lock()
 	defer b.applying.Unlock()
@@ -145,8 +143,7 @@ func (b *batches[T, P]) take() (pending map[string]P, said time.Time) {
 	return pending, b.said
 }
 
-// differences are what has to change for objects to be as they are wanted; nil is
-// wanted to be none.
+// differences are the changes from the existing to the wanted objects; nil means that none is wanted.
 func (b *batches[T, P]) differences(wanted map[string]P) (changes []store.Change[T]) {
 	held := b.objects.Snapshot()
 	for name, o := range wanted {

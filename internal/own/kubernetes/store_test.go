@@ -32,8 +32,8 @@ func labelled(name, label string, moved int) *corev1.Service {
 	}}
 }
 
-// TestTheTableIsWhatWasSaid: whatever comes, in whatever batches, the table is in
-// the end what the API server said last, and moves no more than it has to.
+// TestTheTableIsWhatWasSaid: for any events in any batches, the table in the end has the last state from the API
+// server, and changes no more often than necessary.
 func TestTheTableIsWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -96,7 +96,7 @@ func TestWhatIsPendingIsBounded(t *testing.T) {
 	t.Parallel()
 	objects := tables(t).Services
 	b := newBatches(objects, typed(stripService), func(time.Time) {}, slog.New(slog.DiscardHandler))
-	for i := range maxPending { // nobody runs it
+	for i := range maxPending { // no goroutine runs it
 		_ = b.Update(labelled(strconv.Itoa(i), "1", i))
 	}
 	if n := objects.Len(); n != maxPending || len(b.pending) != 0 {

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What follows removes from fresh objects what nobody reads. What is left is
-// what an object is compared by: an object whose rest alone moved did not change.
+// The functions below remove fields without a reader from fresh objects. Objects are compared by the remaining fields:
+// a change of the removed ones is no change.
 
 // stripMeta is for every kind.
 func stripMeta(o metav1.Object) {

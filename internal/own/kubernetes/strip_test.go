@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
-// everyMeta has each field that nobody reads, beside some that are read.
+// everyMeta has each field without a reader, and some that are read.
 func everyMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: "n", Namespace: "ns", UID: "u", CreationTimestamp: metav1.Unix(1700000000, 0),

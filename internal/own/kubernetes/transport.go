@@ -8,9 +8,9 @@ import (
 // errNoAnswer is what a request without an answer fails with.
 var errNoAnswer = errors.New("no answer from the API server")
 
-// transport notes of each request whether the API server answered it. It does not pass on
-// why it did not: the client of Kubernetes would try again by itself for some reasons, ten
-// times, and then call a watch open that never was. Who tries again is [ask].
+// transport notes of each request whether the API server answered it. It hides why there was no answer: for some
+// reasons the client of Kubernetes would try again by itself, ten times, and then report a watch as open that never
+// was. Only [ask] tries again.
 type transport struct {
 	next    http.RoundTripper
 	reached func(noAnswer error)

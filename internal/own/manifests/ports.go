@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checkPorts refuses the ports that an API server refuses. Without it they would be missing from what is published.
+// checkPorts refuses the ports that an API server refuses. Without it they would be missing from the published entries.
 func checkPorts(o metav1.Object) error {
 	switch o := o.(type) {
 	case *corev1.Service:
@@ -21,7 +21,7 @@ func checkPorts(o metav1.Object) error {
 		}
 	case *discoveryv1.EndpointSlice:
 		for i, p := range o.Ports {
-			protocol, number := corev1.ProtocolTCP, int32(1) // what has none is of every port, or TCP
+			protocol, number := corev1.ProtocolTCP, int32(1) // without a number it means every port, without a protocol TCP
 			if p.Protocol != nil {
 				protocol = *p.Protocol
 			}

@@ -134,8 +134,8 @@ items:
 	}
 }
 
-// Whatever a file holds: what is read of it has a valid name and a kind that is
-// read, and says the same when it is read by itself.
+// For any content of a file, each object that is read has a valid name and a known kind, and is the same when it is
+// read by itself.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n---\nkind: x\n"), false)
 	f.Add([]byte("apiVersion: v1\nkind: NodeList\nitems: [{metadata: {name: a}}]\n"), false)

@@ -17,8 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/dirwatch"
 )
 
-// maxFile bounds what is read of a file, in bytes: a volume that somebody mounted
-// by mistake may hold anything.
+// maxFile bounds how many bytes of a file are read: a volume that was mounted by mistake may hold anything.
 const maxFile = 64 << 20
 
 // file is one file in one state. It is immutable, and two states of a file are
@@ -136,7 +135,7 @@ func readFile(path string) ([]byte, os.FileInfo, error) {
 	return content, info, err
 }
 
-// judge doubts what is written in place: it may be half of it.
+// judge waits with a file that is written in place: it may be half written.
 func judge(known, found *file) dirwatch.Judgement {
 	if known.info != nil && found.info != nil && known.hash != found.hash && os.SameFile(known.info, found.info) {
 		return dirwatch.Wait

@@ -17,8 +17,7 @@ import (
 
 // Source keeps the tables of the own cluster as the directory says.
 type Source struct {
-	// Report is called again and again with whether the directory can be read; nil is
-	// nobody. It must be set before Run.
+	// Report is called repeatedly with whether the directory can be read; it may be nil. It must be set before Run.
 	Report func(error)
 
 	dir     *dirwatch.Directory[*file]
@@ -27,13 +26,13 @@ type Source struct {
 	kinds   []kind
 	scanner scanner
 
-	// What follows belongs to the goroutine of Run.
+	// The fields below belong to the goroutine of Run.
 	seen     map[string]*file // as the directory was when it was taken over
 	looks    int              // until nothing was being written
 	calm     bool             // nothing was being written when it was looked at, as far as times tell
 	good     map[string]*file // each file when nothing in it was bad last
-	whole    bool             // each file was good once, so what is missing is not there
-	problems []problem        // what does not count of the files; sorted by file and document
+	whole    bool             // each file was good once, so missing objects do not exist
+	problems []problem        // the parts of files that do not count; sorted by file and document
 }
 
 // problem is a file, or a document in it, that does not count.
@@ -41,7 +40,7 @@ type problem struct {
 	file     string
 	document int // from 1; 0 is the whole file
 	reason   string
-	ignored  bool // nobody needs what does not count, so it is no mistake
+	ignored  bool // no reader needs this kind, so it is no mistake
 }
 
 // String is the problem in a line.
@@ -63,10 +62,9 @@ func New(dir string, into *local.Cluster, log *slog.Logger) *Source {
 	return s
 }
 
-// Run follows the directory until ctx ends, and then withdraws nothing. A
-// directory that is absent is waited for. What it said first makes the tables
-// listed ([local.Objects.Listed]), and the description whole ([local.Cluster.Whole])
-// once it is not being written and there is no mistake in it.
+// Run follows the directory until ctx ends, and then withdraws nothing. Run waits for a directory that does not exist.
+// Its first content makes the tables listed ([local.Objects.Listed]), and the description whole ([local.Cluster.Whole])
+// once the directory is not being written and has no mistake.
 func (s *Source) Run(ctx context.Context) error {
 	s.dir.Report = s.Report
 	s.dir.Scan = func() (dirwatch.Listing[*file], error) { return s.scan(ctx) }
@@ -193,7 +191,7 @@ func (s *Source) report(problems []problem) {
 	s.into.Refuse(now)
 }
 
-// mistakes are the problems that somebody should do something about.
+// mistakes are the problems that the user should correct.
 func mistakes(problems []problem) (lines []string) {
 	for _, p := range problems {
 		if !p.ignored {

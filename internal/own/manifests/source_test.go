@@ -165,7 +165,7 @@ func TestAFileThatIsWrittenInPlaceCountsWhenItIsComplete(t *testing.T) {
 		}
 	})
 	r.untilProblems()
-	// What is removed in place is withdrawn when it stays removed.
+	// Objects that are removed in place are withdrawn when they stay removed.
 	r.write("a.yaml", service("b", "3"))
 	r.untilServices("b=3")
 	r.write("a.yaml", "")
@@ -207,7 +207,7 @@ func TestADirectoryOfManifestsThatIsNotThereYet(t *testing.T) {
 	must(t, os.Mkdir(dir, 0o700))
 	r.replace("a.yaml", service("a", "1"))
 	r.untilServices("a=1")
-	// Gone again: what is known stays, since nothing can be read.
+	// The directory is removed again: the known objects stay, since nothing can be read.
 	must(t, os.RemoveAll(dir))
 	r.until("the error", failed)
 	if got := r.services(); got != "a=1" {
@@ -215,8 +215,8 @@ func TestADirectoryOfManifestsThatIsNotThereYet(t *testing.T) {
 	}
 }
 
-// A restart with mistakes reads what is good, and is not the whole description
-// before each file was mended; later mistakes change nothing of that.
+// A restart with mistakes reads the good documents, and the description is not whole before each file was corrected;
+// later mistakes do not change that.
 func TestMistakesAtTheStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -324,7 +324,7 @@ func TestADirectoryThatChangesAllTheTime(t *testing.T) {
 	r.until("that it is whole", r.isWhole)
 }
 
-// A directory that has been left alone is read at once, whatever other clocks say.
+// A directory without recent changes is read at once, regardless of other clocks.
 func TestFilesThatAreOldAreReadAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

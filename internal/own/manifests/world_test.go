@@ -71,14 +71,14 @@ func (r *running) write(name, text string) {
 	must(r.t, os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600))
 }
 
-// replace writes a file as most programs do: beside it, and renames.
+// replace writes a file as most programs do: it writes a temporary file in the same directory, and renames it.
 func (r *running) replace(name, text string) {
 	r.t.Helper()
 	r.write(".tmp", text)
 	must(r.t, os.Rename(filepath.Join(r.dir, ".tmp"), filepath.Join(r.dir, name)))
 }
 
-// services are the names and labels of what is in the table.
+// services are the names and labels of the Services in the table.
 func (r *running) services() string {
 	var out []string
 	for s := range r.cluster.Services.Table().All(r.db.ReadTxn()) {

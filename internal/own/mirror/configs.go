@@ -20,7 +20,7 @@ type configs struct {
 	lock   *kvstore.Lock
 	own    string // our own cluster, whose configuration is not ours to write
 
-	turn chan struct{}     // has one while somebody changes what follows
+	turn chan struct{}     // has one while a goroutine changes ids
 	ids  map[string]uint32 // guarded by turn; by name, what our own etcd has or is about to have; nil before it was asked
 }
 
@@ -58,7 +58,7 @@ func (c *configs) disown(ctx context.Context, name string) error {
 	})
 }
 
-// change does something when nobody else does, who knows what there is.
+// change runs do while no other goroutine changes the configurations, after their first read from our own kvstore.
 func (c *configs) change(ctx context.Context, do func() error) error {
 	select {
 	case c.turn <- struct{}{}:

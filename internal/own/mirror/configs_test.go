@@ -16,9 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestConfigurationsAreValidated as an agent does: nothing is copied of a cluster with
-// our own ID, with one that makes no sense, or with that of another cluster, until it
-// has one of its own. Those beside it are copied meanwhile.
+// TestConfigurationsAreValidated as an agent does: nothing is copied of a cluster with our own ID, with an invalid one,
+// or with that of another cluster, until it has one of its own. The other clusters are copied meanwhile.
 func TestConfigurationsAreValidated(t *testing.T) {
 	t.Parallel()
 	w, a, m := copying(t)
@@ -91,8 +90,8 @@ func TestAnIDIsThatOfOneCopy(t *testing.T) {
 	}
 }
 
-// TestTheClaimPolicy: what it does not grant is not copied, or not any more, and what
-// had an ID before a change of the leader keeps it while it is away.
+// TestTheClaimPolicy: a cluster that it does not grant is not copied, or no longer copied, and a cluster that had an ID
+// before a change of the leader keeps it while it is not connected.
 func TestTheClaimPolicy(t *testing.T) {
 	t.Parallel()
 	granted, state := new(claims.Current), t.TempDir()

@@ -63,15 +63,14 @@ func (c *copyOf) Adopt(ctx context.Context, cfg wire.ClusterConfig) error {
 	return c.configs.put(ctx, c.name, cfg)
 }
 
-// Disown withdraws the configuration of a cluster that comes with another ID, or may not be read
-// any more, before anybody else can have the ID. It goes on until it is done.
+// Disown withdraws the configuration of a cluster that has another ID now, or may no longer be read, before another
+// cluster can have the ID. It tries until it succeeds.
 func (c *copyOf) Disown(ctx context.Context) error {
 	return c.insist(ctx, func(ctx context.Context) error { return c.configs.disown(ctx, c.name) })
 }
 
-// Follow keeps the copy as the remote has it, until ctx ends. What goes wrong, a panic
-// too, ends it for that remote alone: after a pause it begins again, with a list of what
-// is there. Without its lock the term is over, and so is this.
+// Follow keeps the copy as the remote has it, until ctx ends. An error or a panic ends it for that remote alone: after
+// a pause it begins again, with a list of the existing keys. When the lock is lost, the term ends, and Follow with it.
 func (c *copyOf) Follow(ctx context.Context) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 2*time.Second, time.Minute
@@ -103,9 +102,8 @@ func (c *copyOf) Follow(ctx context.Context) {
 	}
 }
 
-// Withdraw takes a removed cluster out of the cache (wire.md §3.6): first its
-// configuration, and after a pause, in which its readers drain it themselves, the
-// canaries and the keys. It goes on until it is done.
+// Withdraw takes a removed cluster out of the cache (wire.md §3.6): first its configuration, and after a pause, in
+// which its readers drain it themselves, the canaries and the keys. It tries until it succeeds.
 func (c *copyOf) Withdraw(ctx context.Context) error {
 	for _, f := range c.families {
 		f.detached.Store(true)
@@ -145,8 +143,8 @@ func (c *copyOf) insist(ctx context.Context, step func(context.Context) error) e
 	}
 }
 
-// Withhold takes what agents would send traffic to out of the cache, for want of
-// contact. It comes back with the next complete list.
+// Withhold takes the entries to which agents would send traffic out of the cache, because there is no contact with the
+// remote. The next complete list writes them again.
 func (c *copyOf) Withhold(yes bool) {
 	if !yes {
 		return
@@ -158,10 +156,9 @@ func (c *copyOf) Withhold(yes bool) {
 	}
 }
 
-// checkName refuses the name of a remote's key, as it stands below the resource's prefix, that must
-// not become a part of a key of ours: one that is empty, or that would lead elsewhere if somebody
-// took the key for a path. etcd does not, but who reads the copy may, as Cilium does, whose keys
-// are joined and cleaned as paths. No name that a cluster writes is like that.
+// checkName refuses the name of a remote's key, as it stands below the resource's prefix, that must not become a part
+// of a key of ours: one that is empty, or that would lead elsewhere if the key were used as a path. etcd does not do
+// that, but a reader of the copy may, like Cilium, which joins and cleans keys as paths. No cluster writes such names.
 func checkName(name string) error {
 	if name == "" {
 		return refuse(errors.New("the key has no name"))

@@ -12,9 +12,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestADirectoryThatCannotBeReadIsNoEmptyOne: a mirror whose mount is missing, at its
-// start or after a change of the leader, withdraws nothing and is not ready, however
-// long it lasts. When the directory is there, what has no file goes.
+// TestADirectoryThatCannotBeReadIsNoEmptyOne: a mirror whose mount is missing, at its start or after a change of the
+// leader, withdraws nothing and is not ready, however long it lasts. When the directory exists, clusters without a file
+// are removed.
 func TestADirectoryThatCannotBeReadIsNoEmptyOne(t *testing.T) {
 	t.Parallel()
 	w, a, first := copying(t)

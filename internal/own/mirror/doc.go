@@ -1,24 +1,21 @@
 // Package mirror copies every remote cluster into the own cluster's kvstore, as KVStoreMesh does,
 // so that the nodes of a cluster watch one etcd, nearby, instead of hundreds.
 //
-// For each client file there is a controller (remotecluster) as in an agent. What
-// it fills are no tables but the cache prefixes of our own kvstore (wire.md §1.1):
-// each key family is a [store.Watch] of the remote, which hands its changes to a
-// [syncstore.Sync] of the cache. Values are copied byte for byte; none is decoded,
-// kept, or judged. Names are checked: what is written is below the prefixes of its
-// cluster, whatever a remote says. The remote's configuration is validated as an
-// agent does it, and written with "cached" and "syncedCanaries" before anything else, and the canary of a family when it is
-// copied as completely as the remote had it. A configuration whose file is gone is
-// withdrawn in the order of wire.md §3.6: configuration, pause, canaries, keys.
+// For each client file there is a controller (remotecluster) as in an agent. It fills the cache prefixes of our own
+// kvstore (wire.md §1.1), not tables: each key family is a [store.Watch] of the remote, which hands its changes to a
+// [syncstore.Sync] of the cache. Values are copied byte for byte; none is decoded, kept, or judged. Names are checked:
+// every key is written below the prefixes of its cluster, and no remote can change that. The remote's configuration is
+// validated as an agent does it, and written with "cached" and "syncedCanaries" before anything else, and the canary of
+// a family once its copy is as complete as the remote. A configuration whose file no longer exists is withdrawn in the
+// order of wire.md §3.6: configuration, pause, canaries, keys.
 //
-// What is copied is bounded, for our own etcd is everybody's: each remote has a
-// budget (pkg/budget) and a rate, and before the quota of our own etcd is reached nothing is put
-// there any more, while deletions go on (room).
+// The copies are bounded, because all of the own cluster uses our own etcd: each remote has a budget (pkg/budget) and a
+// rate, and before our own etcd reaches its quota the mirror stops putting entries there, while deletions continue
+// (room).
 //
-// Of all mirrors of a cluster one leads (wire.md §3.7) and writes, and each of its
-// writes proves that it still does. Everything that a term has learnt ends with it:
-// the next one compares what is there with what should be, writes what differs, and
-// deletes only what a remote's complete list does not have.
+// Of all mirrors of a cluster one leads (wire.md §3.7) and writes, and each of its writes proves that it still does.
+// The knowledge of a term ends with it: the next one compares the existing keys with the wanted ones, writes the
+// differences, and deletes only keys that a remote's complete list does not have.
 //
 // Concurrency: [Mirror.Run] owns every goroutine. All other methods may be called
 // by any, at any time.

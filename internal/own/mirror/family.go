@@ -24,8 +24,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// family copies one key family of a remote cluster: its watch of the remote feeds its sync of the
-// cache. Neither keeps a value. What has to be put back later is asked of the remote again.
+// family copies one key family of a remote cluster: its watch of the remote feeds its sync of the cache. Neither keeps
+// a value. A value that has to be written again is read from the remote again.
 type family struct {
 	resource wire.Resource
 	watch    *store.Watch[present]
@@ -35,7 +35,7 @@ type family struct {
 	values   [][]byte       // of the changes of the batch at hand, in their order; the watch's goroutine owns it
 
 	running  sync.Mutex  // held by Run
-	detached atomic.Bool // nothing reaches the sync any more
+	detached atomic.Bool // nothing reaches the sync from now on
 
 	mu     sync.Mutex
 	again  map[string]struct{} // guarded by mu; names whose values are asked for again
@@ -118,8 +118,7 @@ func (f *family) Observe(p kvstore.Probe) { f.watch.Observe(p) }
 // Find implements [remotecluster.Source].
 func (f *family) Find(name string) (store.Found, bool) { return f.watch.Find(name) }
 
-// Drain implements [remotecluster.Source]: the remote does not export the family
-// any more, so its copy is empty, and complete.
+// Drain implements [remotecluster.Source]: the remote no longer exports the family, so its copy is empty, and complete.
 func (f *family) Drain() {
 	f.watch.Drain()
 	if !f.detached.Load() {
@@ -160,9 +159,8 @@ func (f *family) askAgain(names []string) {
 // fewNames is how many values are read one by one rather than with all others.
 const fewNames = 200
 
-// readAgain reads the values that are asked for from the remote. What is not there
-// any more comes as a deletion. What cannot be read is tried again after a pause: it
-// is no reason to end the session, which its watch sees for itself.
+// readAgain reads the requested values from the remote. A key that no longer exists comes as a deletion. A value that
+// cannot be read is tried again after a pause: this is no reason to end the session, whose failure its watch detects.
 func (f *family) readAgain(ctx context.Context, s store.Session) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, 5*time.Second
@@ -214,7 +212,7 @@ func (f *family) read(ctx context.Context, s store.Session, names map[string]str
 		if kv != nil {
 			f.give(names, name, kv.Value)
 		}
-		delete(names, name) // what is gone comes as a deletion
+		delete(names, name) // a key that no longer exists comes as a deletion
 	}
 	return nil
 }
@@ -225,5 +223,5 @@ func (f *family) give(names map[string]struct{}, name string, value []byte) {
 		return
 	}
 	delete(names, name)
-	f.sync.Supply(name, value) // what is newer is about to come from the watch
+	f.sync.Supply(name, value) // a newer value is about to come from the watch
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// reader follows a prefix of the own etcd as an agent does, until the end of the
-// test. It counts what it knows, and what has changed since it knew everything.
+// reader follows a prefix of the own etcd as an agent does, until the end of the test. It counts the known keys, and
+// the changes since all keys were known.
 func (w *world) reader(prefix string) (known, changes *atomic.Int64) {
 	w.t.Helper()
 	known, changes = new(atomic.Int64), new(atomic.Int64)
@@ -57,8 +57,8 @@ func (w *world) reader(prefix string) (known, changes *atomic.Int64) {
 	return known, changes
 }
 
-// TestAnotherMirrorTakesOver: of two one leads. When it is gone the other one goes
-// on: it writes each key at most once, to tie it to its own lease, and deletes none.
+// TestAnotherMirrorTakesOver: of two one leads. When it ends, the other one takes over: it writes each key at most
+// once, to tie it to its own lease, and deletes none.
 func TestAnotherMirrorTakesOver(t *testing.T) {
 	t.Parallel()
 	w, a, first := copying(t)
@@ -118,8 +118,8 @@ func TestWhoLosesTheLockStopsWriting(t *testing.T) {
 	waittest.Until(t, "the second to lead", second.Leads)
 	waittest.Until(t, "the last change", func() bool { return w.copied()[wire.Nodes.Key("a", true, "extra")] == "49" })
 	w.equal(a)
-	// Whoever writes a key ties it to a lease of his; in no key's history is one of
-	// the first's after one of the second's.
+	// Each mirror ties the keys that it writes to its own lease; in no key's history is a lease of the first mirror
+	// after one of the second.
 	w.marked()
 	leases := map[int64]bool{} // of the first: those that keys had before the second led
 	second2 := map[string]bool{}
@@ -145,9 +145,8 @@ func TestWhoLosesTheLockStopsWriting(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftOfARemovedCluster: the lead changes before its removal has come to
-// the end, and nobody has its file any more. The next leader goes on; clusters that
-// are there, and what operates the own one has written, stay.
+// TestWhatIsLeftOfARemovedCluster: the lead changes before its removal is complete, and no mirror has its file now. The
+// next leader continues the removal; existing clusters, and the keys of the own cluster's operator, stay.
 func TestWhatIsLeftOfARemovedCluster(t *testing.T) {
 	t.Parallel()
 	w, a, _ := copying(t)

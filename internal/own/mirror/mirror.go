@@ -33,8 +33,7 @@ type Params struct {
 	// DrainDelay is the pause between the withdrawal of a removed cluster's
 	// configuration and that of its keys: its readers drain it themselves then.
 	DrainDelay time.Duration
-	// KeepRemoved leaves in the cache what is known of removed clusters. It ends
-	// with this mirror's leases.
+	// KeepRemoved leaves the entries of removed clusters in the cache. They end with this mirror's leases.
 	KeepRemoved bool
 	// Rate is how fast the copy of one remote cluster may be written.
 	Rate syncstore.Rate
@@ -42,8 +41,7 @@ type Params struct {
 	Room Room
 	// Copied is called when every cluster that could be connected was copied; nil is not.
 	Copied func()
-	// Metrics are those of the watches of the remotes, Writing those of what is
-	// written; nil is none.
+	// Metrics are those of the watches of the remotes, Writing those of the writes to the cache; both may be nil.
 	Metrics *store.Metrics
 	Writing *syncstore.Metrics
 }
@@ -62,7 +60,7 @@ type Mirror struct {
 	started time.Time
 
 	mu       sync.Mutex
-	term     *term  // guarded by mu; nil while another one leads, or nobody
+	term     *term  // guarded by mu; nil while another process leads, or none
 	revision uint64 // guarded by mu; of the terms that are over
 	opened   int    // guarded by mu; the connections of these terms
 	ready    bool   // guarded by mu; sticky
@@ -153,7 +151,7 @@ func (m *Mirror) Announced() []remotecluster.Status {
 	return nil
 }
 
-// Find tells what is known of a key of a remote cluster; nothing while another mirror leads.
+// Find returns the state of a key of a remote cluster; nothing while another mirror leads.
 func (m *Mirror) Find(cluster string, r wire.Resource, name string) (store.Found, bool) {
 	if t := m.current(); t != nil {
 		return t.mesh.Find(cluster, r, name)
@@ -185,10 +183,10 @@ func (m *Mirror) Sessions() (open, users, opened int) {
 // standbyAfter is when one who waits to lead is ready to (wire.md §3.7).
 const standbyAfter = 10 * time.Second
 
-// Ready reports whether the copies may be used: every cluster that can be connected was copied once,
-// or another mirror leads, or the time for that has passed. Who leads is not before the mesh
-// directory was read once, however long that takes: nobody knows what there is to copy. Once true
-// it stays true. The reasons say by cluster what is waited for.
+// Ready reports whether the copies may be used: every cluster that can be connected was copied once, or another mirror
+// leads, or the time for that has passed. A leader is not ready before the mesh directory was read once, however long
+// that takes: until then the clusters to copy are not known. Once true it stays true. The reasons give for each cluster
+// the missing part.
 func (m *Mirror) Ready() (bool, map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -216,11 +214,10 @@ func (m *Mirror) unready() map[string]string {
 
 const mib = 1 << 20
 
-// DefaultBudget is what a remote cluster without settings of its own may cost. A copy
-// lies in our own etcd, whose quota is 2 GiB if nobody has raised it, beside old
-// revisions and all other copies: bytes are fewer than those of an agent. The nodes and
-// addresses of a cluster with 5,000 and 250,000 of them fit four times, as with an
-// agent; what all clusters have together is bounded by [Room].
+// DefaultBudget is what a remote cluster without settings of its own may cost. A copy lies in our own etcd, whose quota
+// is 2 GiB unless it was raised, together with old revisions and all other copies: its bytes are fewer than an agent's.
+// The nodes and addresses of a cluster with 5,000 and 250,000 of them fit four times, as with an agent; [Room] bounds
+// the total of all clusters.
 func DefaultBudget() budget.Budget {
 	b := budget.Default()
 	for r, share := range b.Resources {
@@ -230,15 +227,14 @@ func DefaultBudget() budget.Budget {
 	return b
 }
 
-// DefaultRate is how fast the copy of one remote cluster may be written: a large one
-// at once, and then more than a large one changes. What a remote writes again and
-// again takes space as well, until our own etcd is compacted, every 5 minutes or so.
+// DefaultRate is how fast the copy of one remote cluster may be written: a large one at once, and then more than a
+// large one changes. Entries that a remote writes repeatedly take space as well, until our own etcd is compacted, every
+// 5 minutes or so.
 func DefaultRate() syncstore.Rate {
 	return syncstore.Rate{Writes: 1000, WritesAtOnce: 500_000, Bytes: 1 * mib, BytesAtOnce: 256 * mib}
 }
 
-// collector shows how full our own etcd is, as metrics. Who does not lead knows its
-// size as well, and copies nothing.
+// collector shows how full our own etcd is, as metrics. A standby knows the size as well, and copies nothing.
 type collector struct {
 	mirror                      *Mirror
 	stopped, size, inUse, quota *prometheus.Desc

@@ -75,9 +75,9 @@ func TestTheCanaryIsLast(t *testing.T) {
 	}
 }
 
-// TestWhatBecomesOfTheRemote: it dies, comes back, is compacted, is replaced with
-// the same data or with other, and at last the copy is what it has. Nothing is
-// deleted from the copy that is still there, and nothing written that is the same.
+// TestWhatBecomesOfTheRemote: it dies, starts again, is compacted, is replaced with the same data or with other, and at
+// last the copy equals it. No key is deleted from the copy that still exists in the remote, and no equal value is
+// written.
 func TestWhatBecomesOfTheRemote(t *testing.T) {
 	t.Parallel()
 	w, a, _ := copying(t)
@@ -117,8 +117,8 @@ func TestWhatBecomesOfTheRemote(t *testing.T) {
 	waittest.Until(t, "the copy to follow", func() bool { return len(w.cache(wire.CachePrefix+"/ip/v1/a/")) == a.Cluster().Addresses })
 }
 
-// TestWhatBecomesOfTheCopy: keys that somebody deletes or changes come back, all of
-// them when the own etcd is emptied, and then the canaries last.
+// TestWhatBecomesOfTheCopy: keys that another writer deletes or changes are written again, all of them when the own
+// etcd is emptied, and then the canaries last.
 func TestWhatBecomesOfTheCopy(t *testing.T) {
 	t.Parallel()
 	w, a, _ := copying(t)
@@ -200,8 +200,7 @@ func TestAMirrorSaysHowItIs(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsBack: the copy is withdrawn to the end, and then made again; what
-// is said meanwhile is true.
+// TestAFileThatIsBack: the copy is withdrawn completely, and then made again; the states reported meanwhile are true.
 func TestAFileThatIsBack(t *testing.T) {
 	t.Parallel()
 	w, a, m := copying(t, func(p *Params) { p.DrainDelay = 2 * time.Second })

@@ -75,9 +75,8 @@ func (s *hostileStream) Recv() (kvstore.Batch, error) {
 func (s *hostileStream) RequestProgress() error { return nil }
 func (s *hostileStream) Close()                 {}
 
-// TestNothingIsWrittenOutside: whatever keys a remote's lists, events and further reads
-// have, all that is written is below the prefix of its family and cluster, and reads as
-// a name there for who takes keys for paths.
+// TestNothingIsWrittenOutside: for any keys in a remote's lists, events and further reads, all written keys are below
+// the prefix of their family and cluster, and stay there for readers that use keys as paths.
 func TestNothingIsWrittenOutside(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -88,7 +87,7 @@ func TestNothingIsWrittenOutside(t *testing.T) {
 			rapid.SampledFrom([]string{"", "/", "..", ".", "../../../../c2", "cilium/cache/nodes/v1/c2/x", "\x00", "a", "ns/name", "10.0.0.1", "\xff"}),
 			rapid.StringN(0, 8, -1), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 8), func(b []byte) string { return string(b) }))
 		key := rapid.Map(rapid.SliceOfN(part, 0, 4), func(parts []string) string { return from + strings.Join(parts, "/") })
-		if rapid.Bool().Draw(t, "foreign") { // as long as the prefix at least: what is shorter ends the session before
+		if rapid.Bool().Draw(t, "foreign") { // as long as the prefix at least: a shorter key ends the session before
 			key = rapid.Map(rapid.SliceOfN(rapid.Byte(), len(from), len(from)+12), func(b []byte) string { return string(b) })
 		}
 		kv := rapid.Map(key, func(k string) kvstore.KeyValue {
@@ -125,7 +124,7 @@ func (f *family) start(ctx context.Context, own *memory.Store, outbox *syncstore
 	return g
 }
 
-// copied runs a copy of one family, and returns what is in our own kvstore then.
+// copied runs a copy of one family, and returns the keys in our own kvstore afterwards.
 func (h *hostile) copied(t *rapid.T, r wire.Resource, from string) (keys []string) {
 	own := memory.New()
 	defer own.Close()

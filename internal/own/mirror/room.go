@@ -12,16 +12,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 )
 
-// This file keeps the copies from filling our own etcd: at its quota etcd takes no
-// writes at all any more, from anybody, and the whole cluster stops allocating.
+// This file keeps the copies from filling our own etcd: at its quota etcd refuses the writes of all clients, and the
+// whole cluster stops allocating.
 
 // Room says how full our own etcd may become by copying.
 type Room struct {
 	// Quota is the quota of our own etcd in bytes where it does not tell, as before
 	// 3.6. 0 is no bound there.
 	Quota int64
-	// StopAt is the percentage of the quota in use at which nothing is put any more.
-	// Copying goes on five below it. 0 never stops.
+	// StopAt is the percentage of the quota in use at which the mirror stops putting entries. It continues at five
+	// percent less. 0 never stops.
 	StopAt int
 }
 
@@ -37,17 +37,16 @@ func (r Room) quotaOf(s kvstore.ServerStatus) int64 {
 // fifth of it to those whose etcd it is.
 func DefaultRoom() Room { return Room{Quota: 2 << 30, StopAt: 80} }
 
-// Of the quota in percent: how far below StopAt it goes on, what is the least that is
-// granted, and how large the file may be: what is free in it is used again, but its
-// size is what etcd compares with the quota.
+// In percent of the quota: how far below StopAt copying continues, the least space that is granted, and the maximum
+// size of the file: etcd uses free space in it again, but compares the size with the quota.
 const (
 	goOnBelow  = 5
 	grantLeast = 1
 	fileMost   = 95
 )
 
-// retryFull is how long nothing is put after our own etcd has said that it is full,
-// where it does not tell how full it is.
+// retryFull is how long nothing is put after our own etcd has refused a write for lack of space, when it does not
+// report its size.
 const retryFull = time.Minute
 
 // verdict is how our own etcd stands, in words.
@@ -63,8 +62,8 @@ type gauge struct {
 	verdict
 }
 
-// judge takes what the server says of itself, and when it has refused a write last for
-// want of space. It returns how many bytes may be put until it says more.
+// judge takes the status of the server, and the time when it last refused a write for lack of space. It returns how
+// many bytes may be put until the next status.
 func (g *gauge) judge(s kvstore.ServerStatus, fullAt, now time.Time) (grant int64) {
 	quota := g.quotaOf(s)
 	used := s.DBInUse
@@ -112,8 +111,8 @@ func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<2
 // lookAtRoom is how often it is looked whether our own etcd has said something new.
 const lookAtRoom = 100 * time.Millisecond
 
-// uncounted is for how long what was put may not be in the size yet that etcd tells: it
-// counts when it commits, ten times a second as long as its disk is not slow.
+// uncounted is how long written bytes may be missing from the size that etcd reports: it counts them when it commits,
+// ten times a second unless its disk is slow.
 const uncounted = time.Second
 
 // watchRoom follows how full our own etcd is, and grants space to the outbox.
@@ -155,7 +154,7 @@ func (t *term) tellRoom(was, is verdict) {
 	}
 }
 
-// stopped is why nothing is copied for want of space; empty when that is not so.
+// stopped returns why nothing is copied for lack of space; empty while copying continues.
 func (t *term) stopped() verdict {
 	if !t.outbox.Stopped() {
 		return verdict{}
@@ -168,8 +167,8 @@ func (t *term) stopped() verdict {
 	return verdict{codes.OwnEtcdFull, "the copies have filled the free space that the own etcd last reported; the mirror asks for its size again in a moment"}
 }
 
-// Stopped reports whether nothing is copied for want of space in our own etcd, and why;
-// an empty code when that is not so, and while another mirror leads.
+// Stopped reports whether nothing is copied for lack of space in our own etcd, and why; the code is empty while copying
+// continues, and while another mirror leads.
 func (m *Mirror) Stopped() (code codes.Code, why string) {
 	if t := m.current(); t != nil {
 		v := t.stopped()
@@ -199,8 +198,8 @@ func (s *spending) note(now time.Time, bytes int64) {
 	*s = slices.DeleteFunc(*s, func(spent) bool { n++; return n%2 == 0 })
 }
 
-// until is how much had been put at some moment: at the last one remembered that was
-// not after it, so it is rather too little than too much. What was before is forgotten.
+// until is how much had been put at some moment: at the last one remembered that was not after it, so it is rather too
+// little than too much. Earlier moments are removed.
 func (s *spending) until(at time.Time) int64 {
 	i := 0
 	for i+1 < len(*s) && !(*s)[i+1].at.After(at) {

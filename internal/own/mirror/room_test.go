@@ -54,9 +54,9 @@ func TestWhatFollowsFromTheSize(t *testing.T) {
 		{says(700, 600), time.Time{}, 200 << 20, codes.OwnEtcdRoom, ""},
 		{says(700, 700, untold), time.Time{}, 0, codes.OwnEtcdFull, "its file has 700 MiB of 500 MiB"},
 		{says(400, 300, untold), time.Time{}, 100 << 20, codes.OwnEtcdRoom, ""},
-		{says(400, 0, untold), time.Time{}, 0, codes.OwnEtcdFull, "400 MiB of 500 MiB are in use"}, // one that does not tell what is in use
+		{says(400, 0, untold), time.Time{}, 0, codes.OwnEtcdFull, "400 MiB of 500 MiB are in use"}, // an etcd that does not report the size in use
 		{says(800, 789), time.Time{}, 0, codes.OwnEtcdFull, ""},
-		{says(800, 760), time.Time{}, 0, codes.OwnEtcdFull, ""}, // not below what it goes on at
+		{says(800, 760), time.Time{}, 0, codes.OwnEtcdFull, ""}, // not below the limit at which it continues
 		{says(800, 740), time.Time{}, 60 << 20, codes.OwnEtcdRoom, ""},
 		{says(800, 789), time.Time{}, 11 << 20, codes.OwnEtcdRoom, ""},
 		{says(800, 791), time.Time{}, 0, codes.OwnEtcdFull, "791 MiB of 1000 MiB are in use; other writes continue below 75%"},
@@ -80,9 +80,8 @@ func TestWhatFollowsFromTheSize(t *testing.T) {
 	}
 }
 
-// TestOurOwnEtcdIsNotFilled: a remote has more than our own etcd may take. The copy
-// stops before the quota, others can write, and when the remote has less, and old
-// revisions are compacted, it goes on.
+// TestOurOwnEtcdIsNotFilled: a remote has more than our own etcd may take. The copy stops before the quota, others can
+// write, and when the remote has less, and old revisions are compacted, it continues.
 func TestOurOwnEtcdIsNotFilled(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -150,7 +149,7 @@ mesh_agent_mirror_own_etcd_quota_bytes `+strconv.Itoa(quota)+"\n"), shown, "mesh
 	// The file keeps its size, and may be too near the quota by itself.
 	_, err = client.Defragment(ctx, client.Endpoints()[0])
 	must(t, err)
-	// What was compacted counts as free with the next commits: others write all the time.
+	// Compacted space counts as free with the next commits: other clients write all the time.
 	waittest.Until(t, "it to go on", func() bool {
 		_, err := client.Put(ctx, "cilium/.heartbeat", time.Now().String())
 		must(t, err)
@@ -164,8 +163,8 @@ mesh_agent_mirror_own_etcd_quota_bytes `+strconv.Itoa(quota)+"\n"), shown, "mesh
 	w.equal(a, b)
 }
 
-// TestARemotesChurnLeavesOthersAlone: one writes much more than its rate, and has more keys than
-// its budget; what another one writes is copied beside it, and no more of the first than its share.
+// TestARemotesChurnLeavesOthersAlone: one writes much more than its rate, and has more keys than its budget; another
+// one's writes are copied at the same time, and no more of the first one's than its share.
 func TestARemotesChurnLeavesOthersAlone(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestSpendingIsNeverTakenForLess: what was put after a moment is never counted as
-// less than it was, however much was forgotten, and hardly as more.
+// TestSpendingIsNeverTakenForLess: the bytes put after a moment are never counted as less than they were, however many
+// moments were removed, and hardly as more.
 func TestSpendingIsNeverTakenForLess(t *testing.T) {
 	t.Parallel()
 	const step = lookAtRoom

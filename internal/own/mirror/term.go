@@ -124,10 +124,9 @@ func copied(c remotecluster.Status) bool {
 	return len(c.Sources) > 0
 }
 
-// leftovers names the clusters of which something is in the cache. Whoever removed
-// one may not have come to the end, and keys whose writer lives do not end with a
-// lease. It is asked late: whoever fills the mesh directory may not be done when we
-// start. It is tried until it succeeds, or ctx ends.
+// leftovers names the clusters that have keys in the cache. The mirror that removed a cluster may not have finished,
+// and keys whose writer lives do not end with a lease. The list is read late, because the mesh directory may not be
+// complete when we start. It is tried until it succeeds, or ctx ends.
 func (t *term) leftovers(ctx context.Context) ([]string, error) {
 	if t.KeepRemoved {
 		return nil, nil

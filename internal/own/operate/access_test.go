@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestUsersAreGivenOnce: by somebody who stays an administrator, and again without a
-// change. What they may do then is in rights_test.go.
+// TestUsersAreGivenOnce: by a user who stays an administrator, and again without a change. rights_test.go tests their
+// rights.
 func TestUsersAreGivenOnce(t *testing.T) {
 	t.Parallel()
 	p := newProtected(t)

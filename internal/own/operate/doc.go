@@ -18,19 +18,17 @@
 // internal/own/operate, internal/own/register, internal/own/mirror and test/members run on an etcd with these
 // users. A new key that is written needs its range there (docs/rights.md).
 //
-// Each key has one writer. An agent writes its node, the addresses of its pods, and identities with
-// its references; the leader of operate the configuration, the heartbeat, services, slices, exports
-// and their canaries, and with --publish-nodes-and-addresses, where no agent writes (CRD mode),
-// also nodes, addresses and identities with theirs, after it has seen that no node refers to an
-// identity. What an allocator wrote has no lease: a store.Sync with CreateOnly neither replaces nor
-// deletes it, which each write proves in its own transaction. The leader of mirror writes what is
-// below cilium/cache/, the other clusters' configurations and their canaries. Prefixes that several
+// Each key has one writer. An agent writes its node, the addresses of its pods, and identities with its references; the
+// leader of operate the configuration, the heartbeat, services, slices, exports and their canaries, and with
+// --publish-nodes-and-addresses, where no agent writes (CRD mode), also nodes, addresses and identities with theirs,
+// after it has seen that no node refers to an identity. An allocator's mapping has no lease: a store.Sync with
+// CreateOnly neither replaces nor deletes it, which each write proves in its own transaction. The leader of mirror
+// writes the keys below cilium/cache/, the other clusters' configurations and their canaries. Prefixes that several
 // share are Shared: a Sync looks there at its own names only.
 //
-// One leader, in terms. Which process operates and which mirrors is decided by a lock in the own
-// kvstore, with a lease of 25 s. Everything that a leader has learnt belongs to its term and ends
-// with it; the next one compares what is there with what should be. Each of its writes carries the
-// proof that the lock is still held (Holding), in the same transaction: a process that was frozen
-// and continues writes nothing. The keys of a leader that dies outlive it by their lease, within
-// which the next one takes them over. A standby is ready after 10 s.
+// One leader, in terms. A lock in the own kvstore, with a lease of 25 s, decides which process operates and which
+// mirrors. The knowledge of a leader belongs to its term and ends with it; the next leader compares the existing keys
+// with the wanted ones. Each of its writes carries the proof that the lock is still held (Holding), in the same
+// transaction: a process that was frozen and continues writes nothing. The keys of a leader that dies outlive it by
+// their lease, within which the next one takes them over. A standby is ready after 10 s.
 package operate

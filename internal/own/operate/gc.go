@@ -20,7 +20,7 @@ type collector struct {
 	published map[uint64]int
 }
 
-// collector returns an access with which whoever leads not any more deletes nothing.
+// collector returns an access that deletes nothing once this process no longer leads.
 func (o *Operator) collector(lock *kvstore.Lock) (*collector, error) {
 	c := o.Allocation
 	c.Writer, c.Node, c.Keys, c.Log, c.Metrics = o.Writer, "gc", identity.Key{}, o.Log, o.Collected
@@ -74,10 +74,10 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 		switch {
 		case err != nil:
 		case o.Allocation.Mode != modes.CRD && o.Source != nil && o.Source.CiliumIdentities.Len() > 0:
-			// Whoever deletes such an object ends the identity, and nobody holds references of
-			// it. Numbers that allocators gave away before there was Cilium stay: of a mapping
-			// alone it is not known whether an object for it is about to be heard of, and an
-			// unused one does no harm but to a CiliumIdentity of its number (mappings).
+			// The deletion of such an object ends the identity, and no node has references to it. Numbers that
+			// allocators gave away before Cilium was there stay: a mapping alone does not show whether its object is
+			// about to come from the watch, and an unused mapping harms only a CiliumIdentity with its number
+			// (mappings).
 			if stale = nil; !said {
 				o.Log.Info("No collection of unused identities as long as there are CiliumIdentities. Identities that agents allocated before stay in the kvstore")
 			}

@@ -17,10 +17,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// mappings says which identities of the description are not published, because an
-// allocator gave their numbers to other labels: its mappings have no lease and are
-// never replaced, since whoever holds such a number would become somebody else
-// ([syncstore.Params.CreateOnly]). A mapping that says the same is as good as ours.
+// mappings finds the identities of the description that are not published, because an allocator gave their numbers to
+// other labels: its mappings have no lease and are never replaced, since this would change the identity of every pod
+// with that number ([syncstore.Params.CreateOnly]). A mapping with equal labels counts as ours.
 type mappings struct {
 	again  time.Duration                    // between two reports at most
 	all    func() []syncstore.Contradiction // what contradicts

@@ -73,10 +73,9 @@ func (r *tasks) says(task, part string) func() bool {
 	}
 }
 
-// TestNodesAndAddressesOfAClusterWhoseAgentsDoNotWrite: they are published with
-// leases and canaries, follow their objects, and what nobody has any more is
-// withdrawn, also when the one who wrote it is gone. What is wrong with an object is
-// reported with its name, and stays its own matter.
+// TestNodesAndAddressesOfAClusterWhoseAgentsDoNotWrite: they are published with leases and canaries, follow their
+// objects, and entries without an object are withdrawn, also when their writer has ended. A problem of an object is
+// reported with its name, and does not affect other objects.
 func TestNodesAndAddressesOfAClusterWhoseAgentsDoNotWrite(t *testing.T) {
 	t.Parallel()
 	w, r := newWorld(t), &tasks{now: make(map[string]string)}

@@ -49,22 +49,22 @@ type Params struct {
 	Identities                  identity.Cluster
 	GCInterval, LocksGCInterval time.Duration
 	GCPerMinute                 int
-	// Allocation says where the cluster's identities are allocated; what is the
-	// operator's own in it is set here. The zero value is the kvstore.
+	// Allocation configures where the cluster's identities are allocated; the operator sets its own fields in it. The
+	// zero value is the kvstore.
 	Allocation modes.Config
 	// Provision gives etcd its users at the begin of each term; nil is nothing.
 	Provision func(ctx context.Context) error
-	// While runs during each term beside everything else, for what else only the leader may do; nil is
-	// nothing. Its context ends with the term, and its error ends the term. leading asks etcd whether this is still
-	// the leader, for what is written elsewhere; any error means that this is not certain.
+	// While runs during each term, next to the operator's other tasks, for further tasks of the leader; it may be nil.
+	// Its context ends with the term, and its error ends the term. leading asks etcd whether this is still the leader,
+	// for writes outside of etcd; any error means that this is not certain.
 	While func(ctx context.Context, leading func(context.Context) error) error
-	// Report is called with a task and whether it was done, again and again: users, heartbeat,
-	// mappings (of the description's identities), nodes and addresses (of the description, with
-	// NodesAndAddresses), identities and locks (those that are collected); nil is nobody.
+	// Report is called with a task and whether it was done, repeatedly: users, heartbeat, mappings (of the
+	// description's identities), nodes and addresses (of the description, with NodesAndAddresses), identities and locks
+	// (those that are collected); it may be nil.
 	Report func(task string, err error)
-	// Published is called when everything that was known has been published; nil is nobody.
+	// Published is called when everything that was known has been published; it may be nil.
 	Published func()
-	// Metrics are those of what is written; nil is none.
+	// Metrics are those of the writes; nil is none.
 	Metrics *syncstore.Metrics
 	// Collected are those of the identities that are collected; nil is none.
 	Collected *allocator.Metrics

@@ -35,8 +35,8 @@ func (w *world) published() bool {
 	return cmp.Equal(slices.Sorted(maps.Keys(w.contents())), keys())
 }
 
-// TestWhatAnOperatorPublishes: the keys and nothing else, all of them leased, and
-// the canaries after what they stand for. What somebody changes comes back.
+// TestWhatAnOperatorPublishes: the keys and nothing else, all of them leased, and the canaries after the keys that they
+// mark as complete. Keys that another writer changes are written again.
 func TestWhatAnOperatorPublishes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -131,8 +131,8 @@ func TestAnotherOperatorTakesOver(t *testing.T) {
 	}
 }
 
-// TestOperatorsCollectGarbage: identities that nobody refers to in two rounds go,
-// those in use stay; and not one where addresses say that references are missing.
+// TestOperatorsCollectGarbage: identities without references in two rounds are deleted, those in use stay; none is
+// deleted where addresses show that references are missing.
 func TestOperatorsCollectGarbage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -96,7 +96,7 @@ func (p *publisher) run(ctx context.Context) error {
 func (p *publisher) follow(ctx context.Context) error {
 	to := publish.ServiceTargets{EndpointSlices: p.services[wire.EndpointSlices]}
 	if services := p.services[wire.Services]; p.SlicesOnly {
-		services.Complete() // there are none in this format, which the canary says, for whom waits for it
+		services.Complete() // this format has no entries; the canary tells the readers that wait for it
 	} else {
 		to.Services = services
 	}

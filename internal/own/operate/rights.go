@@ -93,10 +93,9 @@ func writeOwn(cluster string, resources ...wire.Resource) []etcd.Access {
 	return rights
 }
 
-// operatorRights: mappings of identities are written where Cilium keeps identities as objects
-// of Kubernetes, and deleted when nobody uses them, under the locks of those who allocate.
-// References of nodes are never the operator's. It follows the configurations of all
-// clusters, since its own is among them.
+// operatorRights: mappings of identities are written where Cilium keeps identities as objects of Kubernetes, and
+// deleted when they are unused, under the locks of the allocators. References of nodes are never the operator's. It
+// follows the configurations of all clusters, since its own is among them.
 func operatorRights(cluster string) []etcd.Access {
 	return append([]etcd.Access{
 		{Prefix: wire.HeartbeatKey, Whole: true, Write: true},
@@ -111,8 +110,8 @@ func operatorRights(cluster string) []etcd.Access {
 	}, writeOwn(cluster, append(serviceResources(), wire.Nodes, wire.IPs)...)...)
 }
 
-// mirrorRights: the configuration and the canaries of every cluster but the own
-// one. Whatever a remote says, the mirror cannot speak for its own cluster.
+// mirrorRights: the configuration and the canaries of every cluster but the own one. No remote can make the mirror
+// write for its own cluster.
 func mirrorRights(cluster string) []etcd.Access {
 	rights := []etcd.Access{
 		read(wire.HeartbeatKey),

@@ -16,9 +16,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// table is what each role may do with each range of the etcd of the cluster east: r reads, rw reads
-// and writes, - neither; r+ reads the whole range and writes some of its keys, which have lines of
-// their own, but never all of them. What ends in a slash is a prefix, anything else one key.
+// table has the rights of each role for each range of the etcd of the cluster east: r reads, rw reads and writes, -
+// neither; r+ reads the whole range and writes some of its keys, which have lines of their own, but never all of them.
+// A range that ends in a slash is a prefix, any other is one key.
 const table = `
 range                                          node operator mirror remote local
 cilium/.heartbeat                              r    rw       r      r      r
@@ -181,7 +181,7 @@ func (c caller) watches(ctx context.Context, name string) error {
 	return err
 }
 
-// checkAdministration: nobody but root changes users, roles and who else is alive.
+// checkAdministration: only root changes users and roles, and turns authentication off.
 func (c caller) checkAdministration(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

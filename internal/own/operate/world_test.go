@@ -35,7 +35,7 @@ type world struct {
 	source *local.Cluster
 }
 
-// newEtcd is one with users. What the tests make operate is the operator alone.
+// newEtcd is an etcd with users. The tests run only the operator on it.
 func newEtcd(t *testing.T, cluster string) *etcdtest.Process {
 	t.Helper()
 	p := etcdtest.StartProcess(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))

@@ -24,8 +24,7 @@ type EndpointsParams struct {
 	DefaultGlobalNamespace bool
 	// To is where they are published.
 	To Target
-	// Report is called with the objects that are refused, and why, whenever that
-	// changes; nil is nobody.
+	// Report is called with the refused objects and the reasons, whenever these change; it may be nil.
 	Report func(error)
 	Log    *slog.Logger
 }
@@ -69,7 +68,7 @@ func (e *Endpoints) apply(txn statedb.ReadTxn, names []string) {
 	e.tell()
 }
 
-// wanted is what is to be published of an endpoint; nil for nothing.
+// wanted is the value to publish for an endpoint; nil for none.
 func (e *Endpoints) wanted(txn statedb.ReadTxn, name string) (*wantedPod, error) {
 	o, found := e.cluster.Endpoint(txn, name)
 	if !found || o.Status.Identity == nil || o.Status.Networking == nil {
@@ -106,7 +105,7 @@ func (e *Endpoints) validate(o *local.CiliumEndpoint) error {
 	return err
 }
 
-// refusals are what is wrong with objects, by name.
+// refusals are the problems of objects, by name.
 type refusals struct {
 	report func(error)
 	why    map[string]string
@@ -128,7 +127,7 @@ func (r *refusals) judge(name string, err error) (news bool) {
 	return false
 }
 
-// tell reports what is refused, if that has changed.
+// tell reports the refused objects, if they have changed.
 func (r *refusals) tell() {
 	if !r.news || r.report == nil {
 		return

@@ -8,10 +8,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// EndpointSlice is what the cluster publishes of a slice: everything but the objects of its
-// endpoints, those that are not ready included (spec wire.md §1.4); nil for a slice of
-// names. What is no address is left out, since a reader would refuse the whole slice for
-// it. Maps and pointers are shared with the slice.
+// EndpointSlice is what the cluster publishes of a slice: everything except the objects of its endpoints, and including
+// endpoints that are not ready (spec wire.md §1.4); nil for a slice of names. Invalid addresses are left out, since a
+// reader would refuse the whole slice because of them. Maps and pointers are shared with the slice.
 func EndpointSlice(cluster wire.ClusterInfo, slice *discoveryv1.EndpointSlice) *wire.EndpointSlice {
 	if !publishable(slice) {
 		return nil
@@ -40,7 +39,7 @@ func publishable(slice *discoveryv1.EndpointSlice) bool {
 	return slice.AddressType == discoveryv1.AddressTypeIPv4 || slice.AddressType == discoveryv1.AddressTypeIPv6
 }
 
-// copied is a text of its own: one that is no host name or zone is emptied in what is shown ([wire.EndpointSlice.CheckNames]).
+// copied is a copy of a text, since [wire.EndpointSlice.CheckNames] empties an invalid host name or zone in place.
 func copied(text *string) *string {
 	if text == nil {
 		return nil

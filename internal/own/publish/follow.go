@@ -11,19 +11,18 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
-// Target takes what is to be published of one kind. The names are those of keys
-// without their prefix. No method may block.
+// Target takes the values to publish of one kind. The names are those of keys without their prefix. No method may
+// block.
 type Target interface {
-	// Put: this is to be published under the name, whatever was before.
+	// Put: this value is to be published under the name, replacing any earlier one.
 	Put(name string, value []byte)
 	// Delete: nothing is to be published under the name any more.
 	Delete(name string)
-	// Complete: everything that was known at the start was given. What nobody
-	// gave may be withdrawn.
+	// Complete: everything that was known at the start was given. Names that were not given may be withdrawn.
 	Complete()
 }
 
-// output is what is published of one kind.
+// output is the published names of one kind, with their target.
 type output struct {
 	to    Target              // nil: it is not published
 	names map[string]struct{} // that are published
@@ -31,7 +30,7 @@ type output struct {
 
 func newOutput(to Target) output { return output{to, make(map[string]struct{})} }
 
-// set publishes a value under a name; nil withdraws what is published there.
+// set publishes a value under a name; nil withdraws the published value.
 func (o output) set(name string, value []byte) {
 	_, published := o.names[name]
 	switch {

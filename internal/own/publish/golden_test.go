@@ -71,7 +71,7 @@ func TestGoldenValuesArePublishedAsCiliumDoes(t *testing.T) {
 		t.Run("node: "+n.Note, func(t *testing.T) {
 			node, err := CiliumNode(n.Cluster, n.Node)
 			must(t, err)
-			// A vector has what the encoder makes of addresses that are names. Who reads a CiliumNode leaves them out.
+			// A vector has the encoder's form of addresses that are names. Readers of a CiliumNode leave them out.
 			n.Value = []byte(strings.ReplaceAll(string(n.Value), `[{"Type":"Hostname","IP":""},{"Type":"ExternalDNS","IP":""}]`, "null"))
 			compare(t, node, n.Vector)
 		})

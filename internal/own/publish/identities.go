@@ -91,7 +91,7 @@ func (i *Identities) apply(txn statedb.ReadTxn, names []string) {
 	}
 }
 
-// value is what is to be published under the name; nil when that is nothing.
+// value is the value to publish under the name; nil for none.
 func (i *Identities) value(txn statedb.ReadTxn, name string) ([]byte, error) {
 	o, found := i.cluster.CiliumIdentities.Get(txn, name)
 	if !found {

@@ -91,8 +91,8 @@ func TestIdentitiesOfNamespacesThatAreNotGlobalAreWithheld(t *testing.T) {
 	to.untilNames(t, "131072", "131073", "131074")
 }
 
-// What no other cluster would accept is skipped, and said once, with one line for
-// all that come together.
+// Identities that no other cluster would accept are skipped, and reported once, with one line for all that come
+// together.
 func TestIdentitiesThatNobodyWouldAcceptAreSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -111,7 +111,7 @@ func TestIdentitiesThatNobodyWouldAcceptAreSkipped(t *testing.T) {
 	set(t, w.cluster.CiliumIdentities, "metadata: {name: '131080'}")
 	to.untilNames(t, "131073")
 	set(t, w.cluster.CiliumIdentities, labelled("131074", "prod", "a"))
-	to.untilNames(t, "131073", "131074") // what was to be said before that was said
+	to.untilNames(t, "131073", "131074") // everything that had to be logged was logged before
 	for text, want := range map[string]int{"level=WARN": 2, "number=8": 1, "number=1 ": 1, "131080": 1} {
 		if n := said.Count(text); n != want {
 			t.Errorf("%q is in the log %d times, want %d", text, n, want)

@@ -86,7 +86,7 @@ func (m *members) of(txn statedb.ReadTxn, service string) (out []*discoveryv1.En
 	return out
 }
 
-// namespaceOf is the namespace of what has this name; nil when nothing is known of it.
+// namespaceOf is the namespace of the object with this name; nil when the namespace is not known.
 func namespaceOf(txn statedb.ReadTxn, cluster *local.Cluster, name string) *corev1.Namespace {
 	namespace, _, _ := strings.Cut(name, "/")
 	one, _ := cluster.Namespaces.Get(txn, namespace)

@@ -20,9 +20,9 @@ const (
 	annotationWireguardAlias = "io.cilium.network.wg-pub-key"
 )
 
-// Node is what the cluster publishes of a machine of which only Kubernetes knows (spec
-// wire.md §1.2): its addresses, without names, and the networks of its pods. The error says what is left
-// out of it. The maps are shared with the node.
+// Node is what the cluster publishes of a machine of which only Kubernetes knows (spec wire.md §1.2): its addresses,
+// without names, and the networks of its pods. The error names the parts that are left out. The maps are shared with
+// the node.
 func Node(cluster wire.ClusterInfo, node *corev1.Node) (*wire.Node, error) {
 	out := newNode(cluster, wire.SourceKubernetes, node.Name, node.Labels, node.Annotations)
 	for _, a := range node.Status.Addresses {
@@ -38,8 +38,8 @@ func Node(cluster wire.ClusterInfo, node *corev1.Node) (*wire.Node, error) {
 	return out, nil
 }
 
-// CiliumNode is what the cluster publishes of a machine that runs Cilium (spec wire.md §1.2). The error says what is
-// left out of it; without a node, it is why nothing can be published. The maps are shared with the node.
+// CiliumNode is what the cluster publishes of a machine that runs Cilium (spec wire.md §1.2). The error names the parts
+// that are left out; without a node, it is the reason why nothing can be published. The maps are shared with the node.
 func CiliumNode(cluster wire.ClusterInfo, node *local.CiliumNode) (*wire.Node, error) {
 	out := newNode(cluster, wire.SourceCustomResource, node.Name, node.Labels, node.Annotations)
 	out.BootID = node.Spec.BootID

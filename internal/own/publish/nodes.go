@@ -21,10 +21,10 @@ type NodesParams struct {
 	CiliumOnly bool
 	// To is where they are published; nil is nowhere.
 	To Target
-	// View takes them for our own view ([nodes.Nodes.Apply]); nil is nobody.
+	// View takes them for our own view ([nodes.Nodes.Apply]); it may be nil.
 	View func([]store.Change[nodes.Node])
-	// Report is called with the objects that cannot be published as they are, and why, whenever
-	// that changes; nil is nobody.
+	// Report is called with the objects that cannot be published completely, and the reasons, whenever these change; it
+	// may be nil.
 	Report func(error)
 	Log    *slog.Logger
 }
@@ -76,7 +76,7 @@ func (n *Nodes) touch(name string, t touch) {
 	}
 }
 
-// node brings one node up to date. What cannot be published leaves what was.
+// node brings one node up to date. If it cannot be published, its previous entry stays.
 func (n *Nodes) node(txn statedb.ReadTxn, name string, changes []store.Change[nodes.Node]) []store.Change[nodes.Node] {
 	value, found, err := n.value(txn, name)
 	if n.judge(name, err) {
@@ -99,7 +99,8 @@ func (n *Nodes) node(txn statedb.ReadTxn, name string, changes []store.Change[no
 	return n.view(name, nodes.FromWire(value, wire.ParseSource(value.Source)), changes)
 }
 
-// value is what is to be published of a node, if there is one. The error says what is left out of it, or why it is nil.
+// value is the value to publish for a node, if there is one. The error names the parts that are left out, or is the
+// reason why the value is nil.
 func (n *Nodes) value(txn statedb.ReadTxn, name string) (value *wire.Node, found bool, err error) {
 	if o, is := n.cluster.CiliumNodes.Get(txn, name); is {
 		value, err = CiliumNode(n.own, o)
@@ -116,8 +117,8 @@ func (n *Nodes) value(txn statedb.ReadTxn, name string) (value *wire.Node, found
 	return value, true, err
 }
 
-// view adds what becomes of a node in the view, nil for one that is gone. What comes from a weaker
-// source than before could not replace that (spec wire.md §4.1): it takes its place.
+// view adds the change of a node in the view; now is nil for a removed one. An entry from a weaker source cannot
+// replace the previous one (spec wire.md §4.1), so the previous one is deleted first.
 func (n *Nodes) view(name string, now *nodes.Node, changes []store.Change[nodes.Node]) []store.Change[nodes.Node] {
 	if n.View == nil {
 		return changes

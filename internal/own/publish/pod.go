@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// The keys of the labels that a pod's identity has beside the pod's own, and how
-// all keys begin that are not the pod's to set.
+// The keys of the labels that a pod's identity has in addition to the pod's own, and the prefix of all keys that a pod
+// must not set.
 const (
 	labelNamespace       = wire.LabelNamespace
 	labelNamespaceLabels = "io.cilium.k8s.namespace.labels."
@@ -30,8 +30,8 @@ const (
 type wantedPod struct {
 	uid     types.UID
 	created time.Time
-	// identity is the pod's, when somebody else gave it one; else it is 0, and one
-	// is to be allocated for the labels.
+	// identity is the pod's identity from its CiliumEndpoint; 0 if there is none: then one is to be allocated for the
+	// labels.
 	identity uint32
 	labels   wire.Labels
 	text     string // the labels as they are written
@@ -47,10 +47,9 @@ type podRules struct {
 	labels        *LabelFilter
 }
 
-// wanted says what is to be published of a pod, nil for nothing: it runs on another node, is
-// on the host's network, has ended, has no address yet, or its namespace is not global (spec
-// wire.md §4.5). Namespace and endpoint may be nil. A pod with an endpoint has the identity
-// and the addresses of that; in a cluster with Cilium every pod is to have one.
+// wanted is the value to publish for a pod, nil for none: it runs on another node, is on the host's network, has ended,
+// has no address yet, or its namespace is not global (spec wire.md §4.5). Namespace and endpoint may be nil. A pod with
+// an endpoint has the identity and the addresses of that; in a cluster with Cilium every pod is to have one.
 func (r podRules) wanted(pod *corev1.Pod, namespace *corev1.Namespace, endpoint *local.CiliumEndpoint, hasCilium bool) *wantedPod {
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	if pod.Spec.NodeName != r.node || pod.Spec.HostNetwork || ended || !global(namespace, r.defaultGlobal) {
@@ -77,9 +76,8 @@ func (r podRules) wanted(pod *corev1.Pod, namespace *corev1.Namespace, endpoint 
 	return w
 }
 
-// identityLabels are the labels that make a pod's identity: its own, those of its
-// namespace, and where it belongs. What the filter leaves out does not count,
-// except for the cluster, which every identity names.
+// identityLabels are the labels that make a pod's identity: its own, those of its namespace, and where it belongs.
+// Labels that the filter leaves out do not count, except for the cluster, which every identity names.
 func (r podRules) identityLabels(pod *corev1.Pod, namespace *corev1.Namespace) wire.Labels {
 	var out wire.Labels
 	add := func(key, value string) {
@@ -89,7 +87,7 @@ func (r podRules) identityLabels(pod *corev1.Pod, namespace *corev1.Namespace) w
 		}
 	}
 	for key, value := range pod.Labels {
-		// A pod must not say of itself what others rely on.
+		// A pod must not set labels about itself on which others rely.
 		if key != labelNamespace && !strings.HasPrefix(key, labelsOfCilium) {
 			add(key, value)
 		}
@@ -146,8 +144,8 @@ func sidecars(pod *corev1.Pod) (all []corev1.Container) {
 	return all
 }
 
-// pairsOfEndpoint are the addresses of a pod, as its Cilium agent says. Account and
-// node are what is known of the pod beside that; empty is nothing.
+// pairsOfEndpoint are the addresses of a pod, as its Cilium agent says. Account and node come from the pod; empty when
+// they are not known.
 func pairsOfEndpoint(endpoint *local.CiliumEndpoint, account, node string) []wire.IPIdentityPair {
 	s := &endpoint.Status
 	if s.Networking == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// podCore decides what is published of pods, and for which labels identities are
-// needed. It is a pure state machine: no I/O, clock, goroutine or lock.
+// podCore decides which values are published for pods, and for which labels identities are needed. It is a pure state
+// machine: no I/O, clock, goroutine or lock.
 //
 // A pod keeps the identity that it had until it has the one that it needs, and
 // only then the reference of the old one is given up. Of several pods with one
@@ -28,7 +28,7 @@ type numbered struct {
 	identity uint32
 }
 
-// podState is what is known of one pod.
+// podState is the state of one pod.
 type podState struct {
 	want      *wantedPod  // nil: nothing is to be published of it
 	identity  uint32      // in force; 0 is none
@@ -55,7 +55,7 @@ type podJob struct {
 	reference
 }
 
-// entry is a change of what is published: a value, or nil for none.
+// entry is a change of a published value; nil deletes it.
 type entry struct {
 	address string
 	value   []byte
@@ -155,8 +155,7 @@ func (c *podCore) due(name string) bool {
 	return p != nil && (len(p.pending) > 0 || p.needs())
 }
 
-// next is what has to be done for a pod; false when there is nothing. What a pod
-// gives up goes first, since that waits for nothing.
+// next is the next job for a pod; false when there is none. Releases come first, since they wait for nothing.
 func (c *podCore) next(name string) (podJob, bool) {
 	p := c.pods[name]
 	switch {
@@ -179,8 +178,8 @@ func (c *podCore) wants(name string, r reference) bool {
 	return p != nil && p.needs() && p.want.text == r.text
 }
 
-// allocated takes a reference that was made for a pod. One that is not needed any
-// more, perhaps because the pod is gone, is given up.
+// allocated takes a reference that was made for a pod. A reference that is no longer needed, perhaps because the pod
+// was deleted, is released.
 func (c *podCore) allocated(name string, r reference, identity uint32) []entry {
 	p := c.pods[name]
 	if !c.wants(name, r) {

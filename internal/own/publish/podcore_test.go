@@ -19,9 +19,9 @@ import (
 type podModel struct {
 	core      *podCore
 	wants     map[string]*wantedPod
-	under     map[string]podJob         // what somebody does for a pod right now
+	under     map[string]podJob         // the jobs of pods that are running
 	uses      map[string]map[string]int // references, by pod and text
-	published map[string]string         // what was published
+	published map[string]string         // the published values
 }
 
 // apply takes what the core tells to publish.
@@ -68,7 +68,7 @@ func (m *podModel) want(t *rapid.T) {
 	m.apply(t, m.core.want(name, w))
 }
 
-// begin starts what is due for a pod.
+// begin starts the pending job of a pod.
 func (m *podModel) begin(t *rapid.T, name string) {
 	if _, busy := m.under[name]; busy {
 		return
@@ -93,7 +93,7 @@ func (m *podModel) begin(t *rapid.T, name string) {
 	}
 }
 
-// end ends what is done for a pod, well or not. A release cannot fail.
+// end ends the running job of a pod, with or without success. A release cannot fail.
 func (m *podModel) end(t *rapid.T, name string, well bool) {
 	job, busy := m.under[name]
 	if !busy {
@@ -189,7 +189,7 @@ func TestPodsAndTheirIdentities(t *testing.T) {
 	})
 }
 
-// What a pod that changes its labels tells, in order.
+// The changes that follow, in order, when a pod changes its labels.
 func TestTheOldIdentityStaysUntilThereIsTheNewOne(t *testing.T) {
 	t.Parallel()
 	c := newPodCore()
@@ -236,8 +236,8 @@ func TestTheOldIdentityStaysUntilThereIsTheNewOne(t *testing.T) {
 	}
 }
 
-// TestLabelsGetAnotherNumber: the pods that have the earlier one are published with the other, and
-// so is one that is given the earlier one after that. Back and forth comes to an end.
+// TestLabelsGetAnotherNumber: the pods that have the earlier one are published with the other one, as is a pod that
+// gets the earlier one after that. Changes back and forth end.
 func TestLabelsGetAnotherNumber(t *testing.T) {
 	t.Parallel()
 	c := newPodCore()

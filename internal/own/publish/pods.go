@@ -62,7 +62,7 @@ type Pods struct {
 	complete bool // and had their try
 }
 
-// work is a goroutine that does what is due for a pod.
+// work is a goroutine that does the pending jobs of a pod.
 type work struct {
 	of     reference // what it tries to allocate; the zero value while it does not
 	cancel context.CancelFunc
@@ -148,8 +148,8 @@ func (p *Pods) Renumber(labels string, from, to uint32) {
 	publish(p.To, p.core.renumber(labels, from, to))
 }
 
-// attend starts a goroutine for what is due for a pod, or turns the one there is away from
-// what is not needed any more. mu is held.
+// attend starts a goroutine for the pending jobs of a pod, or cancels an allocation of the running one that is no
+// longer needed. mu is held.
 func (p *Pods) attend(ctx context.Context, name string) {
 	if !p.core.needs(name) {
 		delete(p.failed, name)
@@ -184,7 +184,7 @@ func (p *Pods) completeStart() {
 	}
 }
 
-// work does what is due for a pod until nothing is, or ctx ends.
+// work does the pending jobs of a pod until there are none, or ctx ends.
 func (p *Pods) work(ctx context.Context, name string, w *work) {
 	pause := p.retryMin
 	var tried reference
@@ -241,7 +241,7 @@ func (p *Pods) allocate(ctx context.Context, name string, r reference) bool {
 		}
 		return true
 	}
-	if ctx.Err() == nil { // else nobody waits for it any more
+	if ctx.Err() == nil { // else the result is no longer needed
 		if !p.failed[name] {
 			p.Log.Warn("A pod without an identity is not published yet, trying again", "pod", name, "labels", r.text, "error", err)
 		}
@@ -250,8 +250,7 @@ func (p *Pods) allocate(ctx context.Context, name string, r reference) bool {
 	return false
 }
 
-// release gives up a reference. That it fails says that there was none: whoever
-// allocates brings the matter to an end by himself.
+// release gives up a reference. An error means that there was none; the allocator completes a release by itself.
 func (p *Pods) release(ctx context.Context, name string, r reference) {
 	if err := p.Release(ctx, r.labels); err != nil && ctx.Err() == nil {
 		p.Log.Warn("Cannot release the previous identity of a pod", "pod", name, "labels", r.text, "error", err)

@@ -23,9 +23,9 @@ type identities struct {
 	uses   map[string]int
 	refuse func(text string) bool       // nil: none
 	hold   map[string]chan struct{}     // allocations of these texts wait
-	target *target                      // what is published while something is given up
-	seen   map[string]map[string]string // that, by text
-	asked  chan string                  // each text that is asked for, unless nobody listens
+	target *target                      // its values are recorded when an identity is released
+	seen   map[string]map[string]string // these values, by text
+	asked  chan string                  // each requested text, unless no test receives it
 	more   chan struct{}                // one after each change, unless one is waiting
 }
 
@@ -36,7 +36,7 @@ func newIdentities(to *target) *identities {
 	}
 }
 
-// app is the label by which the tests tell identities apart.
+// app is the label with which the tests distinguish identities.
 func app(labels wire.Labels) string {
 	l, _ := labels.Get("app")
 	return l.Value
@@ -260,7 +260,7 @@ func TestAPodThatGetsNoIdentityIsShownAndNotWaitedFor(t *testing.T) {
 	n.expectFailed(t)
 }
 
-// What is not needed any more is not waited for, and what comes of it all the same is given back.
+// An identity that is no longer needed is not waited for, and a number that is still allocated for it is released.
 func TestLabelsThatChangeWhileAnIdentityIsMade(t *testing.T) {
 	t.Parallel()
 	n := newNode1(t)
@@ -281,8 +281,8 @@ func TestLabelsThatChangeWhileAnIdentityIsMade(t *testing.T) {
 	n.ids.untilUses(t, map[string]int{})
 }
 
-// Nothing is allocated while there is any object of Cilium, of whatever kind and
-// of whatever pod: it may give away the same numbers.
+// Nothing is allocated while there is any object of Cilium, of any kind and of any pod: Cilium may give away the same
+// numbers.
 func TestWhereCiliumIsPodsWaitForTheirEndpoints(t *testing.T) {
 	t.Parallel()
 	const endpoint = "{metadata: {namespace: prod, name: %s}, status: {identity: {id: 131999}, networking: {addressing: [{ipv4: 10.0.0.9}]}}}"
@@ -328,7 +328,7 @@ func TestWhereCiliumIsPodsWaitForTheirEndpoints(t *testing.T) {
 	}
 }
 
-// Whoever stops withdraws nothing and gives nothing up.
+// A publisher that stops withdraws nothing and releases nothing.
 func TestTheEndOfPublishingWithdrawsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

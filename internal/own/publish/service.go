@@ -17,11 +17,11 @@ import (
 // withheld by its annotations, and in a namespace that is global (spec wire.md §1.3, §4.5).
 // The namespace is nil when nothing is known of it, which is as one without annotations.
 func Exported(svc *corev1.Service, namespace *corev1.Namespace, defaultGlobal bool) bool {
-	a, _ := wire.ParseServiceAnnotations(svc.Annotations) // it is valid beside an unknown affinity
+	a, _ := wire.ParseServiceAnnotations(svc.Annotations) // it is valid even with an unknown affinity
 	return a.Shared && global(namespace, defaultGlobal)
 }
 
-// global reports whether what is in the namespace is published to other clusters.
+// global reports whether the objects of the namespace are published to other clusters.
 func global(namespace *corev1.Namespace, byDefault bool) bool {
 	if namespace == nil {
 		return byDefault

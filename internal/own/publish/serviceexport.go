@@ -11,10 +11,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// ServiceExport is what the cluster publishes of an export of a service (spec
-// wire.md §1.5). It is nil for a service that is a name for something elsewhere.
-// What a reader would refuse the export for is left out or has the value that it
-// has in Kubernetes when it is unset. Maps are shared with the export.
+// ServiceExport is what the cluster publishes of an export of a service (spec wire.md §1.5). It is nil for a service
+// that is a name for something elsewhere. Fields for which a reader would refuse the export are left out, or have their
+// default value of Kubernetes. Maps are shared with the export.
 func ServiceExport(cluster wire.ClusterInfo, export *local.ServiceExport, svc *corev1.Service) *wire.ServiceExport {
 	if svc.Spec.Type == corev1.ServiceTypeExternalName {
 		return nil
@@ -60,9 +59,9 @@ func exportOf(txn statedb.ReadTxn, from *local.Cluster, own wire.ClusterInfo, na
 	return ServiceExport(own, export, svc)
 }
 
-// exportedSince is when the export was created: of clusters in conflict the oldest counts. A
-// manifest may not say it; then the service's age counts, and without that the export is as
-// old as can be, which a restart does not change.
+// exportedSince is when the export was created: of clusters in conflict the oldest counts. A manifest may not contain
+// the time; then the service's age counts, and without that the export is as old as can be, which a restart does not
+// change.
 func exportedSince(export *local.ServiceExport, svc *corev1.Service) time.Time {
 	for _, t := range []time.Time{export.CreationTimestamp.Time, svc.CreationTimestamp.Time} {
 		if !t.IsZero() {

@@ -71,8 +71,7 @@ func TestASliceThatStaysIsNotPublishedAgain(t *testing.T) {
 	}
 }
 
-// Whatever happens to the objects, in any order: what is published in the end
-// follows from those that are there.
+// For any changes of the objects, in any order, the published values in the end follow from the existing objects.
 func TestWhatIsPublishedFollowsFromTheObjects(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -132,7 +131,7 @@ func toggle[T any, P local.Object[T]](rt *rapid.T, w *world, to *local.Objects[T
 	to.Apply([]store.Change[T]{{New: (*T)(o)}})
 }
 
-// naive is what is to be published, made from the tables as they are.
+// naive are the values to publish, made from the tables as they are.
 func naive(w *world) (services, slices, exports map[string]string) {
 	services, slices, exports = make(map[string]string), make(map[string]string), make(map[string]string)
 	txn, c := w.db.ReadTxn(), w.cluster
@@ -179,7 +178,7 @@ func TestSlicesOfRemoteBackendsAreNotPublished(t *testing.T) {
 	if all := slices.get(); len(all) != 1 || all["prod/a-1"] == "" {
 		t.Errorf("published: %v", slices.get())
 	}
-	// It is somebody else's now, and then not any more.
+	// Another writer owns it now, and later no longer.
 	set(t, w.cluster.EndpointSlices, ofMesh("a-west-1", "10.2.0.1", "somebody"))
 	slices.until(t, "both", func(all map[string]string) bool { return len(all) == 2 })
 	set(t, w.cluster.EndpointSlices, ofMesh("a-west-1", "10.2.0.1", "endpointslice-mesh-controller.cilium.io"))

@@ -29,11 +29,11 @@ type View struct {
 	log           *slog.Logger
 
 	members  *members
-	refusals // affinities that nobody knows, by service
+	refusals // unknown affinities, by service
 }
 
-// NewView returns what fills the view. Nobody else may tell it of services of our own cluster, which is hidden until it
-// runs ([local.Cluster.Hidden]).
+// NewView returns the view's writer of our own cluster's services. No other code may apply them to the view. They are
+// hidden until it runs ([local.Cluster.Hidden]).
 func NewView(cluster *local.Cluster, own wire.ClusterInfo, defaultGlobalNamespace bool, to *services.Services, log *slog.Logger) *View {
 	cluster.Hidden()
 	return &View{
@@ -57,7 +57,7 @@ func (v *View) Run(ctx context.Context) error {
 		for _, name := range names {
 			changes = append(changes, v.change(txn, name))
 		}
-		v.to.Apply(changes) // what is as it was it leaves alone
+		v.to.Apply(changes) // it ignores services without a change
 		if v.Exports {
 			v.to.ApplyExports(v.exports(txn, names))
 		}

@@ -71,8 +71,7 @@ func (v *viewed) untilUsed(t *testing.T, want ...string) {
 	v.untilGlobal(t, "the backends "+strings.Join(want, " "), func(g *services.Global) bool { return cmp.Equal(used(g), want) })
 }
 
-// What our annotations say of affinity decides between our backends and those of
-// another cluster, whatever happens to ours.
+// Our affinity annotations decide between our backends and those of another cluster, after any change of ours.
 func TestAffinityTakesEffect(t *testing.T) {
 	t.Parallel()
 	v := newViewed(t)

@@ -69,12 +69,12 @@ func remove[T any, P local.Object[T]](w *world, from *local.Objects[T, P], name 
 	from.Apply([]store.Change[T]{{Old: (*T)(o)}})
 }
 
-// target collects what is published.
+// target collects the published values.
 type target struct {
 	mu       sync.Mutex
 	values   map[string]string
 	puts     int
-	complete map[string]string // what was published when it was complete; nil before
+	complete map[string]string // the published values when it was complete; nil before
 	changed  chan struct{}
 }
 
@@ -120,7 +120,7 @@ func (g *target) get() map[string]string {
 	return maps.Clone(g.values)
 }
 
-// until waits until a condition holds for what is published.
+// until waits until a condition holds for the published values.
 func (g *target) until(t waittest.T, what string, ok func(values map[string]string) bool) {
 	t.Helper()
 	for !ok(g.get()) {

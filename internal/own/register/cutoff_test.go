@@ -46,7 +46,7 @@ func (w *world) number(node string) uint64 {
 func (w *world) cutOff(others ...string) (other uint64) {
 	w.t.Helper()
 	ctx, admin, c := w.t.Context(), w.admin(), w.etcd.Client(w.t)
-	lock, err := admin.Lock(ctx, paths.Lock(webLabels)) // so that it comes back after all of that
+	lock, err := admin.Lock(ctx, paths.Lock(webLabels)) // so that the node allocates again only after all of that
 	must(w.t, err)
 	defer lock.Unlock()
 	own := w.number("192.168.0.1")
@@ -75,8 +75,8 @@ func (w *world) published(id uint64) func() bool {
 	}
 }
 
-// TestANodeThatWasCutOffTakesTheNewerNumber of its labels: nobody else uses the
-// earlier one. Its pods are published with it, and the earlier mapping stays gone.
+// TestANodeThatWasCutOffTakesTheNewerNumber of its labels: no other node uses the earlier one. Its pods are published
+// with it, and the earlier mapping stays gone.
 func TestANodeThatWasCutOffTakesTheNewerNumber(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -95,8 +95,8 @@ func TestANodeThatWasCutOffTakesTheNewerNumber(t *testing.T) {
 	}
 }
 
-// TestTwoNumbersInUseAreReported and healed: another node uses the earlier number too.
-// The node goes on with it, until the references to it are withdrawn.
+// TestTwoNumbersInUseAreReported and healed: another node uses the earlier number too. The node keeps using it, until
+// the references to it are withdrawn.
 func TestTwoNumbersInUseAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

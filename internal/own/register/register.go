@@ -1,6 +1,6 @@
-// Package register makes a node a member of its cluster's kvstore, as an agent in Cilium's kvstore
-// mode does: the node itself, and the addresses of its pods with their identities, which it
-// allocates. What it wrote is kept alive, put back when it is lost, and ends with the node's lease.
+// Package register makes a node a member of its cluster's kvstore, as an agent in Cilium's kvstore mode does: the node
+// itself, and the addresses of its pods with their identities, which it allocates. Its entries are kept alive, written
+// again when they are lost, and end with the node's lease.
 //
 // Concurrency: [Node.Run] owns every goroutine.
 package register
@@ -50,17 +50,16 @@ type Params struct {
 	Labels *publish.LabelFilter
 	// Writer writes to the cluster's kvstore.
 	Writer kvstore.Writer
-	// Registered is called when everything that is known of the node has been
-	// written; nil is nobody.
+	// Registered is called when everything that is known of the node has been written; it may be nil.
 	Registered func()
 	// PeriodicSync is how often identities in use are written again if missing.
 	PeriodicSync time.Duration
-	// Metrics are those of what is written; nil is none.
+	// Metrics are those of the writes; nil is none.
 	Metrics *syncstore.Metrics
 	// Identities are those of the allocation of identities; nil is none.
 	Identities *allocator.Metrics
-	// Allocation says where identities are allocated; what is the node's own in it is
-	// set here. The zero value is the kvstore.
+	// Allocation configures where identities are allocated; the node sets its own fields in it. The zero value is the
+	// kvstore.
 	Allocation modes.Config
 	Log        *slog.Logger
 }
@@ -70,7 +69,7 @@ type Node struct {
 	Params
 	layout wire.Layout
 	ids    *identity.Allocator // set by Run
-	pods   *publish.Pods       // likewise
+	pods   *publish.Pods       // set by Run
 }
 
 // New returns a node that is not registered yet. The error is about the cluster.

@@ -156,9 +156,9 @@ func with(some ...[]string) []string {
 	return all
 }
 
-// TestANodeAndItsPods: the node itself, the addresses of its pods and no others,
-// with identities that are referred to in its name; what goes is withdrawn, except
-// for identities, which garbage collection sees to; and what is lost comes back.
+// TestANodeAndItsPods: the node itself, the addresses of its pods and no others, with identities that are referred to
+// in its name; entries of deleted pods are withdrawn, except for identities, which garbage collection deletes; and lost
+// entries are written again.
 func TestANodeAndItsPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,9 +1,7 @@
-// Package client asks an agent over its HTTP API. The command line uses it, and
-// any other program may.
+// Package client sends requests to the HTTP API of an agent. The command line uses it, and any other program may.
 //
-// Errors are of two kinds. A [*httpapi.Problem] is the agent's own answer: the
-// request was wrong, or the object does not exist. Everything that keeps the
-// agent from answering is an [ErrUnreachable], which says what was tried.
+// Errors are of two kinds. A [*httpapi.Problem] is the agent's own answer: the request was wrong, or the object does
+// not exist. If the agent cannot answer, the error is an [ErrUnreachable] with the failed attempt.
 //
 // Concurrency: a [Client] may be used by any number of goroutines. Calls block
 // until the answer begins, their context ends or a deadline passes.
@@ -146,12 +144,12 @@ func (c *Client) ConfigKey(ctx context.Context) (*api.ConfigKey, error) {
 	return Get[api.ConfigKey](ctx, c, "v1", "config-key")
 }
 
-// LogLevel asks how much the agent's log tells.
+// LogLevel returns the level of the agent's log.
 func (c *Client) LogLevel(ctx context.Context) (*api.LogLevel, error) {
 	return Get[api.LogLevel](ctx, c, "v1", "log-level")
 }
 
-// SetLogLevel changes how much the agent's log tells. The agent takes it over its socket only.
+// SetLogLevel changes the level of the agent's log. The agent accepts it over its socket only.
 func (c *Client) SetLogLevel(ctx context.Context, level string) (*api.LogLevel, error) {
 	text, err := json.Marshal(api.LogLevel{Level: level})
 	if err != nil {
@@ -192,7 +190,7 @@ type request struct {
 	path    []string
 	query   url.Values
 	content io.Reader // JSON; nil: none
-	token   string    // of a watch to go on with
+	token   string    // of a watch to continue
 }
 
 func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
@@ -219,7 +217,7 @@ func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, broken(ctx, err)
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // what is none is not what is wanted
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if the header is invalid, so not equal to media
 	if resp.StatusCode != http.StatusOK || kind != media {
 		defer resp.Body.Close()
 		return nil, problem(resp, kind)

@@ -16,7 +16,7 @@ type Query struct {
 	Cluster, Namespace, Name, Identity, Prefix string
 	Labels                                     string // a selector, such as app=web
 	Kind                                       string // of conflicts and events
-	Contains                                   string // a part of the name, of an address also of its pod's, in whatever case
+	Contains                                   string // a part of the name, of an address also of its pod's; case does not matter
 	Limit                                      int    // 0: no limit
 	Cursor                                     string
 }

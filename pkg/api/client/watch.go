@@ -20,7 +20,7 @@ const maxEvent = 64 << 20 // bytes of a line of a watch
 
 const maxSilence = 45 * time.Second // of an agent: three of its signs of life
 
-// Between two attempts to go on with a watch.
+// The pauses between two attempts to continue a watch.
 const (
 	reconnectPause = time.Second
 	busyPause      = 5 * time.Second // when the agent said that it has too much to do
@@ -38,10 +38,9 @@ type Event[T any] struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Watch follows one resource: its state, and then its changes, until the
-// context ends or the caller has enough. A connection that breaks is opened
-// again and goes on where it was, and lost is called with its error. What the
-// agent refuses, and an agent that was never reached, ends it with an error.
+// Watch follows one resource: its state, and then its changes, until the context ends or the caller has enough. It
+// opens a broken connection again, continues where it was, and calls lost with the error. It ends with an error if
+// the agent refuses the request or was never reached.
 func Watch[T any](ctx context.Context, c *Client, resource string, q Query, lost func(error)) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		w := &watch[T]{client: c, resource: resource, query: q, yield: yield}
@@ -70,7 +69,7 @@ func Watch[T any](ctx context.Context, c *Client, resource string, q Query, lost
 	}
 }
 
-// isBusy reports whether the agent has too much to do, and asks to come again.
+// isBusy reports whether the agent has too much to do and asks for a later attempt.
 func isBusy(err error) bool {
 	p, ok := errors.AsType[*api.Problem](err)
 	return ok && p.Status == http.StatusServiceUnavailable
@@ -88,8 +87,8 @@ type watch[T any] struct {
 	enough  bool   // the caller wants no more
 }
 
-// session reads one connection to its end. One on which the agent gives no sign
-// of life any more is over too.
+// session reads one connection to its end. It also ends a connection on which the agent no longer gives signs of
+// life.
 func (w *watch[T]) session(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()

@@ -16,33 +16,33 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// Config is a parsed client file: where an etcd is and who we are to it. It is
-// immutable. It never shows the password.
+// Config is a parsed client file: the endpoints of an etcd and our credentials for it.
+// It is immutable. It never shows the password.
 type Config struct {
-	// Path is the file, empty for a configuration made of addresses.
+	// Path is the path of the client file, empty for a configuration made of addresses.
 	Path string
 	// Endpoints are the URLs in the order of the file, at least one, without
 	// user and password, which etcd's client ignores there.
 	Endpoints []string
 	// HostAliases resolve host names of this configuration.
 	HostAliases []HostAlias
-	// Hash is that of [ContentHash] when the file was read, with the endpoints that did not
-	// come from it: configurations of equal hashes make equal sessions.
+	// Hash is the [ContentHash] at the time when the file was read, with the endpoints that did
+	// not come from it: configurations with equal hashes make equal sessions.
 	Hash [32]byte
-	// Fingerprint is that of [Fingerprint] when the file was read; without a file, the Hash.
+	// Fingerprint is the [Fingerprint] at the time when the file was read; without a file, the Hash.
 	Fingerprint [32]byte
 
 	fields fields
-	etcd   clientv3.Config // what etcd's own reader made of the file
+	etcd   clientv3.Config // the result of etcd's own reader for the file
 }
 
-// Error is everything that is wrong with a client file.
+// Error has all problems of a client file.
 type Error struct {
 	Path     string
 	Problems []error
 }
 
-// Error names the file and every problem, with its key and value.
+// Error names the file and every problem, with key and value.
 func (e *Error) Error() string {
 	texts := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -54,8 +54,8 @@ func (e *Error) Error() string {
 // Unwrap returns the problems.
 func (e *Error) Unwrap() []error { return e.Problems }
 
-// problem is something that is wrong with a client file, and the finding that it
-// is unless its cause is more exact (a file that is missing, say).
+// problem is one problem of a client file, with the code of its finding. If the cause has a
+// more exact finding (for example a missing file), that one counts.
 type problem struct {
 	code codes.Code
 	err  error
@@ -69,7 +69,7 @@ func (p *problem) Error() string { return p.err.Error() }
 
 func (p *problem) Unwrap() error { return p.err }
 
-// Code is that of the finding, for package hint.
+// Code returns the code of the finding, for package hint.
 func (p *problem) Code() codes.Code { return p.code }
 
 // Load reads an etcd client file in YAML (spec wire.md §3.2): etcd's own options and Cilium's host
@@ -95,9 +95,9 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Parse reads a client file as [Load] does, and none of the files that it names: for checks of
-// each of them. The configuration is not for connecting. It comes with the error, a *[Error],
-// when its options can be read and some are wrong.
+// Parse reads a client file as [Load] does, but not the files that it names: callers check each of
+// them separately. The configuration is not for connecting. When the options can be read and
+// some are wrong, Parse returns the configuration together with the error, a *[Error].
 func Parse(path string) (*Config, error) {
 	content, err := readFile(path)
 	if err != nil {
@@ -133,8 +133,8 @@ func (c *Config) WithEndpoints(endpoints ...string) (*Config, error) {
 	return &n, nil
 }
 
-// Etcd is what etcd's own reader makes of the file; zero without one. Sessions do not use its
-// endpoints and its TLS configuration, which has loaded the certificate once and for all.
+// Etcd returns the result of etcd's own reader for the file; zero without a file. Sessions do not use
+// its endpoints, nor its TLS configuration, which never loads the certificate again.
 func (c *Config) Etcd() clientv3.Config { return c.etcd }
 
 // String returns the path and the endpoints, and no secret.
@@ -159,12 +159,12 @@ func (f *fields) check() []error {
 		problems = append(problems, problemf(codes.ClientFileUser, "username and password: one is given without the other"))
 	}
 	if f.InsecureTransport {
-		return problems // then these files are not read
+		return problems // the files below are not read
 	}
 	return append(problems, f.checkPaths()...)
 }
 
-// checkPaths refuses what is no path and would be shown in errors as one.
+// checkPaths refuses values that are not paths, because errors show the values as paths.
 func (f *fields) checkPaths() (problems []error) {
 	for _, p := range f.files() {
 		if pathOnly(p.path) != p.path {
@@ -180,7 +180,7 @@ func (f *fields) files() []namedFile {
 	return []namedFile{{"cert-file", f.CertFile}, {"key-file", f.KeyFile}, {"trusted-ca-file", f.TrustedCAFile}}
 }
 
-// checkFiles finds what is wrong with the files that the values name.
+// checkFiles returns the problems of the files that the client file names.
 func (f *fields) checkFiles() []error {
 	if f.InsecureTransport || len(f.checkPaths()) > 0 {
 		return nil
@@ -192,7 +192,7 @@ func (f *fields) checkFiles() []error {
 	return append(problems, f.checkPair()...)
 }
 
-// checkPair finds what is wrong with the client certificate and its key.
+// checkPair returns the problems of the client certificate and its key.
 func (f *fields) checkPair() []error {
 	switch {
 	case f.CertFile == "" && f.KeyFile == "":
@@ -217,7 +217,7 @@ func (f *fields) checkPair() []error {
 	return problems
 }
 
-// certificate loads the client certificate as it is now.
+// certificate loads the current client certificate.
 func (f *fields) certificate() (*tls.Certificate, error) {
 	cert, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
 	if err != nil && isEncrypted(f.KeyFile) {
@@ -230,7 +230,7 @@ func (f *fields) certificate() (*tls.Certificate, error) {
 	return &cert, nil
 }
 
-// pool loads the authorities to trust; nil means those of the system.
+// pool loads the trusted authorities; nil means those of the system.
 func (f *fields) pool() (*x509.CertPool, error) {
 	if f.TrustedCAFile == "" {
 		return nil, nil
@@ -263,7 +263,8 @@ func isEncrypted(path string) bool {
 	return false
 }
 
-// notAuthorities says what else than authorities the file of a path has, that etcd's reader takes for one or does not know.
+// notAuthorities describes a block of the file that is not a certificate of an authority: a private key, or a form that
+// etcd's reader does not know; empty if there is none.
 func notAuthorities(path string, data []byte) string {
 	for block := range blocks(data) {
 		switch {
@@ -276,7 +277,7 @@ func notAuthorities(path string, data []byte) string {
 	return ""
 }
 
-// blocks iterates over those of PEM.
+// blocks iterates over the PEM blocks of data.
 func blocks(data []byte) iter.Seq[*pem.Block] {
 	return func(yield func(*pem.Block) bool) {
 		for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {

@@ -57,7 +57,7 @@ func TestLoad(t *testing.T) {
 	const ep = "endpoints: [\"https://c2.mesh.cilium.io:2379\"]\n"
 	for _, c := range []struct {
 		name, text string
-		want       []string // parts of the error; none: it is good
+		want       []string // parts of the error; none: the file is valid
 	}{
 		{"nothing but endpoints", ep, nil},
 		{"several endpoints of every form", "endpoints: [\"https://a:1\", \"http://[::1]:2\", \"10.0.0.1:2379\", \"unix:///run/etcd.sock\"]\n", nil},

@@ -18,7 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// fields are the options of a client file that we need ourselves.
+// fields are the options of a client file that this package uses itself.
 type fields struct {
 	Endpoints             []string `json:"endpoints"`
 	InsecureTransport     bool     `json:"insecure-transport"`
@@ -41,13 +41,13 @@ const (
 	kindAliases  optionKind = "a list of host aliases"
 )
 
-// fileOption is what a client file may contain.
+// fileOption is an option that a client file may contain.
 type fileOption struct {
 	optionKind
 	secret bool
 }
 
-// fileOptions are etcd's options (client/v3/yaml and client/v3.Config) and Cilium's one, by
+// fileOptions returns etcd's options (client/v3/yaml and client/v3.Config) and Cilium's option, by
 // their names in lower case: etcd ignores case.
 func fileOptions() map[string]fileOption {
 	return map[string]fileOption{
@@ -76,8 +76,8 @@ func fileOptions() map[string]fileOption {
 	}
 }
 
-// parseFields reads a client file and checks every option, but no file that it names. It is
-// not readable when values are of wrong types.
+// parseFields reads a client file and checks every option, but does not read the files that it
+// names. When values have wrong types, readable is false.
 func parseFields(content []byte) (f fields, problems []error, readable bool) {
 	text, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
@@ -87,7 +87,7 @@ func parseFields(content []byte) (f fields, problems []error, readable bool) {
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return f, []error{problemf(codes.ClientFileNoYAML, "it is not a mapping of options to values")}, false
 	}
-	misfit := false // then the values cannot be read
+	misfit := false // if true, the values cannot be read
 	options := fileOptions()
 	for key, value := range raw {
 		o, known := options[strings.ToLower(key)]
@@ -137,8 +137,8 @@ func (k optionKind) fits(value json.RawMessage) bool {
 	return json.Unmarshal(value, to) == nil
 }
 
-// CheckEndpoint returns what is wrong with an endpoint. It accepts what etcd's client can use:
-// http, https, unix and unixs URLs, and host:port.
+// CheckEndpoint returns the problem of an endpoint, if any. It accepts the endpoints that etcd's
+// client can use: http, https, unix and unixs URLs, and host:port.
 func CheckEndpoint(ep string) error {
 	if strings.HasPrefix(ep, "unix:") || strings.HasPrefix(ep, "unixs:") {
 		return nil
@@ -170,11 +170,11 @@ func CheckEndpoint(ep string) error {
 	return nil
 }
 
-// maxFile bounds the files that a configuration is made of, in bytes.
+// maxFile bounds the size of each file of a configuration, in bytes.
 const maxFile = 1 << 20
 
-// readFile reads a client file, a certificate or a key: a regular file of a sensible size. Whatever
-// else a path leads to, a pipe or a device, must not hold up whoever looks.
+// readFile reads a client file, a certificate or a key: a regular file of at most maxFile bytes. It refuses
+// pipes, devices and other files, because a read of them could block the caller.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -188,10 +188,10 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// HostAliasesKey is the option of a client file that gives host names addresses.
+// HostAliasesKey is the option of a client file that maps host names to addresses.
 const HostAliasesKey = "cilium-host-aliases"
 
-// HostAlias gives a host name addresses, for one client file alone.
+// HostAlias maps a host name to addresses, only for one client file.
 type HostAlias struct {
 	Hostname string       `json:"hostname"`
 	IPs      []netip.Addr `json:"ips"`

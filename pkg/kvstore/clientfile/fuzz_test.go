@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzLoad: a client file that is accepted can be used, and shown, and is
-// what etcd's own reader takes, too.
+// FuzzLoad: an accepted client file can be used and shown, and etcd's own
+// reader accepts it, too.
 func FuzzLoad(f *testing.F) {
 	for _, text := range []string{
 		"endpoints: [\"https://a:1\"]\n",
@@ -55,7 +55,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzRedact: nothing is left to cut out, and nothing is added.
+// FuzzRedact: Redact removes everything at once, and adds nothing.
 func FuzzRedact(f *testing.F) {
 	for _, text := range []string{"https://u:p@a:1", "http://a:1,https://u:p,w@b:2", "x@y", "://@://@", "https://u:p@a:1\nhttps://v:q@b:2"} {
 		f.Add(text)

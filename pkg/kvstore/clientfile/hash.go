@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ContentHash returns a hash of what makes a session: the client file, the contents of the
-// authorities that it names, and whether its certificate and key can be read. These two are read
-// again on each handshake, so a rotated certificate needs no new session, and a new authority
-// does. Files of the same contents name the same session, whatever their paths. It fails only
-// when the file cannot be read.
+// ContentHash returns a hash of everything that defines a session: the client file, the contents of
+// the authorities that it names, and whether its certificate and key can be read. Certificate and key
+// are read again on each handshake, so a rotated certificate needs no new session; a new authority
+// does. Client files with the same contents have the same hash, independent of their own paths. It
+// fails only when the file cannot be read.
 func ContentHash(path string) ([32]byte, error) { return hashOf(path, HashContent) }
 
 func hashOf(path string, hash func([]byte) [32]byte) ([32]byte, error) {
@@ -34,8 +34,8 @@ func HashContent(content []byte) [32]byte {
 	return sum
 }
 
-// Digest is HashContent with the paths of the files that the client file names: sorted, each
-// once; none when it cannot be parsed.
+// Digest returns HashContent, and the paths of the files that the client file names, sorted and
+// without duplicates. It returns no paths when the client file cannot be parsed.
 func Digest(content []byte) (sum [32]byte, files []string) {
 	h := sha256.New()
 	add(h, content)
@@ -60,9 +60,9 @@ func Digest(content []byte) (sum [32]byte, files []string) {
 	return [32]byte(h.Sum(nil)), slices.Compact(files)
 }
 
-// Fingerprint returns a hash of everything that a client file says: what [ContentHash] has, and
-// what its certificate and key hold. It is a hash of secrets, and shown with a key only. It fails
-// only when the file cannot be read.
+// Fingerprint returns a hash of the complete configuration: everything in [ContentHash], and the
+// contents of certificate and key. It is a hash of secrets, so it is shown only as a [KeyedHash]. It
+// fails only when the file cannot be read.
 func Fingerprint(path string) ([32]byte, error) { return hashOf(path, FingerprintContent) }
 
 // FingerprintContent is [Fingerprint] for a client file that has been read already.
@@ -72,7 +72,7 @@ func FingerprintContent(content []byte) [32]byte {
 	add(h, sum[:])
 	f := namedFiles(content)
 	for _, path := range []string{f.CertFile, f.KeyFile} {
-		data, _ := readFile(path) // that it cannot be read is in the other hash
+		data, _ := readFile(path) // HashContent includes whether it can be read
 		add(h, data)
 	}
 	return [32]byte(h.Sum(nil))
@@ -88,7 +88,7 @@ func hashWith(file [32]byte, endpoints []string) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// add hashes the length too, so that no two sequences are alike.
+// add also hashes the length, so that different sequences of data do not get the same hash.
 func add(h hash.Hash, data []byte) {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(len(data)))
@@ -103,7 +103,7 @@ type named struct {
 	TrustedCAFile string `json:"trusted-ca-file"`
 }
 
-// namedFiles returns none for a file that cannot be parsed.
+// namedFiles returns the files that a client file names; none when it cannot be parsed.
 func namedFiles(content []byte) (f named) {
 	if yaml.Unmarshal(content, &f) != nil {
 		return named{}
@@ -118,8 +118,8 @@ func NewKey() string {
 	return hex.EncodeToString(key)
 }
 
-// KeyedHash is the HMAC of a [Fingerprint], which is hexadecimal, as a client file has a password in it, and whoever
-// sees a plain hash can try passwords. That of nothing is nothing.
+// KeyedHash returns the HMAC, in hexadecimal, of a [Fingerprint] in hexadecimal. A client file has a password, and with
+// a plain hash a reader of the hash could try passwords. The result for an empty text is empty.
 func KeyedHash(key, contentHash string) string {
 	if contentHash == "" {
 		return ""

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Marker makes a file a client file, whatever its name (wire.md §3.1).
+// Marker makes a file a client file, independent of its name (wire.md §3.1).
 const Marker = "endpoints:"
 
-// Overlooked says why a file without the [Marker] is most likely meant to be a client file; empty when it is not. No
-// agent takes it for one.
+// Overlooked returns the reason why a file that is probably meant to be a client file does not have the [Marker];
+// empty when it is probably not meant to be one. Agents ignore a file without the Marker.
 func Overlooked(content []byte) (why string) {
 	if text, is := fromUTF16(content); is {
 		if strings.Contains(strings.ToLower(text), Marker) {
@@ -38,7 +38,7 @@ func Overlooked(content []byte) (why string) {
 	return ""
 }
 
-// fromUTF16 reads a text that has a byte order mark, or as many zeros as text in Latin letters has.
+// fromUTF16 decodes a UTF-16 text. It recognises a byte order mark, and the zero bytes of a text in Latin letters.
 func fromUTF16(content []byte) (text string, is bool) {
 	order := binary.ByteOrder(binary.LittleEndian)
 	switch {
@@ -57,7 +57,7 @@ func fromUTF16(content []byte) (text string, is bool) {
 	return string(utf16.Decode(units)), true
 }
 
-// Documents is how many YAML documents a file has. Only the first one counts.
+// Documents returns the number of YAML documents in a file. Only the first one counts.
 func Documents(content []byte) int {
 	n, something := 0, false
 	for line := range bytes.Lines(content) {

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// LeftOut replaces what may be a secret.
+// LeftOut replaces text that may be a secret.
 const LeftOut = "(left out)"
 
-// Redact cuts user and password out of every URL in a text.
+// Redact removes user and password from every URL in a text.
 func Redact(text string) string {
 	var b strings.Builder
 	for {
@@ -23,7 +23,7 @@ func Redact(text string) string {
 			return b.String()
 		}
 		b.WriteString("://")
-		// The URL ends at a space or, in a list of them, where the next begins.
+		// The URL ends at white space or, in a list of URLs, where the next one begins.
 		end := strings.IndexAny(rest, " \t\r\n")
 		if next := strings.Index(rest, "://"); end < 0 || next >= 0 && next < end {
 			end = next
@@ -35,7 +35,7 @@ func Redact(text string) string {
 	}
 }
 
-// withoutUser cuts user and password out of endpoints: etcd's client ignores them there, and
+// withoutUser removes user and password from endpoints: etcd's client ignores them there, and
 // every message would show them.
 func withoutUser(endpoints []string) []string {
 	clean := slices.Clone(endpoints)
@@ -44,7 +44,7 @@ func withoutUser(endpoints []string) []string {
 		case strings.HasPrefix(ep, "unix:"), strings.HasPrefix(ep, "unixs:"):
 		case strings.Contains(ep, "://"):
 			scheme, rest, _ := strings.Cut(Redact(ep), "://")
-			clean[i] = strings.ToLower(scheme) + "://" + rest // which is the same in any case (RFC 3986, section 3.1)
+			clean[i] = strings.ToLower(scheme) + "://" + rest // a scheme ignores case (RFC 3986, section 3.1)
 		default:
 			clean[i] = ep[strings.LastIndexByte(ep, '@')+1:]
 		}
@@ -52,17 +52,17 @@ func withoutUser(endpoints []string) []string {
 	return clean
 }
 
-// Shown is what may be shown of a client file.
+// Shown has the parts of a client file that may be shown.
 type Shown struct {
 	// Text is the file as YAML, with [LeftOut] for every value that is not known to be harmless.
 	Text []byte
-	// CertFile, KeyFile and TrustedCAFile are the paths that it names, empty
-	// where it names none or something that is no path.
+	// CertFile, KeyFile and TrustedCAFile are the paths that the client file names, empty
+	// for a missing option or a value that is not a path.
 	CertFile, KeyFile, TrustedCAFile string
 }
 
-// Show returns what may be shown of a client file; false: it cannot be read as one, and nothing
-// of it may be shown.
+// Show returns the parts of a client file that may be shown; false: the file cannot be read as a
+// client file, and nothing of it may be shown.
 func Show(content []byte) (Shown, bool) {
 	var raw map[string]json.RawMessage
 	if yaml.Unmarshal(content, &raw) != nil {
@@ -91,7 +91,7 @@ func pathOnly(s string) string {
 	return s
 }
 
-// harmless returns a value of its kind without what may be a secret in it.
+// harmless returns a value of this kind without its parts that may be secret.
 func harmless(kind optionKind, value json.RawMessage) any {
 	if bytes.Equal(value, []byte("null")) {
 		return nil
@@ -122,11 +122,11 @@ func harmless(kind optionKind, value json.RawMessage) any {
 	return LeftOut
 }
 
-// longestPath is what a path or a URL may have, in bytes.
+// longestPath is the maximum length of a path or a URL, in bytes.
 const longestPath = 4096
 
-// harmlessText lets names, paths and URLs pass: a key that somebody pasted where its path belongs
-// has several lines, or is the base64 of such a text, as it stands in a Kubernetes Secret.
+// harmlessText returns names, paths and URLs, and [LeftOut] for a key that a user pasted instead of its
+// path: a key has several lines, or is the base64 of a PEM text, as in a Kubernetes Secret.
 func harmlessText(s string) string {
 	if len(s) > longestPath || strings.ContainsAny(s, "\r\n") || strings.Contains(s, pemBegins) || strings.Contains(unbase64(s), pemBegins) {
 		return LeftOut
@@ -134,14 +134,14 @@ func harmlessText(s string) string {
 	return Redact(s)
 }
 
-// pemBegins is what a key or a certificate begins with.
+// pemBegins is the beginning of a key or a certificate in PEM.
 const pemBegins = "-----BEGIN"
 
-// unbase64 decodes as much of a text as is base64 in one of its forms, padded or
-// not, in one line or in several that YAML has joined with spaces.
+// unbase64 decodes the beginning of a text that is valid base64, in any of its forms: padded or not, in
+// one line or in several lines that YAML has joined with spaces.
 func unbase64(s string) string {
 	s = strings.NewReplacer("-", "+", "_", "/").Replace(strings.Join(strings.Fields(s), ""))
 	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(s)))
-	n, _ := base64.RawStdEncoding.Decode(out, []byte(s)) // up to an error it counts
+	n, _ := base64.RawStdEncoding.Decode(out, []byte(s)) // the bytes before an error count
 	return string(out[:n])
 }

@@ -75,8 +75,8 @@ username: root
 	}
 }
 
-// TestErrorsShowNoSecrets: a client file with a mistake says what is wrong
-// without saying the secret that is in the wrong place.
+// TestErrorsShowNoSecrets: the error about a mistake in a client file does not show a
+// secret that is in the wrong place.
 func TestErrorsShowNoSecrets(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{
@@ -97,7 +97,7 @@ func TestErrorsShowNoSecrets(t *testing.T) {
 	}
 }
 
-// TestAKeyAsBase64IsNoPath, however it is written.
+// TestAKeyAsBase64IsNoPath tests all forms of base64.
 func TestAKeyAsBase64IsNoPath(t *testing.T) {
 	t.Parallel()
 	key := []byte("-----BEGIN PRIVATE KEY-----\nhunter2 hunter2 hunter2 hunter2 hunter2\n-----END PRIVATE KEY-----\n")

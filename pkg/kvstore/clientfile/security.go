@@ -16,29 +16,29 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// What a configuration may risk.
+// The risks of a configuration.
 const (
-	// PlainRisk is that of an endpoint without TLS on another machine.
+	// PlainRisk is the risk of an endpoint without TLS on another machine.
 	PlainRisk = "all machines on the path can read and change the data"
-	// SkipVerifyRisk is that of insecure-skip-tls-verify.
+	// SkipVerifyRisk is the risk of insecure-skip-tls-verify.
 	SkipVerifyRisk = "the agent trusts any server that answers at the endpoint"
 )
 
-// Security is how a configuration protects its sessions, without secrets.
+// Security describes how a configuration protects its sessions, without secrets.
 type Security struct {
-	// Username is that of password authentication, empty for none.
+	// Username is the user of password authentication, empty for none.
 	Username string
 	// SkipVerify: the server's certificate is not verified.
 	SkipVerify bool
-	// CAFile, CertFile and KeyFile are paths, empty when there is none.
+	// CAFile, CertFile and KeyFile are paths, empty for none.
 	CAFile, CertFile, KeyFile string
-	// Authorities are those of CAFile, Chain the client's certificate and what follows it in
-	// CertFile. Both are empty without a file, and under insecure-transport.
+	// Authorities are the certificates in CAFile. Chain is the client's certificate and the
+	// certificates after it in CertFile. Both are empty without a file, and with insecure-transport.
 	Authorities, Chain []*x509.Certificate
 }
 
-// Security reads the certificates that the configuration names, as they are now. What can be
-// read comes with the error about the rest.
+// Security reads the current certificates that the configuration names. It returns the readable ones
+// together with the error about the others.
 func (c *Config) Security() (Security, error) {
 	f := &c.fields
 	s := Security{
@@ -46,7 +46,7 @@ func (c *Config) Security() (Security, error) {
 		CAFile: f.TrustedCAFile, CertFile: f.CertFile, KeyFile: f.KeyFile,
 	}
 	if f.InsecureTransport {
-		return s, nil // then these files are not read
+		return s, nil // the files below are not read
 	}
 	if err := errors.Join(f.checkPaths()...); err != nil {
 		return s, err
@@ -57,7 +57,7 @@ func (c *Config) Security() (Security, error) {
 	return s, errors.Join(err, err2)
 }
 
-// User says who a session would be to etcd, for people.
+// User returns, for people, the etcd user of a session and how it authenticates.
 func (c *Config) User() string {
 	name := c.UserName()
 	switch {
@@ -70,19 +70,19 @@ func (c *Config) User() string {
 	}
 }
 
-// UserName is who a session would be to etcd, by its user name or else the common
-// name of its certificate; empty when it would be nobody.
+// UserName returns the etcd user of a session: the user name, or otherwise the common name of its
+// certificate; empty for a session without a user.
 func (c *Config) UserName() string {
-	chain, _ := readCertificates("cert-file", pathOnly(c.fields.CertFile)) // who cannot be read is nobody
+	chain, _ := readCertificates("cert-file", pathOnly(c.fields.CertFile)) // an unreadable certificate counts as none
 	if c.fields.Username == "" && len(chain) > 0 && slices.ContainsFunc(c.Endpoints, c.UsesTLS) {
 		return chain[0].Subject.CommonName
 	}
 	return c.fields.Username
 }
 
-// ClientTLS returns the TLS configuration of a session at this moment, with the
-// authorities of trusted-ca-file. Certificate and key are read on each handshake.
-// The error is what is wrong with the authorities.
+// ClientTLS returns the current TLS configuration of a session, with the authorities of
+// trusted-ca-file. Certificate and key are read on each handshake. The error is about the
+// authorities, or a path.
 func (c *Config) ClientTLS() (*tls.Config, error) {
 	f := &c.fields
 	if err := errors.Join(f.checkPaths()...); err != nil {
@@ -103,8 +103,8 @@ func (c *Config) ClientTLS() (*tls.Config, error) {
 	return conf, nil
 }
 
-// CheckCertificate returns what is wrong with the client certificate, its key, and
-// the two together, as they are now; nil when nothing is, or there are none.
+// CheckCertificate returns the current problems of the client certificate, its key, and the pair of
+// them; nil when there are no problems, or no certificate and key.
 func (c *Config) CheckCertificate() error {
 	if problems := c.fields.checkPaths(); len(problems) > 0 {
 		return errors.Join(problems...)
@@ -112,10 +112,11 @@ func (c *Config) CheckCertificate() error {
 	return errors.Join(c.fields.checkPair()...)
 }
 
-// CheckNext returns what a new connection would fail with, as the files are now, as far as they tell: the client
-// certificate cannot be read, is not valid yet, or is of another key, or the authorities do not vouch for the server
-// with this chain, which the present connection has accepted; nil when it would not fail. Without a chain that is not
-// looked at. Nor are the dates of the chain: the server may have another one by now.
+// CheckNext returns the error with which a new connection would fail, as far as the current files show: the client
+// certificate cannot be read, is not valid yet, or belongs to another key, or the authorities do not verify the given
+// chain of the server, which the current connection has accepted. It returns nil when a connection would not fail.
+// Without a chain the authorities are not checked. The dates of the chain are never checked, because the server may
+// have a newer certificate by now.
 func (c *Config) CheckNext(server []*x509.Certificate, now time.Time) error {
 	f := &c.fields
 	if f.InsecureTransport {
@@ -153,7 +154,7 @@ func (c *Config) CheckNext(server []*x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// OnThisMachine reports whether an endpoint cannot be reached over a network.
+// OnThisMachine reports whether an endpoint is local, so that it is not reached over a network.
 func OnThisMachine(endpoint string) bool {
 	if strings.HasPrefix(endpoint, "unix") {
 		return true
@@ -170,7 +171,7 @@ func OnThisMachine(endpoint string) bool {
 }
 
 // UsesTLS reports whether a session with this endpoint is encrypted. It decides as etcd's
-// client does: by the scheme, and without one by insecure-transport.
+// client does: by the scheme, or without a scheme by insecure-transport.
 func (c *Config) UsesTLS(endpoint string) bool {
 	switch {
 	case strings.HasPrefix(endpoint, "https://"), strings.HasPrefix(endpoint, "unixs:"):
@@ -182,8 +183,8 @@ func (c *Config) UsesTLS(endpoint string) bool {
 	}
 }
 
-// readCertificates reads every certificate of a file, as a pool does: anything else is
-// ignored. No path is no certificates.
+// readCertificates reads every certificate of a file, as an [x509.CertPool] does: it ignores
+// everything else. Without a path it returns none.
 func readCertificates(key, path string) ([]*x509.Certificate, error) {
 	if path == "" {
 		return nil, nil
@@ -207,21 +208,21 @@ func readCertificates(key, path string) ([]*x509.Certificate, error) {
 	}
 }
 
-// Validity is what the dates of a certificate mean at a moment.
+// Validity is the result of a check of a certificate's dates at one moment.
 type Validity struct {
-	// Invalid: nobody accepts the certificate at that moment; NotYet: since it begins later.
+	// Invalid: the certificate is not valid at that moment; NotYet: because its validity begins later.
 	Invalid, NotYet bool
-	// Soon: it is valid, and ends within 30 days.
+	// Soon: the certificate is valid, and expires within 30 days.
 	Soon bool
-	// Days are the whole days until it ends, negative when it has ended.
+	// Days are the whole days until it expires, negative when it has expired.
 	Days int
-	// Text is what follows the name of the certificate in a sentence.
+	// Text is the rest of a sentence that begins with the name of the certificate.
 	Text string
-	// Remedy says what to do, empty for one that is valid for long.
+	// Remedy is advice, empty for a certificate that is valid for more than 30 days.
 	Remedy string
 }
 
-// ValidityOf judges the dates of a certificate.
+// ValidityOf checks the dates of a certificate.
 func ValidityOf(cert *x509.Certificate, now time.Time) Validity {
 	left := cert.NotAfter.Sub(now)
 	v := Validity{Days: int(left.Hours() / 24)}

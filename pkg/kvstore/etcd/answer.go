@@ -12,20 +12,20 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Answers are checked here before they are used: whoever owns an etcd controls every byte of
-// them, and other clusters must not suffer for that. What breaks the rules of etcd's protocol
-// ends the session with [kvstore.ErrProtocol].
+// This file checks answers before they are used: the owner of an etcd controls every byte of them,
+// and must not be able to damage other clusters. An answer that breaks the rules of etcd's
+// protocol ends the session with [kvstore.ErrProtocol].
 
-// maxRevision is beyond all revisions that an etcd can reach, and far from where
-// arithmetic with them overflows.
+// maxRevision is above all revisions that an etcd can reach, and small enough that
+// arithmetic with revisions cannot overflow.
 const maxRevision = 1 << 62
 
-// violated says which rule is broken.
+// violated returns an error that describes the broken rule.
 func violated(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", kvstore.ErrProtocol, cutText(fmt.Sprintf(format, args...)))
 }
 
-// maxServerText bounds what is kept of a text that a server sent.
+// maxServerText bounds the length of a text from a server that is kept, in bytes.
 const maxServerText = 512
 
 func cutText(s string) string {
@@ -35,7 +35,7 @@ func cutText(s string) string {
 	return s[:maxServerText] + "…"
 }
 
-// keyText is a key as errors show it.
+// keyText returns a key in the form in which errors show it.
 func keyText(key []byte) string {
 	if len(key) > 128 {
 		return fmt.Sprintf("%q… (%d bytes)", key[:128], len(key))
@@ -43,7 +43,7 @@ func keyText(key []byte) string {
 	return fmt.Sprintf("%q", key)
 }
 
-// checked returns the error of a check, and ends the session for it.
+// checked ends the session if err, the result of a check, is not nil, and returns the error.
 func (e *Session) checked(err error) error {
 	if err == nil {
 		return nil
@@ -69,7 +69,7 @@ func (e *Session) check(h *pb.ResponseHeader) error {
 	return nil
 }
 
-// checkRevision is check for an answer about the key space, which has a revision.
+// checkRevision checks the header of an answer about the key space, which also has a revision.
 func (e *Session) checkRevision(h *pb.ResponseHeader) error {
 	if err := e.check(h); err != nil {
 		return err
@@ -80,8 +80,8 @@ func (e *Session) checkRevision(h *pb.ResponseHeader) error {
 	return nil
 }
 
-// checkRange compares what a range request was answered with what was asked for.
-// The answer's header has been checked.
+// checkRange compares the answer of a range request with the request. The caller has checked
+// the answer's header.
 func checkRange(req *pb.RangeRequest, resp *pb.RangeResponse, head int64) error {
 	if resp == nil {
 		return violated("the answer to a read does not match the request")
@@ -128,7 +128,7 @@ func checkKeys(req *pb.RangeRequest, kvs []*mvccpb.KeyValue, upTo int64) error {
 	return nil
 }
 
-// leastOf names what a range request asks for when no less can be asked for, or is empty.
+// leastOf describes the answer of a range request that cannot be made smaller; empty for other requests.
 func leastOf(req *pb.RangeRequest) string {
 	switch {
 	case req.CountOnly:
@@ -139,8 +139,8 @@ func leastOf(req *pb.RangeRequest) string {
 	return ""
 }
 
-// atLeast makes a violation of an answer that is too large to be received, where what
-// was asked for is as small as it can be; what is empty when it is not.
+// atLeast makes a violation of the error of an answer that is too large to be received, if the request
+// was the smallest possible one. Then what describes the answer; otherwise it is empty.
 func (e *Session) atLeast(what string, err error) error {
 	if what == "" || !isTooLarge(err) {
 		return err
@@ -148,7 +148,7 @@ func (e *Session) atLeast(what string, err error) error {
 	return e.checked(violated("%s is larger than %d MiB, or has more than %d entries: %v", what, receiveLimit>>20, maxParts, fromRPC(err)))
 }
 
-// within reports whether a key is in a range; without an end that is one key.
+// within reports whether a key is in a range; a range without an end is one key.
 func within(from, end, key []byte) bool {
 	if len(end) == 0 {
 		return bytes.Equal(from, key)
@@ -163,8 +163,8 @@ func rangeText(from, end []byte) string {
 	return "the range from " + keyText(from) + " to " + keyText(end) + ", exclusive"
 }
 
-// checkTxn compares the answer of a transaction with what was asked for: the
-// branch, and for each of its parts an answer of its kind.
+// checkTxn compares the answer of a transaction with the request: each part of the
+// executed branch needs an answer of its kind.
 func checkTxn(req *pb.TxnRequest, resp *pb.TxnResponse, head int64) error {
 	if resp == nil {
 		return violated("a transaction was not answered with its outcome")
@@ -204,8 +204,8 @@ func checkOp(op *pb.RequestOp, answer *pb.ResponseOp, head int64) error {
 	return nil
 }
 
-// checkEvents checks that the events of a watch are of the keys that were asked for, in the
-// order of their revisions, above what the stream has reached, and not from the future.
+// checkEvents checks that the events of a watch are of the watched keys, in the order of their
+// revisions, above the revision that the stream has reached, and not above that of the server.
 func checkEvents(events []*mvccpb.Event, from, end []byte, after, last, head int64) error {
 	for _, ev := range events {
 		kv := ev.GetKv()
@@ -228,7 +228,7 @@ func checkEvents(events []*mvccpb.Event, from, end []byte, after, last, head int
 	return nil
 }
 
-// maxGrant is beyond all lives of a lease that were ever asked for.
+// maxGrant is longer than every TTL that a client requests.
 const maxGrant = 366 * 24 * time.Hour
 
 func checkGrant(r *pb.LeaseGrantResponse) error {

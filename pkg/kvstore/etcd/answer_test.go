@@ -17,12 +17,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// key is a key as it should be.
+// key is a valid key.
 func key(k string, rev int64) *mvccpb.KeyValue {
 	return &mvccpb.KeyValue{Key: []byte(k), ModRevision: rev, CreateRevision: rev, Version: 1}
 }
 
-// TestPagesThatBreakARule: each ends the session, and nothing of the page is handed on.
+// TestPagesThatBreakARule: each page ends the session, and no part of the page is delivered.
 func TestPagesThatBreakARule(t *testing.T) {
 	t.Parallel()
 	page := func(count int64, more bool, kvs ...*mvccpb.KeyValue) *pb.RangeResponse {
@@ -67,7 +67,7 @@ func TestPagesThatBreakARule(t *testing.T) {
 	}
 }
 
-// TestEventsThatBreakARule likewise.
+// TestEventsThatBreakARule: each event ends the session, and no event of the batch is delivered.
 func TestEventsThatBreakARule(t *testing.T) {
 	t.Parallel()
 	events := func(evs ...*mvccpb.Event) *pb.WatchResponse {
@@ -104,7 +104,7 @@ func TestEventsThatBreakARule(t *testing.T) {
 	}
 }
 
-// TestTransactionsThatBreakARule: an answer of another shape than what was asked.
+// TestTransactionsThatBreakARule: the answers do not have the parts of the request.
 func TestTransactionsThatBreakARule(t *testing.T) {
 	t.Parallel()
 	read := opToPB(kvstore.TxnOp{Key: "p/1"})
@@ -136,8 +136,8 @@ func TestTransactionsThatBreakARule(t *testing.T) {
 	}
 }
 
-// TestMessagesAreCountedBeforeTheyAreBuilt: two bytes each on the wire, a hundred
-// and more in memory.
+// TestMessagesAreCountedBeforeTheyAreBuilt: each part has two bytes on the wire, and more
+// than a hundred in memory.
 func TestMessagesAreCountedBeforeTheyAreBuilt(t *testing.T) { //nolint:paralleltest // it measures the heap
 	waittest.Long(t)
 	bomb := func(field protowire.Number) []byte {
@@ -175,7 +175,7 @@ func TestMessagesAreCountedBeforeTheyAreBuilt(t *testing.T) { //nolint:parallelt
 	}
 }
 
-// TestGarbageIsNoMessage: bytes that are no protobuf end the session.
+// TestGarbageIsNoMessage: bytes that are not protobuf end the session.
 func TestGarbageIsNoMessage(t *testing.T) {
 	t.Parallel()
 	bad := respond(func(*pb.RangeRequest) *pb.RangeResponse {

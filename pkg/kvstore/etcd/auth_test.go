@@ -84,7 +84,7 @@ func mayRead(t *testing.T, e *Session) {
 	closes(t, e, done)
 }
 
-// TestReach: a user who may not even read the heartbeat has a session, and gets
+// TestReach: a user without the right to read even the heartbeat gets a session, and
 // an answer about each key.
 func TestReach(t *testing.T) {
 	t.Parallel()
@@ -124,11 +124,11 @@ func TestWrongPassword(t *testing.T) {
 		kvtest.WantErr(t, err, kvstore.ErrUnauthenticated, "check username and password")
 	}
 	kvtest.WantErr(t, refused(t, addresses(t, srv.Endpoint()), DefaultOptions()), kvstore.ErrUnauthenticated, "user name is empty")
-	// A password that nobody asks for does no harm.
+	// A password does no harm when the server does not use authentication.
 	connect(t, passwordFile(t, etcdtest.Start(t).Endpoint(), "remote", "pw"), DefaultOptions())
 }
 
-// TestTokenIsRenewed: a server that was restarted knows no token any more.
+// TestTokenIsRenewed: a restarted server no longer knows the tokens.
 func TestTokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	p := etcdtest.StartProcess(t)
@@ -145,7 +145,7 @@ func TestTokenIsRenewed(t *testing.T) {
 	closes(t, e, done)
 }
 
-// TestPasswordWithRefusedPort takes the way through authentication, which waits for a connection.
+// TestPasswordWithRefusedPort tests the errors with authentication, which waits for a connection.
 func TestPasswordWithRefusedPort(t *testing.T) {
 	t.Parallel()
 	err := refused(t, passwordFile(t, freeEndpoint(t), "remote", "pw"), DefaultOptions())

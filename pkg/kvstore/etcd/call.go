@@ -15,7 +15,7 @@ import (
 )
 
 // scope is the context of one call: it ends with the caller's context, with the
-// session, or by the call's deadline.
+// session, or at the call's deadline.
 type scope struct {
 	ctx    context.Context //nolint:containedctx // lives as long as the call
 	caller context.Context //nolint:containedctx // likewise
@@ -30,7 +30,7 @@ func (e *Session) scope(caller context.Context, what string, d time.Duration) *s
 	s.ctx, s.cancel = context.WithCancelCause(caller)
 	s.unhook = context.AfterFunc(e.life, func() { s.cancel(e.over()) })
 	if over := e.over(); over != nil {
-		s.cancel(over) // now: the hook comes later, and a request could slip through
+		s.cancel(over) // at once: the hook runs later, and a request could be sent before it
 	}
 	if d > 0 {
 		s.timer = time.AfterFunc(d, func() { s.cancel(s.limit) })
@@ -38,7 +38,7 @@ func (e *Session) scope(caller context.Context, what string, d time.Duration) *s
 	return s
 }
 
-// close frees what the scope holds, and ends what runs in it.
+// close releases the resources of the scope, and ends the calls in it.
 func (s *scope) close() {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -47,7 +47,7 @@ func (s *scope) close() {
 	s.cancel(context.Canceled)
 }
 
-// explain turns the error of a call into one that says what happened.
+// explain returns an error that has the cause of a failed call.
 func (e *Session) explain(s *scope, op, key string, err error) error {
 	if cerr := s.caller.Err(); cerr != nil {
 		return cerr
@@ -64,13 +64,13 @@ func (e *Session) explain(s *scope, op, key string, err error) error {
 		err = cause
 	default:
 		if err = fromRPC(err); errors.Is(err, kvstore.ErrProtocol) {
-			err = e.checked(err) // bytes that are no message
+			err = e.checked(err) // bytes that are not a message
 		}
 	}
 	return hint.Failed(op, key, err)
 }
 
-// operate does one operation: it waits for the limits, and is counted and traced.
+// operate does one operation: it waits for the limits, and counts and traces the operation.
 func (e *Session) operate(caller context.Context, op, key string, d time.Duration, f func(context.Context) error) error {
 	if err := e.admit(caller, op, key); err != nil {
 		return err
@@ -80,8 +80,8 @@ func (e *Session) operate(caller context.Context, op, key string, d time.Duratio
 	return err
 }
 
-// call does one request under the limit of operations under way and within a
-// deadline. The time taken excludes the wait.
+// call makes one request under the limit of concurrent operations, with a
+// deadline. The returned time excludes the wait.
 func (e *Session) call(caller context.Context, op, key string, d time.Duration, f func(context.Context) error) (time.Duration, error) {
 	wait := e.scope(caller, op, 0)
 	defer wait.close()
@@ -100,7 +100,7 @@ func (e *Session) unlimited(caller context.Context, op, key string, d time.Durat
 	return err
 }
 
-// within does one request within a deadline and returns how long it took.
+// within makes one request with a deadline and returns how long it took.
 func (e *Session) within(caller context.Context, op, key string, d time.Duration, f func(context.Context) error) (time.Duration, error) {
 	s := e.scope(caller, op, d)
 	defer s.close()
@@ -143,7 +143,7 @@ func (e *Session) record(op, key string, took time.Duration, err error) {
 	log.Debug("Kvstore operation", of...)
 }
 
-// limiter holds back operations: so many per second, so many at once.
+// limiter limits the operations per second, and the number of concurrent operations.
 type limiter struct {
 	rate      *rate.Limiter
 	bootstrap int           // the limit per second during the first sync
@@ -180,7 +180,7 @@ func (l *limiter) token(ctx context.Context) error {
 	return nil
 }
 
-// acquire waits for one of the places for operations under way; release gives it back.
+// acquire waits until another concurrent operation is allowed; release ends this operation.
 func (l *limiter) acquire(ctx context.Context) (release func(), err error) {
 	if l.inflight == nil {
 		return func() {}, nil

@@ -12,21 +12,21 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// maxParts bounds the keys or events in one message: several times what an honest server sends.
+// maxParts bounds the number of keys or events in one message: several times the number that an honest server sends.
 const maxParts = 1 << 16
 
-// maxNesting is how deep transactions within transactions may be in an answer.
-// Ours have two levels.
+// maxNesting is the maximum depth of nested transactions in an answer. Our
+// transactions have two levels.
 const maxNesting = 8
 
-// answerCodec is gRPC's codec for protobuf that counts the parts of an answer before it builds
+// answerCodec is gRPC's codec for protobuf that counts the parts of an answer before it allocates
 // them: an empty key is two bytes in a message and more than a hundred in memory.
 type answerCodec struct {
 	encoding.CodecV2
 	ranged, watched, status, txn parts
 }
 
-// parts are the fields of a message that repeat, with the parts of each; nil for none.
+// parts are the repeated fields of a message, with the repeated fields of each; nil for none.
 type parts map[protowire.Number]parts
 
 func newAnswerCodec() *answerCodec {
@@ -37,7 +37,7 @@ func newAnswerCodec() *answerCodec {
 		status:  parts{8: nil},  // errors
 		txn:     parts{},
 	}
-	// responses: of a range, of a deletion with what there was, of a transaction
+	// responses: of a range, of a deletion with the previous keys, of a transaction
 	c.txn[3] = parts{1: c.ranged, 3: {3: nil}, 4: c.txn}
 	return c
 }
@@ -63,11 +63,11 @@ func (c *answerCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(mem.BufferSlice{whole}, v)
 }
 
-// tooManyParts begins the text by which the error is recognised: gRPC keeps nothing else of it.
+// tooManyParts is the beginning of the error's text. The error is recognised by it, because gRPC keeps only the text.
 const tooManyParts = "message larger than max in parts"
 
-// partsOf describes the answers that can be large. All others have no field that repeats, or
-// come from our own etcd (users).
+// partsOf returns the parts of answers that can be large; nil for all other answers, which have no
+// repeated field or come from our own etcd (users).
 func (c *answerCodec) partsOf(v any) parts {
 	switch v.(type) {
 	case *pb.RangeResponse:
@@ -82,7 +82,7 @@ func (c *answerCodec) partsOf(v any) parts {
 	return nil
 }
 
-// count returns how many parts a message has, with those of its parts.
+// count returns the number of parts in a message, including the parts of its parts.
 func (p parts) count(message []byte, nesting int) (n int, err error) {
 	if nesting == 0 {
 		return 0, errors.New("transactions are nested too deeply")

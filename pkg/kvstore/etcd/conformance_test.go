@@ -20,8 +20,8 @@ func TestEtcdConforms(t *testing.T) {
 	kvtest.Run(t, func(t *testing.T) kvtest.Store { return &etcdStore{etcdtest.Start(t)} })
 }
 
-// leaseTTL is short, so that a lease that has ended is noticed soon, and long
-// enough for a machine that is busy: it stands still for less than two thirds of it.
+// leaseTTL is short, so that the end of a lease is noticed soon, and long enough for
+// a busy machine, which pauses for less than two thirds of it.
 const leaseTTL = 15 * time.Second
 
 type etcdStore struct{ *etcdtest.Server }

@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// freeEndpoint returns one at which nothing listens.
+// freeEndpoint returns an endpoint at which no server listens.
 func freeEndpoint(t *testing.T) string {
 	t.Helper()
 	nobody, err := ports.Reserve("127.0.0.1:0")
@@ -23,7 +23,7 @@ func freeEndpoint(t *testing.T) string {
 	return "http://" + nobody.Addr()
 }
 
-// silent is a network that swallows everything.
+// silent is a network that drops all packets.
 func silent(ctx context.Context, network, addr string) (net.Conn, error) {
 	<-ctx.Done()
 	return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
@@ -57,7 +57,7 @@ func TestConnectToBlackHole(t *testing.T) {
 	kvtest.WantErr(t, refused(t, addresses(t, "https://192.0.2.1:2379"), o), context.DeadlineExceeded, "no answer within 200ms", "still connecting to 192.0.2.1:2379", "unreachable")
 }
 
-// TestConnectToFrozenServer: the kernel accepts, the server says nothing.
+// TestConnectToFrozenServer: the kernel accepts connections, but the server does not answer.
 func TestConnectToFrozenServer(t *testing.T) {
 	t.Parallel()
 	p := etcdtest.StartProcess(t)

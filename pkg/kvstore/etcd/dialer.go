@@ -25,23 +25,23 @@ type dialer struct {
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
 	timeout time.Duration // for a connection, with its TLS handshake
 
-	// spread is the time over which a lost connection is restored; 0 is at once.
+	// spread is the longest random wait before a lost connection is restored; 0 for no wait.
 	spread func() time.Duration
-	// longest is the longest pause between two connections of which the first did not last.
+	// longest is the longest pause between two connections when the first of them failed or ended soon.
 	longest time.Duration
 
 	received atomic.Int64 // bytes, on all connections
-	// accepted is what the server of the last connection with TLS was accepted by; nil before one.
+	// accepted are the certificates with which the server of the last TLS connection was accepted; nil before the first.
 	accepted atomic.Pointer[kvstore.Certificates]
 
 	mu      sync.Mutex
 	good    map[string]netip.Addr // the address that last worked, by host name
-	lastErr error                 // why the last attempt failed; nil after one that worked
-	trying  string                // what is being attempted right now
+	lastErr error                 // why the last attempt failed; nil after a success
+	trying  string                // describes the current attempt; empty for none
 	notify  func(error)           // called for each failure; may be nil
 	before  bool                  // there was a connection before
 	pace    pace
-	until   time.Time // when the connection that is being made must be open
+	until   time.Time // the deadline for opening the current connection
 }
 
 func newDialer(c *clientfile.Config, o Options) *dialer {
@@ -62,8 +62,8 @@ func newDialer(c *clientfile.Config, o Options) *dialer {
 	return d
 }
 
-// DialContext connects to an address as gRPC has it: host:port or unix:path. The
-// session's first connection is made at once; the others wait for their turn.
+// DialContext connects to an address in gRPC's form: host:port or unix:path. The
+// session's first connection is made at once; later ones wait (turn).
 func (d *dialer) DialContext(ctx context.Context, addr string) (net.Conn, error) {
 	if err := d.turn(ctx, addr); err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func (d *dialer) DialContext(ctx context.Context, addr string) (net.Conn, error)
 	return conn, nil
 }
 
-// turn waits before a connection is made again: for a random time, since a server that was
-// restarted has lost the connections of all nodes at the same moment, and ever longer for a
+// turn waits before a connection is made again. The wait is random, because a server that was
+// restarted has lost the connections of all nodes at the same moment. It becomes longer for a
 // server that ends connections at once.
 func (d *dialer) turn(ctx context.Context, addr string) error {
 	d.mu.Lock()
@@ -89,7 +89,7 @@ func (d *dialer) turn(ctx context.Context, addr string) error {
 	d.before = true
 	d.mu.Unlock()
 	spread := d.spread()
-	if deadline, ok := ctx.Deadline(); ok { // what is left of it is for connecting
+	if deadline, ok := ctx.Deadline(); ok { // keep time for connecting, too
 		left := time.Until(deadline) - d.timeout
 		spread, paced = min(spread, left), min(paced, max(left, paceMin))
 	}
@@ -108,7 +108,7 @@ func (d *dialer) turn(ctx context.Context, addr string) error {
 	return waiting.Sleep(ctx, wait)
 }
 
-// begun begins a connection, and the time that it may take to be opened.
+// begun records the start of a connection attempt, and sets the deadline for opening the connection.
 func (d *dialer) begun(addr string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,7 +117,7 @@ func (d *dialer) begun(addr string) {
 	d.until = d.pace.last.Add(d.timeout)
 }
 
-// bounded is the context of everything that belongs to opening a connection.
+// bounded returns a context with the deadline for opening the current connection.
 func (d *dialer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,8 +138,8 @@ func (d *dialer) connect(ctx context.Context, addr string) (net.Conn, error) {
 	return d.dial(ctx, "tcp", addr)
 }
 
-// connectAny tries the addresses of an alias: the one that last worked, then
-// the others in random order, each with its share of the time that is left.
+// connectAny tries the addresses of an alias: first the one that last worked, then the
+// others in random order, each with an equal share of the remaining time.
 func (d *dialer) connectAny(ctx context.Context, host, port string, ips []netip.Addr) (net.Conn, error) {
 	deadline, _ := ctx.Deadline() // bounded has set one
 	var errs []error
@@ -174,7 +174,7 @@ func (d *dialer) order(host string, ips []netip.Addr) []netip.Addr {
 	return order
 }
 
-// begin notes what is being attempted; an empty text ends it.
+// begin records a description of the current attempt; an empty text means no attempt.
 func (d *dialer) begin(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -191,7 +191,7 @@ func (d *dialer) failed(err error) {
 	}
 }
 
-// failedUnlessCancelled keeps the attempt that we have given up ourselves: users want to know it.
+// failedUnlessCancelled calls failed, except after a cancellation of ours: then users still see the attempt in trying.
 func (d *dialer) failedUnlessCancelled(ctx context.Context, err error) {
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		d.failed(err)
@@ -210,7 +210,7 @@ func (d *dialer) onFailure(f func(error)) {
 	d.notify = f
 }
 
-// trouble returns why there is no connection, or what is being attempted; nil for none.
+// trouble returns why there is no connection, or the current attempt, as an error; nil for neither.
 func (d *dialer) trouble() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestEndpointChecksCanBeLeftOut, but for the first one. That is seen by an option of
-// gRPC that the caller gives.
+// TestEndpointChecksCanBeLeftOut: only the first check is made. An interceptor in DialOptions
+// counts the checks.
 func TestEndpointChecksCanBeLeftOut(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

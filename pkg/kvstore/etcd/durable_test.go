@@ -15,8 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestDurableOutlivesItsSessions: the same server comes back and the leases go
-// on; another one takes its place, and their keys are reported once.
+// TestDurableOutlivesItsSessions: the leases continue when the same server restarts. When
+// another server replaces it, their keys are reported once.
 func TestDurableOutlivesItsSessions(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.StartProcess(t)
@@ -62,7 +62,7 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 	srv.RestartAsOther(t)
 	put("p/c")
 	keys := <-lost
-	// Whether a write whose answer was lost has tied its key is not known.
+	// p/c may be reported: a write whose answer was lost may have tied it to an old lease.
 	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "p/c" })
 	if !slices.Equal(keys, []string{"p/a", "p/b"}) {
 		t.Errorf("%q were lost", keys)
@@ -80,7 +80,7 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 	d.Close()
 }
 
-// TestDurableSaysWhyThereIsNoConnection: it waits, and then tells the reason.
+// TestDurableSaysWhyThereIsNoConnection: a call waits, and its error has the reason.
 func TestDurableSaysWhyThereIsNoConnection(t *testing.T) {
 	t.Parallel()
 	o := hasty()
@@ -104,7 +104,7 @@ func TestDurableSaysWhyThereIsNoConnection(t *testing.T) {
 	kvtest.WantErr(t, <-ended, context.Canceled)
 }
 
-// TestDurableTellsOfItsConnection: in both directions, and what its probes find in each session.
+// TestDurableTellsOfItsConnection: a Durable reports connection and disconnection, and the probes of each session.
 func TestDurableTellsOfItsConnection(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.StartProcess(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// lead is a candidate in a goroutine, which leads until its context ends.
+// lead starts a candidate in a goroutine. It leads until its context ends.
 func lead(ctx context.Context, w kvstore.Writer) (leads <-chan *kvstore.Lock, ended <-chan error) {
 	locks, end := make(chan *kvstore.Lock, 1), make(chan error, 1)
 	go func() {
@@ -27,8 +27,8 @@ func lead(ctx context.Context, w kvstore.Writer) (leads <-chan *kvstore.Lock, en
 	return locks, end
 }
 
-// TestLeadersFollowEachOther: of several candidates one leads at a time, and each that returns
-// is followed.
+// TestLeadersFollowEachOther: one of several candidates leads at a time, and the next one leads
+// when it returns.
 func TestLeadersFollowEachOther(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -71,8 +71,8 @@ func TestLeadersFollowEachOther(t *testing.T) {
 	}
 }
 
-// TestALostLockEndsTheLead: when the lock's key is gone, the context of whoever
-// leads ends, and the error says why.
+// TestALostLockEndsTheLead: when the lock's key is deleted, the context of the leader
+// ends, and the error has the reason.
 func TestALostLockEndsTheLead(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -82,8 +82,8 @@ func TestALostLockEndsTheLead(t *testing.T) {
 	kvtest.WantErr(t, waittest.Receive(t, "the end", ended), kvstore.ErrLockLeaseExpired)
 }
 
-// TestATermEndsWithItsServer: who leads there does not lead in another etcd; the
-// next term is had when it is asked for again.
+// TestATermEndsWithItsServer: a leader in one etcd does not lead in another etcd. It leads again
+// after another call of Lead.
 func TestATermEndsWithItsServer(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.StartProcess(t)
@@ -106,8 +106,8 @@ func TestATermEndsWithItsServer(t *testing.T) {
 	<-over
 }
 
-// TestALeaderThatNobodyAnswers does not lead for longer than its lock lasts, and
-// does not wait for an answer.
+// TestALeaderThatNobodyAnswers: when etcd is frozen, the leader does not lead for longer than
+// the lock's TTL, and does not wait for an answer.
 func TestALeaderThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.StartProcess(t)

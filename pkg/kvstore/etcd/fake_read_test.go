@@ -128,15 +128,15 @@ func TestStatusDeniedIsTolerated(t *testing.T) {
 	kvtest.WantErr(t, st.RequestProgress(), kvstore.ErrProgressUnreliable) // the version is not known
 }
 
-// TestTooLargePages: a page beyond the receive limit is asked for again with
-// fewer keys; if it has one alone, the server has broken the protocol.
+// TestTooLargePages: a page above the receive limit is requested again with fewer
+// keys; if it has only one key, the server has broken the protocol.
 func TestTooLargePages(t *testing.T) {
 	t.Parallel()
 	tooLarge := status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)")
 	for _, c := range []struct {
 		name   string
 		limit  int
-		fits   int64 // a page of so many keys is not too large
+		fits   int64 // a page with this number of keys is not too large
 		limits []int64
 		err    bool
 	}{
@@ -202,7 +202,7 @@ func TestReadDeadline(t *testing.T) {
 	kvtest.Contains(t, err, `kvstore get "k": get: no answer within 50ms`, "overloaded")
 	kvtest.WantErr(t, err, context.DeadlineExceeded)
 	kvtest.Contains(t, second(e.List(t.Context(), "p/", func(kvstore.Page) error { return nil })), `kvstore list "p/"`, "no answer within 60ms")
-	// A place is waited for, until the session ends.
+	// The operation waits for the limit of concurrent operations, until the session ends.
 	o.MaxInflight, o.Timings.Read = 1, time.Minute
 	e = (&fake{rangeFn: f.rangeFn}).start(t, o)
 	got := make(chan error, 2)

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// fake is an etcd whose answers are scripted, for those that a real one never sends.
+// fake is an etcd with scripted answers, for answers that a real etcd never sends.
 type fake struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer
@@ -22,12 +22,12 @@ type fake struct {
 	ranges   atomic.Int64
 }
 
-// header is that of a good answer.
+// header is the header of a valid answer.
 func header(rev int64) *pb.ResponseHeader { return &pb.ResponseHeader{ClusterId: 0xf00, Revision: rev} }
 
 func (f *fake) Range(_ context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	n := f.ranges.Add(1)
-	if f.rangeFn == nil || n == 1 { // the first is that of Connect
+	if f.rangeFn == nil || n == 1 { // the first read is that of Connect
 		return &pb.RangeResponse{Header: header(10)}, nil
 	}
 	return f.rangeFn(n, r)

@@ -41,7 +41,7 @@ func script(responses ...*pb.WatchResponse) func(pb.Watch_WatchServer) error {
 
 func confirmed() *pb.WatchResponse { return &pb.WatchResponse{Header: header(10), Created: true} }
 
-// TestPositions: what a batch says of its position, for every kind of response.
+// TestPositions tests the position of a batch, for every kind of response.
 func TestPositions(t *testing.T) {
 	t.Parallel()
 	f := &fake{watchFn: script(
@@ -107,8 +107,8 @@ func TestWatchOpenDeadline(t *testing.T) {
 	kvtest.WantErr(t, second(e.Watch(waittest.Context(t), "p/", position(10))), context.DeadlineExceeded, "opening the watch: no answer within 50ms")
 }
 
-// TestWatchAsksForFragments, and for a server that has a leader. A fragment that is too
-// large breaks the protocol.
+// TestWatchAsksForFragments: a watch also requires a server that has a leader. A fragment that
+// is too large breaks the protocol.
 func TestWatchAsksForFragments(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 1)
@@ -137,8 +137,8 @@ func TestWatchAsksForFragments(t *testing.T) {
 	}
 }
 
-// TestWatchDoubtsALaggingMember: one whose confirmation is behind the position
-// may lag; only a linearizable read proves another history.
+// TestWatchDoubtsALaggingMember: a member whose confirmation is behind the position may
+// lag; only a linearizable read proves another history.
 func TestWatchDoubtsALaggingMember(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// health is the pure core of the watchdog: what was observed of a session, and its status.
+// health is the pure core of the watchdog: it makes the status of a session from observations.
 type health struct {
 	status kvstore.Status
 	over   bool // the session has ended
@@ -23,8 +23,8 @@ func (h *health) begin(now time.Time, endpoint string, at kvstore.Position) {
 	h.succeeded(now, at)
 }
 
-// probed notes the result of a linearizable read that ended at now, and returns
-// how many have failed in a row.
+// probed records the result of a linearizable read that ended at now, and returns
+// the number of consecutive failures.
 func (h *health) probed(now time.Time, p kvstore.Probe) int {
 	if p.Err == nil {
 		h.succeeded(now, p.Head)
@@ -43,17 +43,17 @@ func (h *health) succeeded(now time.Time, at kvstore.Position) {
 	h.status.LastSuccess = now
 }
 
-// failed notes an error without drawing a conclusion from it.
+// failed records an error. It changes nothing else in the status.
 func (h *health) failed(now time.Time, err error) {
 	h.status.LastError, h.status.LastErrorAt = err.Error(), now
 }
 
 func (h *health) answered(s kvstore.ServerStatus) { h.status.Server = s }
 
-// unanswered notes why the endpoint said nothing, and keeps what it said before.
+// unanswered records why the endpoint did not answer, and keeps its earlier answer.
 func (h *health) unanswered(why string) { h.status.Server.Error = why }
 
-// heartbeat notes a heartbeat that was written at a revision, unless it was seen before.
+// heartbeat records a heartbeat that was written at a revision, unless it is already known.
 func (h *health) heartbeat(now time.Time, rev int64) {
 	if s := &h.status.Heartbeat; rev > s.Revision {
 		s.Seen, s.Revision = now, rev
@@ -113,7 +113,7 @@ func (e *Session) WaitConnected(ctx context.Context, want bool) error {
 	}
 }
 
-// update changes the health and wakes up those who wait for a change of it.
+// update changes the health, and wakes up the goroutines in WaitConnected when Connected changes.
 func (e *Session) update(f func(*health)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,8 +125,8 @@ func (e *Session) update(f func(*health)) {
 	}
 }
 
-// askEndpoint asks the endpoint about itself, and reports whether that was answered, also with
-// a missing permission.
+// askEndpoint requests the status of the endpoint. It reports whether the endpoint answered; a refusal
+// for lack of permission counts as an answer.
 func (e *Session) askEndpoint(ctx context.Context) bool {
 	s := e.scope(ctx, "endpoint status", e.opts.Timings.Probe)
 	defer s.close()
@@ -150,7 +150,7 @@ func (e *Session) askEndpoint(ctx context.Context) bool {
 	return true
 }
 
-// maxAlarms bounds how many complaints of a server are kept.
+// maxAlarms is the maximum number of alarms of a server that are kept.
 const maxAlarms = 16
 
 func serverStatus(r *pb.StatusResponse, asked time.Time) kvstore.ServerStatus {

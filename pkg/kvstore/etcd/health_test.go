@@ -65,7 +65,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestHealthProperties drives it with anything in any order.
+// TestHealthProperties calls the methods of health with random arguments in random order.
 func TestHealthProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

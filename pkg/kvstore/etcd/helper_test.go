@@ -25,7 +25,7 @@ func golden(t *testing.T, name string, to any) {
 	}
 }
 
-// quick are options whose watchdog is in a hurry.
+// quick returns options with short intervals of the watchdog.
 func quick() Options {
 	o := DefaultOptions()
 	o.Timings.Probe = time.Second
@@ -44,7 +44,7 @@ func configOf(t *testing.T, path string) *clientfile.Config {
 	return cfg
 }
 
-// addresses makes a configuration of endpoints.
+// addresses makes a configuration from endpoints.
 func addresses(t testing.TB, endpoints ...string) *clientfile.Config {
 	t.Helper()
 	cfg, err := clientfile.New(endpoints...)
@@ -61,8 +61,8 @@ func connect(t testing.TB, cfg *clientfile.Config, o Options) *Session {
 	return e
 }
 
-// refused connects, which must fail, and returns the error. What the test has no limit of
-// its own for would take an hour, so a refusal waits for none.
+// refused connects, which must fail, and returns the error. Timeouts that the test does not
+// set are one hour, so a refusal that waits for a timeout fails the test.
 func refused(t *testing.T, cfg *clientfile.Config, o Options) error {
 	t.Helper()
 	usual := DefaultTimings()

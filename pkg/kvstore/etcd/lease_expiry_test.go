@@ -15,8 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestLeaseRunsOut: nobody keeps the leases alive, and etcd deletes the keys. The
-// next session tells of them, and they are put back with another lease.
+// TestLeaseRunsOut: when no session keeps the leases alive, etcd deletes the keys. The
+// next session reports them, and they are put again with another lease.
 func TestLeaseRunsOut(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestGoldenLikeTheReference repeats what the reference client did against a real etcd.
+// TestGoldenLikeTheReference repeats the operations of the reference client against a real etcd.
 func TestGoldenLikeTheReference(t *testing.T) {
 	t.Parallel()
 	var want struct {
@@ -122,7 +122,7 @@ func TestMetrics(t *testing.T) {
 	}
 	const name = "mesh_agent_kvstore_operations_duration_seconds"
 	want := []string{ // action, kind, outcome, scope
-		"mesh_agent_kvstore_leases lock 0", // who only reads has none
+		"mesh_agent_kvstore_leases lock 0", // a session that only reads has none
 		"mesh_agent_kvstore_leases session 0",
 		"mesh_agent_kvstore_locks 0",
 		name + " get read success cilium/clust 1",
@@ -139,8 +139,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestGoldenScopes: the label follows the reference for every key but those of canaries, whose
-// scope there has the name of a cluster: a removed cluster would leave its series behind.
+// TestGoldenScopes: the label equals that of the reference for every key except canaries. The reference
+// has a cluster's name in their scope, so a removed cluster would leave its series behind.
 func TestGoldenScopes(t *testing.T) {
 	t.Parallel()
 	var cases []struct{ Input, Output string }

@@ -15,8 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestLockOutlivesItsDeadHolder: one of several clients dies holding the lock. The
-// others go on when its lease has ended; back from the dead, it cannot write.
+// TestLockOutlivesItsDeadHolder: one of several clients is cut off while it holds the lock. The
+// others get the lock when its lease has ended. After it has reconnected, it cannot write.
 func TestLockOutlivesItsDeadHolder(t *testing.T) {
 	t.Parallel()
 	clients, each := 16, 3
@@ -52,7 +52,7 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 }
 
 // TestUnlockWithoutConnection: the lock is free for others once the connection is
-// back, although its lease goes on.
+// restored, although its lease continues.
 func TestUnlockWithoutConnection(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -112,7 +112,7 @@ func TestLocksHeldForLongAreReportedOnce(t *testing.T) {
 	o.Timings.StaleLock = 150 * time.Millisecond
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	e, _ := writer(t, srv.Endpoint(), o)
-	var w kvstore.Writer = e // as most callers have it
+	var w kvstore.Writer = e // like most callers
 	l := lock(t, w, "locks/long")
 	waittest.Until(t, "the report", func() bool { return len(log.Lines("locks/long")) > 0 })
 	report := log.Lines("locks/long")[0]

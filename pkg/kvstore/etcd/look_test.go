@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestWhatIsAsItShouldBeIsNoWrite: a put of what is there reaches neither raft nor the
-// disk of the server, and proves its lock all the same.
+// TestWhatIsAsItShouldBeIsNoWrite: a put of an unchanged key uses neither raft nor the disk
+// of the server, but nevertheless proves its lock.
 func TestWhatIsAsItShouldBeIsNoWrite(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

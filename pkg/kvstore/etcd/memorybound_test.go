@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// The tests of this file measure the heap, so they do not run beside others,
-// and their servers run in processes of their own.
+// The tests of this file measure the heap, so they do not run in parallel with
+// others, and their servers run in separate processes.
 
 // heap returns the bytes in use after a collection.
 func heap() int {
@@ -49,8 +49,8 @@ func load(t *testing.T, c *clientv3.Client, n, perTxn, size int) {
 	must(t, g.Wait())
 }
 
-// putNew writes new keys, all or none. A busy etcd gives a request up after some seconds, and may carry it out nevertheless:
-// the next attempt finds them there.
+// putNew writes new keys, all or none. A request to a busy etcd times out after some seconds, and may be executed
+// nevertheless: then the next attempt finds the keys and writes nothing.
 func putNew(ctx context.Context, c *clientv3.Client, ops []clientv3.Op) error {
 	absent := clientv3.Compare(clientv3.ModRevision(string(ops[0].KeyBytes())), "=", 0)
 	for {
@@ -88,7 +88,7 @@ func TestLargeListIsBounded(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
-// TestUnreadStreamIsBounded: what is not read stays in the server.
+// TestUnreadStreamIsBounded: unread events stay in the server.
 func TestUnreadStreamIsBounded(t *testing.T) { //nolint:paralleltest // see above
 	waittest.Long(t)
 	const n, size = 24000, 2048
@@ -103,7 +103,7 @@ func TestUnreadStreamIsBounded(t *testing.T) { //nolint:paralleltest // see abov
 	if held > 8*mib {
 		t.Errorf("an unread stream holds %d MiB", held/mib)
 	}
-	// The rest of the session is not held up.
+	// An unread stream does not block other calls of the session.
 	head, err := e.Head(waittest.Context(t))
 	must(t, err)
 	events, batches, last := 0, 0, kvstore.Position{}
@@ -125,7 +125,7 @@ func TestUnreadStreamIsBounded(t *testing.T) { //nolint:paralleltest // see abov
 	t.Logf("in %d batches", batches)
 }
 
-// TestFragments drains a backlog that does not fit into one message.
+// TestFragments receives a backlog that does not fit into one message.
 func TestFragments(t *testing.T) {
 	t.Parallel()
 	const n = 600

@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Metrics are the kvstore's, for all clients together (spec wire.md §6.2).
+// Metrics are the metrics of the kvstore, for all clients together (spec wire.md §6.2).
 type Metrics struct {
 	operations   *prometheus.HistogramVec
 	quorumErrors *prometheus.CounterVec
@@ -55,7 +55,7 @@ func (m *Metrics) observe(op, key string, took time.Duration, err error) {
 	m.operations.WithLabelValues(op, kindOfOp(op), outcome, scopeOf(key)).Observe(took.Seconds())
 }
 
-// kindOfOp is what an operation does to keys (spec wire.md §6.2).
+// kindOfOp returns the kind of an operation on keys (spec wire.md §6.2).
 func kindOfOp(op string) string {
 	switch op {
 	case "put", "update", "lock":
@@ -83,7 +83,7 @@ func (m *Metrics) quorumError(err error) {
 	m.quorumErrors.WithLabelValues(reason).Inc()
 }
 
-// scopeOf is the scope of a key, without the names of clusters: a removed one
+// scopeOf returns the scope of a key, without names of clusters: a removed cluster
 // must leave no series behind.
 func scopeOf(key string) string {
 	if strings.HasPrefix(key, wire.SyncedPrefix) {

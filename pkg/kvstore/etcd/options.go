@@ -20,14 +20,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// What an operator may choose as LeaseTTL.
+// The limits of LeaseTTL.
 const (
 	minLeaseTTL = 25 * time.Second
 	maxLeaseTTL = 24 * time.Hour
 )
 
-// The names of the options of --kvstore-opt, as [ParseOptions] takes them. The fields
-// of [Options] that they set say what they mean.
+// The names of the options of --kvstore-opt, for [ParseOptions]. The fields of [Options]
+// that they set describe their meaning.
 const (
 	OptionConfig             = "etcd.config"
 	OptionAddress            = "etcd.address"
@@ -39,7 +39,7 @@ const (
 	OptionPageLimit          = "etcd.limit"
 )
 
-// CheckLeaseTTL returns what is wrong with a LeaseTTL that an operator has chosen.
+// CheckLeaseTTL returns an error for a LeaseTTL that is not allowed.
 func CheckLeaseTTL(d time.Duration) error {
 	if d < minLeaseTTL || d > maxLeaseTTL || d%time.Second != 0 {
 		return fmt.Errorf("%s: whole seconds from %s to %s are needed", d, minLeaseTTL, maxLeaseTTL)
@@ -47,70 +47,71 @@ func CheckLeaseTTL(d time.Duration) error {
 	return nil
 }
 
-// Options say how a client behaves, whatever it connects to. Start from
-// [DefaultOptions] or [ParseOptions]: a zero limit means no limit.
+// Options are the settings of a client that do not depend on its endpoint. Start
+// from [DefaultOptions] or [ParseOptions]: a zero limit means no limit.
 type Options struct {
 	// ConfigPath is the client file of the local kvstore (etcd.config).
 	ConfigPath string
-	// Addresses replace the endpoints of the file, or serve without one (etcd.address).
+	// Addresses replace the endpoints of the client file, or are used without a file (etcd.address).
 	Addresses []string
 	// KeepaliveHeartbeat is the interval of HTTP/2 pings while streams are open
-	// (etcd.keepaliveHeartbeat); gRPC raises less than 10 s to that.
+	// (etcd.keepaliveHeartbeat); gRPC raises values below 10 s to 10 s.
 	KeepaliveHeartbeat time.Duration
-	// KeepaliveTimeout without an answer closes the connection (etcd.keepaliveTimeout).
+	// KeepaliveTimeout is the time after which a ping without an answer closes the connection
+	// (etcd.keepaliveTimeout).
 	KeepaliveTimeout time.Duration
 	// QPS limits the operations per second from [Session.BootstrapComplete] on (etcd.qps). A list
-	// counts as one, and so does an Update of whatever size. The watchdog's reads do not count.
+	// counts as one operation, and also an Update of any size. The watchdog's reads do not count.
 	QPS int
 	// BootstrapQPS is the limit before that (etcd.bootstrapQps); 0: QPS.
 	BootstrapQPS int
-	// MaxInflight limits the operations under way at once (etcd.maxInflight).
+	// MaxInflight limits the number of concurrent operations (etcd.maxInflight).
 	MaxInflight int
 	// PageLimit is the number of keys in a page of a list (etcd.limit).
 	PageLimit int
-	// MaxConsecutiveQuorumErrors is how many reads of the watchdog may fail in a
-	// row; one more ends the session.
+	// MaxConsecutiveQuorumErrors is the number of consecutive reads of the watchdog
+	// that may fail; one more failure ends the session.
 	MaxConsecutiveQuorumErrors int
 
 	// LeaseTTL is how long keys outlive a writer that is gone, in whole seconds
 	// ([CheckLeaseTTL]); LockTTL is the same for locks. 0 is the default.
 	LeaseTTL time.Duration
 	LockTTL  time.Duration
-	// Leases are those of the keys, handed on from session to session; nil: they end with
-	// the session.
+	// Leases are the leases of the keys, which pass from session to session; nil: the leases
+	// end with the session.
 	Leases *kvstore.Leases
-	// NoLockQuorumCheck leaves out the linearizable read before a lock is taken, which is
-	// done unless something was written, locked or unlocked in the 5 s before.
+	// NoLockQuorumCheck omits the linearizable read before a lock is taken. Without it the read
+	// is made unless a write, lock or unlock was answered in the last 5 s.
 	NoLockQuorumCheck bool
 
-	// NoEndpointChecks asks the endpoint about itself only until it has answered once,
-	// which tells its version: Status().Server stays as it was then.
+	// NoEndpointChecks requests the status of the endpoint only until the first answer,
+	// which has its version. Status().Server then no longer changes.
 	NoEndpointChecks bool
 
 	// ClusterSize returns the number of nodes of the own cluster at this moment, for
 	// [Options.Stretch]. It is called often, by any goroutine. Nil, or less than one, means one.
 	ClusterSize func() int
-	// Schedule has the watchdogs of all sessions with these options ask at the same
-	// moments; nil: each at its own.
+	// Schedule makes the watchdogs of all sessions with these options send their requests
+	// at the same moments; nil: each session has its own moments.
 	Schedule *waiting.Schedule
-	// Timings are the watchdog's intervals and all deadlines. All zero means the defaults.
+	// Timings are the watchdog's intervals and all deadlines. If all are zero, the defaults apply.
 	Timings Timings
-	// Metrics receive the operations; nil for none.
+	// Metrics count the operations; nil for none.
 	Metrics *Metrics
 	// Log receives one debug line per operation, and warnings about leases and locks; nil for none.
 	Log *slog.Logger
-	// Traces bounds the debug lines of all sessions that have it; nil: there is no bound.
+	// Traces bounds the debug lines of all sessions that share it; nil: there is no bound.
 	Traces *Traces
 	// Dial opens connections, after host aliases are resolved; nil for a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// DialOptions are appended to our own ones. One that sets the same as ours, such
-	// as a limit, replaces it; interceptors are added.
+	// DialOptions are appended to the options of this package. An option that sets the same
+	// property, such as a limit, replaces ours; interceptors are added.
 	DialOptions []grpc.DialOption
 
-	receive int // largest message taken, receiveLimit when 0; tests lower it
+	receive int // the largest accepted message in bytes, receiveLimit when 0; tests lower it
 }
 
-// Timings are intervals and deadlines. Each is above zero.
+// Timings are intervals and deadlines. Each must be above zero.
 type Timings struct {
 	Connect        time.Duration // all of Connect
 	Dial           time.Duration // one connection: TCP and TLS, all addresses of a name together
@@ -121,15 +122,15 @@ type Timings struct {
 	StaleLock      time.Duration // a lock that is held for longer is reported
 	WatchOpen      time.Duration // until the server has confirmed a watch
 	Probe          time.Duration // one linearizable read of the watchdog
-	ProbeInterval  time.Duration // between two of them, spread by a tenth, stretched as Stretch says
-	StatusInterval time.Duration // between two questions about the endpoint, × ln(1+nodes)
+	ProbeInterval  time.Duration // between two probes, ±10% at random, stretched by Stretch
+	StatusInterval time.Duration // between two requests for the endpoint's status, × ln(1+nodes)
 	StatusRetry    time.Duration // the same while failing, × ln(1+nodes)
 	HeartbeatLimit time.Duration // a heartbeat older than this is stale
-	BackoffMax     time.Duration // between two attempts to restore the connection, stretched as Stretch says
+	BackoffMax     time.Duration // longest pause between two attempts to restore the connection, stretched by Stretch
 	Close          time.Duration // of Close
 }
 
-// DefaultTimings are those of production.
+// DefaultTimings are the timings for production.
 func DefaultTimings() Timings {
 	return Timings{
 		Connect:        15 * time.Second,
@@ -141,7 +142,7 @@ func DefaultTimings() Timings {
 		StaleLock:      30 * time.Second,
 		WatchOpen:      15 * time.Second,
 		Probe:          10 * time.Second,
-		ProbeInterval:  10 * time.Second, // three of them before anything is stale
+		ProbeInterval:  10 * time.Second, // three intervals before anything is stale
 		StatusInterval: 30 * time.Second,
 		StatusRetry:    5 * time.Second,
 		HeartbeatLimit: 2 * time.Minute,
@@ -150,7 +151,7 @@ func DefaultTimings() Timings {
 	}
 }
 
-// DefaultOptions are those of the table in spec kvstore.md §1.
+// DefaultOptions are the options of the table in spec kvstore.md §1.
 func DefaultOptions() Options {
 	return Options{
 		KeepaliveHeartbeat:         15 * time.Second,
@@ -166,8 +167,8 @@ func DefaultOptions() Options {
 	}
 }
 
-// ParseOptions reads the etcd.* options, as --kvstore-opt gives them, on top of
-// the defaults. The error names every key and value that is wrong.
+// ParseOptions reads the etcd.* options of --kvstore-opt, and takes the defaults for
+// the others. The error names every wrong key and value.
 func ParseOptions(opts map[string]string) (Options, error) {
 	o := DefaultOptions()
 	set := o.setters()

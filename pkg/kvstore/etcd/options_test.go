@@ -149,7 +149,7 @@ func TestCheckLeaseTTL(t *testing.T) {
 	}
 }
 
-// FuzzParseOptions: what is accepted is within its limits, and what is not is named.
+// FuzzParseOptions: accepted values are within their limits, and the error about others names the option.
 func FuzzParseOptions(f *testing.F) {
 	for option, value := range map[string]string{
 		"etcd.address": "http://127.0.0.1:1, b:2", "etcd.config": "/x", "etcd.qps": "100", "etcd.bootstrapQps": "0",

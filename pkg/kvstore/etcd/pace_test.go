@@ -32,7 +32,7 @@ func TestPaceGrows(t *testing.T) {
 		p.last = now
 		want = min(time.Duration(float64(want)*paceFactor), longest)
 	}
-	if wait := p.due(now.Add(longest*3/2), longest); wait != 0 { // the pause has passed by itself
+	if wait := p.due(now.Add(longest*3/2), longest); wait != 0 { // the pause has already passed
 		t.Errorf("another wait of %s", wait)
 	}
 	if wait := p.due(now.Add(longest*2+1), longest); wait != 0 || p.pause != 0 {
@@ -40,7 +40,7 @@ func TestPaceGrows(t *testing.T) {
 	}
 }
 
-// TestPauseOfADialer: whether connections fail or end.
+// TestPauseOfADialer tests connections that fail, and connections that end.
 func TestPauseOfADialer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestPauseOfADialer(t *testing.T) {
 	})
 }
 
-// goAway is a server that ends each connection as soon as it is open, and notes when each came.
+// goAway is a server that ends each connection as soon as it is open, and records when it accepted each.
 type goAway struct {
 	net.Listener
 	mu   sync.Mutex
@@ -91,7 +91,7 @@ func (g *goAway) serve(enough int, done func()) {
 	}
 }
 
-// TestAServerThatEndsConnectionsIsNotHammered counts what really comes in.
+// TestAServerThatEndsConnectionsIsNotHammered measures the pauses between the connections that arrive.
 func TestAServerThatEndsConnectionsIsNotHammered(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -117,7 +117,7 @@ func TestAServerThatEndsConnectionsIsNotHammered(t *testing.T) {
 		t.Errorf("it was asked %d times", len(server.came))
 	}
 	for i := 1; i < len(server.came); i++ {
-		// It is accepted a moment after it was begun: a slow machine shortens what is seen.
+		// A connection is accepted a moment after its start: on a slow machine the measured pause can be shorter.
 		if apart := server.came[i].Sub(server.came[i-1]); apart < paceMin/2 {
 			t.Errorf("connections %d and %d came %s apart", i, i+1, apart)
 		}

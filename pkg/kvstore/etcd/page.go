@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// The fields of the messages that a page is made of.
+// The numbers of the fields in the messages of a page.
 const (
 	rangeHeader protowire.Number = 1
 	rangeKvs    protowire.Number = 2
@@ -25,10 +25,10 @@ const (
 	kvLease          protowire.Number = 6
 )
 
-// readPage reads the answer of a range request that has n keys. It does what the codec of
-// protobuf does, but forgets fields that it does not know, and allocates once for
-// each key instead of three times: lists are most of what an agent reads when it starts.
-// A key and its value share an array, so that neither keeps the rest of the page.
+// readPage reads the answer of a range request that has n keys. It works like the codec of
+// protobuf, but drops unknown fields, and allocates once for each key instead of three times:
+// when an agent starts, lists are most of the data that it reads. A key and its value share an
+// array of their own, so a kept key does not keep the memory of the page.
 func readPage(message []byte, n int, resp *pb.RangeResponse) error {
 	resp.Reset()
 	if n > 0 {
@@ -89,8 +89,8 @@ func readKeyValue(message []byte, kv *mvccpb.KeyValue) error {
 	return nil
 }
 
-// eachField calls give with each field that is a number or has a content, which is not
-// nil then. Fields of other forms are none that this package knows.
+// eachField calls give with each field that is a number or has a content; a content is never
+// nil. It skips fields of other types, because the fields above do not have them.
 func eachField(message []byte, give func(num protowire.Number, number uint64, content []byte) error) error {
 	for len(message) > 0 {
 		num, kind, size := protowire.ConsumeTag(message)

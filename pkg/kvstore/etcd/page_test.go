@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// pageOf is an answer with n keys and values of some 200 bytes.
+// pageOf returns an answer with n keys and values of about 200 bytes.
 func pageOf(tb testing.TB, n int) (message []byte, resp *pb.RangeResponse) {
 	tb.Helper()
 	resp = &pb.RangeResponse{Header: header(10 + int64(n)), Count: int64(n) + 1, More: true}
@@ -26,17 +26,17 @@ func pageOf(tb testing.TB, n int) (message []byte, resp *pb.RangeResponse) {
 	return message, resp
 }
 
-// decoded is what the codec makes of a message.
+// decoded decodes a message as the codec does.
 func decoded(message []byte) (*pb.RangeResponse, error) {
 	n, err := newAnswerCodec().ranged.count(message, maxNesting)
 	if err != nil || n > maxParts {
 		return nil, fmt.Errorf("%d keys: %w", n, err)
 	}
-	resp := &pb.RangeResponse{Count: 77, Kvs: make([]*mvccpb.KeyValue, 3)} // what there was is forgotten
+	resp := &pb.RangeResponse{Count: 77, Kvs: make([]*mvccpb.KeyValue, 3)} // readPage must reset it
 	return resp, readPage(message, n, resp)
 }
 
-// sameAsProtobuf tells what the codec of protobuf makes other of a message.
+// sameAsProtobuf returns an error if the codec of protobuf decodes a message differently.
 func sameAsProtobuf(message []byte) error {
 	want := new(pb.RangeResponse)
 	wrong := proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(message, want)
@@ -50,7 +50,7 @@ func sameAsProtobuf(message []byte) error {
 	return nil
 }
 
-// oddPages are messages that no etcd sends, and some that are none.
+// oddPages are messages that no etcd sends, and some invalid messages.
 func oddPages() [][]byte {
 	bytesField := func(num protowire.Number, content []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), content)
@@ -85,7 +85,7 @@ func TestAPageIsReadAsByProtobuf(t *testing.T) {
 	if err != nil || !proto.Equal(got, resp) {
 		t.Fatalf("%v %v", got, err)
 	}
-	for i := range large { // it keeps nothing of the message
+	for i := range large { // the page must not refer to the message
 		large[i] = 'x'
 	}
 	if !proto.Equal(got, resp) {
@@ -107,8 +107,8 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// TestAPageAllocatesOnceForEachKey, and a few times for all together. It is not
-// parallel: it counts allocations.
+// TestAPageAllocatesOnceForEachKey: and only a few times for all keys together. It is not
+// parallel, because it counts allocations.
 func TestAPageAllocatesOnceForEachKey(t *testing.T) {
 	const n, others = 1000, 24
 	message, _ := pageOf(t, n)

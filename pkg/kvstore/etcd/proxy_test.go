@@ -11,7 +11,7 @@ type cutter struct {
 	mu    sync.Mutex
 	conns []net.Conn
 	total int
-	to    string // where connections go, whatever is dialled; empty: there
+	to    string // the address to connect to instead of the dialled one; empty: the dialled one
 }
 
 func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -41,14 +41,14 @@ func (c *cutter) cut() {
 	c.conns = nil
 }
 
-// redirect sends the next connections elsewhere.
+// redirect sends the next connections to another address.
 func (c *cutter) redirect(addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.to = addr
 }
 
-// count returns how many connections were made.
+// count returns the number of connections that were made.
 func (c *cutter) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

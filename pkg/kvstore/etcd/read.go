@@ -32,8 +32,8 @@ func (e *Session) Get(ctx context.Context, key string, opts ...kvstore.ReadOptio
 	return kv, at, err
 }
 
-// Head implements [kvstore.Client]. It reads the heartbeat key, which every user of a
-// mesh may read.
+// Head implements [kvstore.Client]. It reads the heartbeat key, because every user of a mesh
+// may read it.
 func (e *Session) Head(ctx context.Context) (at kvstore.Position, err error) {
 	err = e.operate(ctx, "head", wire.HeartbeatKey, e.opts.Timings.Read, func(ctx context.Context) (err error) {
 		_, at, err = e.readNow(ctx, headRequest())
@@ -59,7 +59,7 @@ func headRequest() *pb.RangeRequest {
 	return &pb.RangeRequest{Key: []byte(wire.HeartbeatKey), CountOnly: true}
 }
 
-// readNow does a linearizable read at the present revision.
+// readNow makes a linearizable read at the current revision.
 func (e *Session) readNow(ctx context.Context, req *pb.RangeRequest, holding ...*kvstore.Lock) (*pb.RangeResponse, kvstore.Position, error) {
 	before := e.highest.Load()
 	resp, err := e.readRange(ctx, req, holding)
@@ -70,7 +70,7 @@ func (e *Session) readNow(ctx context.Context, req *pb.RangeRequest, holding ...
 	return resp, at, err
 }
 
-// readRange reads, under the locks in one transaction, and checks the answer.
+// readRange reads, with locks in one transaction that proves them, and checks the answer.
 func (e *Session) readRange(ctx context.Context, req *pb.RangeRequest, holding []*kvstore.Lock) (*pb.RangeResponse, error) {
 	t := kvstore.UnderLocks(holding)
 	if len(t.Locks) == 0 {
@@ -93,7 +93,7 @@ func (e *Session) readRange(ctx context.Context, req *pb.RangeRequest, holding [
 		return nil, cmp.Or(t.Lost(resultOf(txn, resp)), kvstore.ErrLockLeaseExpired)
 	}
 	r := resp.Responses[0].GetResponseRange()
-	r.Header = resp.Header // that of an operation has a revision alone
+	r.Header = resp.Header // the header of a part only has a revision
 	return r, nil
 }
 
@@ -143,7 +143,7 @@ func (e *Session) Recall(
 	return past, err
 }
 
-// foreign says that a position is one of another etcd.
+// foreign returns the error for a position of another etcd.
 func (e *Session) foreign(at kvstore.Position) error {
 	return fmt.Errorf("%w: the position is one of etcd cluster ID %x, this session's is %x", kvstore.ErrServerChanged, at.ClusterID, e.pinned.Load())
 }
@@ -171,9 +171,9 @@ func (l *lister) run(ctx context.Context, page func(kvstore.Page) error) error {
 		}
 		more = resp.More
 		items := fromPBs(resp.Kvs)
-		from = append(bytes.Clone(items[len(items)-1].Key), 0) // the least key behind the last one
+		from = append(bytes.Clone(items[len(items)-1].Key), 0) // the smallest key after the last one
 		l.limit = nextLimit(l.limit, items)
-		// The page function may wait for long: from here on it alone has the page.
+		// page may block for a long time: from here on only page refers to the items.
 		if err := page(kvstore.Page{Items: items, At: l.at, Left: resp.Count - int64(len(items))}); err != nil {
 			return err
 		}
@@ -181,8 +181,8 @@ func (l *lister) run(ctx context.Context, page func(kvstore.Page) error) error {
 	return nil
 }
 
-// request gets one page. The first one decides the revision of all. After a page that was too
-// large to be received the next request is for half as many keys.
+// request gets one page. The first page decides the revision of all pages. If a page is too large
+// to be received, request asks for half as many keys.
 func (l *lister) request(ctx context.Context, from []byte) (*pb.RangeResponse, error) {
 	for {
 		var resp *pb.RangeResponse
@@ -210,10 +210,10 @@ func (l *lister) request(ctx context.Context, from []byte) (*pb.RangeResponse, e
 	}
 }
 
-// pageBytes is how large a page may become before the next ones are made smaller.
+// pageBytes is the size of a page, in bytes, above which the next pages are made smaller.
 const pageBytes = 4 << 20
 
-// nextLimit makes the pages after a large one smaller. It never grows.
+// nextLimit returns the limit of the next page. It is smaller after a large page, and never larger.
 func nextLimit(limit int64, last []kvstore.KeyValue) int64 {
 	size := 0
 	for i := range last {

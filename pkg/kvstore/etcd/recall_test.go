@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestRecallOfLargeValues: keys that are too large for one message are fewer.
+// TestRecallOfLargeValues: Recall returns fewer keys if they are too large for one message.
 func TestRecallOfLargeValues(t *testing.T) {
 	t.Parallel()
 	large := bytes.Repeat([]byte("x"), 1<<20)

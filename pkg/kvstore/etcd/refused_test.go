@@ -51,7 +51,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestALargeUpdateIsRefused: by the server's limit of a request, and by that of a message.
+// TestALargeUpdateIsRefused tests the server's limits for a request and for a message.
 func TestALargeUpdateIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

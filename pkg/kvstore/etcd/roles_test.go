@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestRoles: users see what their role says, no more and no less, also after the
-// role has changed; and before authentication is on everybody sees everything.
+// TestRoles: users can read exactly the keys of their role, also after a change of the role.
+// Before authentication is enabled, every user can read all keys.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))

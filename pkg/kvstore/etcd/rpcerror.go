@@ -14,14 +14,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// noAnswerError is the end of a deadline of ours. It is a [context.DeadlineExceeded].
+// noAnswerError is the error when one of our own deadlines has passed. It is a [context.DeadlineExceeded].
 type noAnswerError struct {
 	what    string
 	after   time.Duration
-	trouble error // with the connection, nil when it seems well
+	trouble error // why there is no connection; nil when it seems to work
 }
 
-// with returns a copy that also tells what is wrong with the connection.
+// with returns a copy that also has the problem of the connection.
 func (e *noAnswerError) with(trouble error) *noAnswerError {
 	return &noAnswerError{e.what, e.after, trouble}
 }
@@ -41,7 +41,7 @@ func (e *noAnswerError) Unwrap() []error {
 	return []error{context.DeadlineExceeded, e.trouble}
 }
 
-// serverError is what the server or the transport said, without gRPC's decoration.
+// serverError is an error of the server or the transport, without gRPC's decoration.
 type serverError struct {
 	text string
 	kind error // one of kvstore's errors, or nil
@@ -57,12 +57,12 @@ func (e *serverError) Unwrap() []error {
 	return []error{e.kind, e.err}
 }
 
-// fromRPC makes an error of a call readable and gives it one of kvstore's errors, where one fits.
+// fromRPC makes the error of a call readable, and adds the matching error of kvstore, if there is one.
 func fromRPC(err error) error {
 	if _, done := errors.AsType[*serverError](err); done {
 		return err
 	}
-	if ee, ok := errors.AsType[rpctypes.EtcdError](err); ok { // what etcd's own client makes of some
+	if ee, ok := errors.AsType[rpctypes.EtcdError](err); ok { // from etcd's own client, which converts some errors
 		return serverErrorOf(ee.Error(), ee.Code(), err)
 	}
 	if st, ok := status.FromError(err); ok {
@@ -75,8 +75,8 @@ func serverErrorOf(text string, code codes.Code, err error) error {
 	return &serverError{text: cutText(text), kind: kindOf(text, code), err: err}
 }
 
-// fromReason makes an error of the text with which a server cancels a watch: that of an error
-// without its code.
+// fromReason makes an error from the text with which a server cancels a watch. It is the text of a
+// gRPC error, without its code.
 func fromReason(reason string) error {
 	if reason == "" {
 		reason = "the server cancelled the watch without a reason"
@@ -87,16 +87,16 @@ func fromReason(reason string) error {
 	return serverErrorOf(reason, codes.Unknown, errors.New(cutText(reason)))
 }
 
-// kindOf finds the error of kvstore that a caller decides on.
+// kindOf returns the error of kvstore, for decisions of callers, that matches a gRPC error; nil for none.
 func kindOf(message string, code codes.Code) error {
 	for _, k := range []struct{ is, kind error }{
 		{rpctypes.ErrGRPCCompacted, kvstore.ErrCompacted},
-		{rpctypes.ErrGRPCFutureRev, kvstore.ErrServerChanged}, // we ask only for what was reached
+		{rpctypes.ErrGRPCFutureRev, kvstore.ErrServerChanged}, // we only request revisions that were reached
 		{rpctypes.ErrGRPCPermissionDenied, kvstore.ErrPermissionDenied},
 		{rpctypes.ErrGRPCAuthFailed, kvstore.ErrUnauthenticated},
 		{rpctypes.ErrGRPCInvalidAuthToken, kvstore.ErrUnauthenticated},
 		{rpctypes.ErrGRPCUserEmpty, kvstore.ErrUnauthenticated},
-		{rpctypes.ErrGRPCUserNotFound, kvstore.ErrUserNotFound}, // never said of the user of the connection
+		{rpctypes.ErrGRPCUserNotFound, kvstore.ErrUserNotFound}, // never about the user of the connection
 		{rpctypes.ErrGRPCRoleNotFound, kvstore.ErrRoleNotFound},
 		{rpctypes.ErrGRPCNoSpace, kvstore.ErrNoSpace},
 		{rpctypes.ErrGRPCLeaseNotFound, kvstore.ErrLeaseNotFound},
@@ -130,19 +130,19 @@ func isTimeout(err error) bool {
 
 func isUnavailable(err error) bool { return status.Code(unwrapRPC(err)) == codes.Unavailable }
 
-// isTooLarge reports that a message was beyond the receive limit, or beyond what the server
-// may send.
+// isTooLarge reports whether a message was larger than the receive limit, or larger than the
+// server may send.
 func isTooLarge(err error) bool {
 	st := status.Convert(unwrapRPC(err))
 	return tooLarge(st.Code(), st.Message())
 }
 
 func tooLarge(code codes.Code, message string) bool {
-	return code == codes.ResourceExhausted && strings.Contains(message, "larger than max") || // it may also be busy
+	return code == codes.ResourceExhausted && strings.Contains(message, "larger than max") || // the code also means busy
 		code == codes.Internal && strings.Contains(message, tooManyParts)
 }
 
-// unreadableMessage is what gRPC says of a message that is none.
+// unreadableMessage is gRPC's error text for bytes that are not a message.
 const unreadableMessage = "failed to unmarshal the received message"
 
 func unwrapRPC(err error) error {

@@ -15,17 +15,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// backoffMin is the shortest pause before the heartbeat is tried again.
+// backoffMin is the shortest pause before the next attempt to watch the heartbeat.
 const backoffMin = 50 * time.Millisecond
 
-// Run is the watchdog of the session until it is over, and returns why: [kvstore.ErrServerChanged],
+// Run is the watchdog of the session until it is over, and returns the reason: [kvstore.ErrServerChanged],
 // [kvstore.ErrQuorumLost], [kvstore.ErrClosed], or the error of the context. It is called once
 // per session.
 //
-// It does a linearizable read at intervals and gives each result to onProbe, one after another;
-// onProbe must not block. It asks the endpoint about itself, and follows the heartbeat; neither
-// ends the session (design.md §1.3). It keeps leases alive and reports locks that are held for
-// long. Intervals are stretched by the size of the own cluster (spec kvstore.md §2.6).
+// It makes a linearizable read at intervals and calls onProbe with each result, one after another;
+// onProbe must not block. It requests the status of the endpoint, and watches the heartbeat; neither
+// ends the session (design.md §1.3). It keeps leases alive and reports locks that are held for a long
+// time. The size of the own cluster stretches the intervals (spec kvstore.md §2.6).
 func (e *Session) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -47,12 +47,12 @@ func (e *Session) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	return fmt.Errorf("the session with %s is over: %w", e.endpoint, err)
 }
 
-// lifeSign is how many bytes, far more than pings have, prove while a probe gets no answer that
-// the link is slow and the server alive.
+// lifeSign is the number of bytes, far more than pings have, whose arrival during an unanswered probe
+// proves that the server is alive and the link is slow.
 const lifeSign = 16 << 10
 
-// probeLoop does the linearizable reads. A list over a slow link delays them, and must not fail
-// for that.
+// probeLoop makes the linearizable reads. A list over a slow link delays them; that must not end the
+// session, because the list would then fail.
 func (e *Session) probeLoop(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	for {
 		p, before := kvstore.Probe{At: time.Now()}, e.dialer.received.Load()
@@ -78,12 +78,12 @@ func (e *Session) probeLoop(ctx context.Context, onProbe func(kvstore.Probe)) er
 	}
 }
 
-// doubtPause is between a stream that breaks and the probe that follows: others break as well.
+// doubtPause is the pause between a broken stream and the next probe, because other streams usually break as well.
 const doubtPause = 200 * time.Millisecond
 
-// untilProbe waits until the next probe is due: at once after a stream that breaks, so that the
-// status shows soon that an endpoint is dead, and after a sync that is complete; sooner after
-// one that failed.
+// untilProbe waits until the next probe is due: immediately (after doubtPause) when a stream breaks, so
+// that the status soon shows a dead endpoint, and when the first sync is complete; earlier than usual
+// after a failed probe.
 func (e *Session) untilProbe(ctx context.Context, failed bool) error {
 	interval := e.opts.probeInterval()
 	if failed {
@@ -101,13 +101,13 @@ func (e *Session) untilProbe(ctx context.Context, failed bool) error {
 	}
 }
 
-// spread is an interval that is longer or shorter by up to a tenth, so that hundreds that began
-// at once do not ask at once, and ends with the schedule.
+// spread returns an interval that is up to 10% longer or shorter, so that hundreds of sessions that
+// began together do not send requests together. It is rounded to end at a moment of the schedule.
 func (e *Session) spread(interval time.Duration) time.Duration {
 	return e.opts.Schedule.Nearest(interval*9/10 + rand.N(interval/5))
 }
 
-// statusLoop asks the endpoint about itself. Connect has just done so.
+// statusLoop requests the status of the endpoint at intervals. Connect has made the first request.
 func (e *Session) statusLoop(ctx context.Context) error {
 	well := e.Status().Server.Version != ""
 	for {
@@ -126,7 +126,7 @@ func (e *Session) statusLoop(ctx context.Context) error {
 	}
 }
 
-// heartbeatLoop follows the heartbeat, whatever happens to the watch.
+// heartbeatLoop watches the heartbeat, and opens the watch again each time it breaks.
 func (e *Session) heartbeatLoop(ctx context.Context) error {
 	for pause := backoffMin; ; {
 		heard, err := e.followHeartbeat(ctx)
@@ -144,7 +144,7 @@ func (e *Session) heartbeatLoop(ctx context.Context) error {
 	}
 }
 
-// followHeartbeat reads the heartbeat and follows it until the watch breaks.
+// followHeartbeat reads the heartbeat and watches it until the watch breaks.
 func (e *Session) followHeartbeat(ctx context.Context) (heard bool, err error) {
 	at, err := e.readHeartbeat(ctx)
 	if err != nil {
@@ -168,7 +168,7 @@ func (e *Session) followHeartbeat(ctx context.Context) (heard bool, err error) {
 	}
 }
 
-// readHeartbeat reads it without waiting for any limit.
+// readHeartbeat reads the heartbeat without waiting for a limit.
 func (e *Session) readHeartbeat(ctx context.Context) (kvstore.Position, error) {
 	s := e.scope(ctx, "reading the heartbeat", e.opts.Timings.Read)
 	defer s.close()

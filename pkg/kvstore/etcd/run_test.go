@@ -137,7 +137,7 @@ func TestAnotherServerEndsRun(t *testing.T) {
 }
 
 // TestReplicaBehindOneEndpoint: a load balancer sends the next connection to
-// another etcd, while the first one lives.
+// another etcd, while the first etcd still runs.
 func TestReplicaBehindOneEndpoint(t *testing.T) {
 	t.Parallel()
 	a, b := etcdtest.Start(t), etcdtest.Start(t)
@@ -190,8 +190,8 @@ func TestDeadHeartbeatOnlyDegrades(t *testing.T) {
 	closes(t, e, done)
 }
 
-// TestHeartbeatSurvivesBreaks: a broken watch on it is opened again, and what
-// was seen before does not count as a new heartbeat.
+// TestHeartbeatSurvivesBreaks: a broken watch of the heartbeat is opened again, and
+// the previous heartbeat does not count as a new one.
 func TestHeartbeatSurvivesBreaks(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

@@ -21,16 +21,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// receiveLimit is how large a message may be that we take. A larger page is asked for again
-// with fewer keys. Events come in fragments as large as the requests that the server takes, of
-// which etcd's documentation allows 10 MiB at the most.
+// receiveLimit is the maximum size of a received message, in bytes. A larger page is requested again
+// with fewer keys. A fragment of events is at most as large as the requests that the server accepts,
+// for which etcd's documentation allows at most 10 MiB.
 const receiveLimit = 12 << 20
 
-// headerLimit is how large the headers and trailers of an answer may be, with the text of an error.
+// headerLimit is the maximum size of the headers and trailers of an answer, including the text of an error, in bytes.
 const headerLimit = 64 << 10
 
-// Session is a [kvstore.Writer] of a real etcd: one session with one endpoint. It is made
-// by [Connect], watched over by [Session.Run], and ends with [Session.Close].
+// Session is a [kvstore.Writer] of a real etcd: one session with one endpoint. [Connect] makes it,
+// [Session.Run] is its watchdog, and [Session.Close] ends it.
 type Session struct {
 	*kvstore.EngineWriter
 
@@ -46,14 +46,14 @@ type Session struct {
 	lease  pb.LeaseClient
 	auth   pb.AuthClient
 
-	// life ends with the session, its cause is why.
+	// life ends with the session. Its cause is the reason.
 	life context.Context //nolint:containedctx // the session is what it scopes
 	end  context.CancelCauseFunc
 
 	pinned   atomic.Uint64  // the etcd cluster ID of the first response; 0 before
 	highest  atomic.Int64   // the highest revision known to have been reached
 	progress atomic.Bool    // this version's progress answers can be trusted
-	doubts   waiting.Signal // there is reason to ask: the next probe is due at once
+	doubts   waiting.Signal // makes the next probe due at once
 
 	closing sync.Once
 	mu      sync.Mutex
@@ -61,22 +61,22 @@ type Session struct {
 	wake    chan struct{} // guarded by mu; closed and replaced when Connected changes
 }
 
-// Connect opens a session with one endpoint of the configuration: the one of this attempt, counted
-// from 0, in turn. It returns once a linearizable read has succeeded, whose response pins the etcd
-// cluster ID of the session. It fails as soon as the endpoint refuses us, or by its deadline, with
-// an error that names the endpoint, what went wrong on the connection, and what to do.
+// Connect opens a session with one endpoint of the configuration. Attempts, counted from 0, use the
+// endpoints in turn. Connect returns once a linearizable read has succeeded; its response pins the
+// etcd cluster ID of the session. It fails as soon as the endpoint refuses the connection, or at the
+// deadline, with an error that has the endpoint, the problem of the connection, and advice.
 func Connect(ctx context.Context, cfg *clientfile.Config, attempt int, o Options) (*Session, error) {
 	return newSession(ctx, cfg, attempt, o, nil)
 }
 
-// Reach is [Connect] for finding out what a user may read: the linearizable read may be answered
-// with [kvstore.ErrPermissionDenied]. Such a session is not connected, is pinned by its first
-// response, and is good for reads alone.
+// Reach is [Connect] for a test of the rights of a user: it also succeeds when the linearizable read
+// fails with [kvstore.ErrPermissionDenied]. Then the session is not connected, is pinned by its
+// first response, and may only be used for reads.
 func Reach(ctx context.Context, cfg *clientfile.Config, attempt int, o Options) (*Session, error) {
 	return newSession(ctx, cfg, attempt, o, kvstore.ErrPermissionDenied)
 }
 
-// newSession opens a session. The error enough of its first read is none.
+// newSession opens a session. If its first read fails with the error enough, it succeeds nevertheless.
 func newSession(ctx context.Context, cfg *clientfile.Config, attempt int, o Options, enough error) (*Session, error) {
 	o.Timings = cmp.Or(o.Timings, DefaultTimings())
 	e := &Session{
@@ -96,7 +96,7 @@ func newSession(ctx context.Context, cfg *clientfile.Config, attempt int, o Opti
 	return e, nil
 }
 
-// connect does the steps of Connect. Whatever the dialer reports ends them.
+// connect makes the steps of Connect. The first failure that the dialer reports ends them.
 func (e *Session) connect(ctx context.Context, cfg *clientfile.Config, enough error) error {
 	caller := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -138,16 +138,16 @@ func (e *Session) connect(ctx context.Context, cfg *clientfile.Config, enough er
 	}
 }
 
-// How much a server may send before we have taken it: enough for 40 MB/s over 100 ms. They are
-// fixed because gRPC's own way to find them, a ping for whatever comes in, is half of what an
-// idle session costs.
+// The flow-control windows: how many bytes a server may send before we have read them, enough for
+// 40 MB/s over 100 ms. They are fixed because gRPC would otherwise measure them with a ping for
+// incoming data, which is half of the cost of an idle session.
 const (
 	streamWindow     = 4 << 20
 	connectionWindow = 8 << 20
 )
 
-// turnLimit is how long a connection may wait for its turn, besides the time that it
-// takes: enough for a million nodes.
+// turnLimit is the maximum wait before a connection is made (turn), in addition to the time
+// for making it: enough for a million nodes.
 const turnLimit = 20 * time.Second
 
 // open makes the etcd client; with a user name, it also authenticates.
@@ -158,7 +158,7 @@ func (e *Session) open(ctx context.Context, cfg *clientfile.Config) error {
 	}
 	ec := cfg.Etcd()
 	ec.Endpoints = []string{e.endpoint}
-	ec.AutoSyncInterval = 0 // one endpoint a session
+	ec.AutoSyncInterval = 0 // a session has one endpoint
 	ec.TLS = nil
 	ec.DialTimeout = e.opts.Timings.Connect
 	ec.DialKeepAliveTime = e.opts.KeepaliveHeartbeat
@@ -182,7 +182,7 @@ func (e *Session) open(ctx context.Context, cfg *clientfile.Config) error {
 		}),
 	}
 	ec.DialOptions = append(ec.DialOptions, e.opts.DialOptions...)
-	// New has no context but that of the whole session.
+	// clientv3.New only uses the context of the whole session (ec.Context).
 	undo := context.AfterFunc(ctx, func() { e.end(context.Cause(ctx)) })
 	client, err := clientv3.New(ec)
 	if !undo() && err == nil {
@@ -199,12 +199,12 @@ func (e *Session) open(ctx context.Context, cfg *clientfile.Config) error {
 	return nil
 }
 
-// BootstrapBegins says that a first sync begins, as one does when another user joins the
-// session: until BootstrapComplete the limit for that holds again. A new session begins that way.
+// BootstrapBegins declares that a first sync begins, for example when another user joins the session:
+// until BootstrapComplete the rate limit of the first sync applies again. A new session begins in this state.
 func (e *Session) BootstrapBegins() { e.limit.set(e.limit.bootstrap) }
 
-// BootstrapComplete says that the first sync is complete: from now on the everyday rate limit
-// holds. A probe, which confirms what was read, is due at once.
+// BootstrapComplete declares the first sync complete: from now on the normal rate limit applies.
+// The next probe, which confirms the data that was read, is due at once.
 func (e *Session) BootstrapComplete() {
 	e.limit.set(e.limit.running)
 	e.doubts.Give()
@@ -213,9 +213,9 @@ func (e *Session) BootstrapComplete() {
 // End implements [Session].
 func (e *Session) End(why error) { e.end(why) }
 
-// Close implements [kvstore.Client]. Locks are free at once, when etcd can be reached:
-// their lease is revoked. The leases of keys run out, so that a writer that comes
-// back in time withdraws nothing.
+// Close implements [kvstore.Client]. If etcd can be reached, locks are free at once, because
+// their lease is revoked. The leases of keys expire, so that no key is deleted if the writer
+// reconnects in time.
 func (e *Session) Close() {
 	e.end(kvstore.ErrClosed)
 	e.update((*health).closed)
@@ -243,16 +243,16 @@ func (e *Session) closeClient() {
 	}
 }
 
-// over returns why the session is over, nil while it is not.
+// over returns why the session is over; nil while it is open.
 func (e *Session) over() error { return context.Cause(e.life) }
 
-// changed ends the session and returns why: how it was noticed that the server is another.
+// changed ends the session with [kvstore.ErrServerChanged] and returns this error; how describes the evidence.
 func (e *Session) changed(how string) error {
 	return e.checked(fmt.Errorf("%w: %s", kvstore.ErrServerChanged, how))
 }
 
-// linearizable makes a position of the revision of a linearizable read. It cannot be below
-// one that was known before the read began, unless the history is another one.
+// linearizable makes a position from the revision of a linearizable read. It cannot be below a
+// revision that was known before the read began, unless the server has another history.
 func (e *Session) linearizable(before, rev int64) (kvstore.Position, error) {
 	if rev < before {
 		return kvstore.Position{}, e.changed(fmt.Sprintf("its revision decreased from %d to %d", before, rev))
@@ -261,7 +261,7 @@ func (e *Session) linearizable(before, rev int64) (kvstore.Position, error) {
 	return kvstore.Position{ClusterID: e.pinned.Load(), Revision: rev}, nil
 }
 
-// reached notes a revision that the server has reached.
+// reached records a revision that the server has reached.
 func (e *Session) reached(rev int64) {
 	for {
 		old := e.highest.Load()
@@ -271,9 +271,9 @@ func (e *Session) reached(rev int64) {
 	}
 }
 
-// NewDurable returns a [kvstore.Durable] of sessions with an etcd. load is called before each
-// attempt, so that a changed client file counts. The pauses between attempts grow with
-// the own cluster ([Options.Stretch]).
+// NewDurable returns a [kvstore.Durable] of sessions with an etcd. It calls load before each
+// attempt, so that a changed client file takes effect. The pauses between attempts are longer in
+// a larger own cluster ([Options.Stretch]).
 func NewDurable(load func() (*clientfile.Config, error), o Options) *kvstore.Durable {
 	o.Timings, o.Leases = cmp.Or(o.Timings, DefaultTimings()), cmp.Or(o.Leases, kvstore.NewLeases())
 	open := func(ctx context.Context, attempt int) (kvstore.Session, error) {
@@ -283,7 +283,7 @@ func NewDurable(load func() (*clientfile.Config, error), o Options) *kvstore.Dur
 		}
 		e, err := Connect(ctx, cfg, attempt, o)
 		if err != nil {
-			return nil, err // and no session that is a nil pointer
+			return nil, err // not e, which would be a non-nil interface with a nil pointer
 		}
 		return e, nil
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// slowLink is a network that delivers few bytes at a time once it is slow.
+// slowLink is a network that delivers only a few bytes at a time once it is slow.
 type slowLink struct {
 	to    func(context.Context) (net.Conn, error)
 	mu    sync.Mutex
@@ -54,9 +54,9 @@ func (c *slowConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A page that takes long over a slow link delays the watchdog's reads beyond
-// their deadline. The session must not end for that, or the list would begin
-// again for ever. Link and clock are those of a bubble, so that nothing else is slow.
+// TestASlowLinkEndsNoSession: a page over a slow link delays the watchdog's reads until after
+// their deadline. The session must not end for that, or the list would start again forever.
+// Link and clock are those of a synctest bubble, so that nothing else is slow.
 func TestASlowLinkEndsNoSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestASlowLinkEndsNoSession(t *testing.T) {
 		var got probes
 		done := run(t.Context(), e, got.add)
 		waittest.Until(t, "a probe", func() bool { _, n := got.last(); return n > 0 })
-		link.slow(20 * time.Millisecond) // 1 MB takes 5 s, and what is on its way longer than a probe may
+		link.slow(20 * time.Millisecond) // 1 MB takes 5 s, and the data in flight takes longer than a probe's deadline
 		count := 0
 		if _, err := e.List(t.Context(), "p/", func(p kvstore.Page) error { count += len(p.Items); return nil }); err != nil || count != 20 {
 			t.Fatalf("%d of 20 keys: %v", count, err)

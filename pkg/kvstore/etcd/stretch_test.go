@@ -27,7 +27,7 @@ func TestIntervalsGrowWithTheCluster(t *testing.T) {
 	}
 }
 
-// sized are the options of production in a cluster of so many nodes.
+// sized returns the options for production in a cluster with this number of nodes.
 func sized(nodes int) Options {
 	o := DefaultOptions()
 	o.ClusterSize = func() int { return nodes }
@@ -49,8 +49,8 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// TestLostConnectionsComeBackOneAfterAnother: a session's first connection is made at once. What
-// gRPC makes again waits for a moment of its own in a large cluster, and not in a small one.
+// TestLostConnectionsComeBackOneAfterAnother: a session's first connection is made at once. In a large
+// cluster later connections wait for a random time; in a small cluster they do not.
 func TestLostConnectionsComeBackOneAfterAnother(t *testing.T) {
 	t.Parallel()
 	const n, server = 1000, "10.0.0.1:2379"
@@ -77,7 +77,7 @@ func TestLostConnectionsComeBackOneAfterAnother(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			for _, waited := range again(t, sized(6), time.Hour) {
-				if waited > 3*paceMin/2 { // since the first did not last
+				if waited > 3*paceMin/2 { // the pause after a connection that did not last
 					t.Fatalf("waited %s", waited)
 				}
 			}
@@ -100,7 +100,7 @@ func TestLostConnectionsComeBackOneAfterAnother(t *testing.T) {
 	})
 }
 
-// TestATurnLeavesTimeToConnect: whoever bounds the connection gets it, or its error.
+// TestATurnLeavesTimeToConnect: a caller with a deadline gets the connection, or its error.
 func TestATurnLeavesTimeToConnect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestATurnLeavesTimeToConnect(t *testing.T) {
 	})
 }
 
-// TestADurableAsksLessOftenInALargeCluster counts its attempts.
+// TestADurableAsksLessOftenInALargeCluster counts the attempts of a Durable.
 func TestADurableAsksLessOftenInALargeCluster(t *testing.T) {
 	t.Parallel()
 	attempts := func(t *testing.T, o Options) (n int) {

@@ -19,8 +19,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// transport makes the credentials for an endpoint, which report to the dialer what goes wrong
-// after the connection was made.
+// transport makes the credentials for an endpoint. They report errors after the connection was
+// made to the dialer.
 func transport(cfg *clientfile.Config, endpoint string, d *dialer) (credentials.TransportCredentials, error) {
 	if !cfg.UsesTLS(endpoint) {
 		return &watchedCredentials{insecure.NewCredentials(), d, hint.OpeningPlain}, nil
@@ -32,8 +32,8 @@ func transport(cfg *clientfile.Config, endpoint string, d *dialer) (credentials.
 	return &watchedCredentials{credentials.NewTLS(c), d, hint.OpeningTLS}, nil
 }
 
-// HandshakeError is the error of a handshake with an endpoint, in the words of [Connect] and
-// known to [hint.Text]; what is [hint.OpeningTLS] or [hint.OpeningPlain].
+// HandshakeError returns the error of a handshake with an endpoint, with the text that [Connect] uses
+// and [hint.Text] recognises. Pass [hint.OpeningTLS] or [hint.OpeningPlain] as what.
 func HandshakeError(ctx context.Context, what, authority string, raw net.Conn, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = fmt.Errorf(hint.NoAnswer+"%w", cause)
@@ -41,8 +41,8 @@ func HandshakeError(ctx context.Context, what, authority string, raw net.Conn, e
 	return fmt.Errorf("%s %s (%s): %w", what, authority, raw.RemoteAddr(), err)
 }
 
-// RefusedError is likewise that of the first read after a handshake: a TLS 1.3 server refuses a
-// client certificate only then.
+// RefusedError returns the error of the first read after a handshake, in the same way: a TLS 1.3 server
+// refuses a client certificate only then.
 func RefusedError(what string, by net.Addr, err error) error {
 	return fmt.Errorf("%s %s: closed by the server: %w", what, by, err)
 }
@@ -68,13 +68,13 @@ func (w *watchedCredentials) ClientHandshake(ctx context.Context, authority stri
 	if secured, is := info.(credentials.TLSInfo); is {
 		w.dialer.accepted.Store(&kvstore.Certificates{Chain: chainOf(&secured.State), At: time.Now()})
 	}
-	if deadline, ok := ctx.Deadline(); ok { // also for the first word of the server
+	if deadline, ok := ctx.Deadline(); ok { // also for the first bytes from the server
 		_ = conn.SetReadDeadline(deadline)
 	}
 	return &watchedConn{Conn: conn, w: w, first: make(chan struct{})}, info, nil
 }
 
-// chainOf is the chain by which a server was accepted: of several the one that is valid for longest.
+// chainOf returns the chain with which a server was accepted: of several chains the one that is valid longest.
 func chainOf(state *tls.ConnectionState) (best []*x509.Certificate) {
 	if len(state.VerifiedChains) == 0 {
 		return state.PeerCertificates[:min(1, len(state.PeerCertificates))]
@@ -93,10 +93,10 @@ func (w *watchedCredentials) Clone() credentials.TransportCredentials {
 	return &watchedCredentials{w.TransportCredentials.Clone(), w.dialer, w.what}
 }
 
-// lastWords is how long a connection that is closed before anything was read waits for the reason.
+// lastWords is how long Close waits, before the first read of a connection, for the server's reason.
 const lastWords = 200 * time.Millisecond
 
-// watchedConn reports an error of the first read, and that it succeeded.
+// watchedConn reports the result of the first read to the dialer: an error or success.
 type watchedConn struct {
 	net.Conn
 	w     *watchedCredentials
@@ -127,8 +127,8 @@ func (c *watchedConn) report(n int, err error) {
 	}
 }
 
-// Close implements [net.Conn]. gRPC closes a connection as soon as it cannot
-// write to it, when the reason is still to be read.
+// Close implements [net.Conn]. It waits for the first read, because gRPC closes a connection
+// as soon as a write fails, when the reason has not been read yet.
 func (c *watchedConn) Close() error {
 	t := time.NewTimer(lastWords)
 	defer t.Stop()

@@ -65,8 +65,8 @@ func TestTLSErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestWhatTheNextConnectionNeeds: a session knows by which certificates its server was accepted, and what is wrong with
-// the files that a new one would read.
+// TestWhatTheNextConnectionNeeds: a session knows the certificates with which its server was accepted, and CheckNext
+// finds the problems of the files that a new connection would read.
 func TestWhatTheNextConnectionNeeds(t *testing.T) {
 	t.Parallel()
 	certs, others := etcdtest.NewCerts(t), etcdtest.NewCerts(t)
@@ -82,7 +82,7 @@ func TestWhatTheNextConnectionNeeds(t *testing.T) {
 	}
 	check := func(want string) {
 		t.Helper()
-		// At any time: the server may have another certificate by then.
+		// The time does not matter: the server may have another certificate by then.
 		for _, now := range []time.Time{time.Now(), month.Add(time.Hour)} {
 			if err := cfg.CheckNext(accepted.Chain, now); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("at %s: %v, want %q", now, err, want)
@@ -138,14 +138,14 @@ func TestTLSConnects(t *testing.T) {
 	connect(t, clientFile(t, plain.Addr(), "", "", "", "insecure-transport: true"), DefaultOptions())
 }
 
-// TestRotatedCertificate replaces the client certificate: what works goes on,
-// and the next handshake of the same session presents the new one.
+// TestRotatedCertificate replaces the client certificate: the open connection continues,
+// and the next handshake of the same session presents the new certificate.
 func TestRotatedCertificate(t *testing.T) {
 	t.Parallel()
 	certs := etcdtest.NewCerts(t)
 	srv := etcdtest.Start(t, etcdtest.WithTLS(certs))
 	cert, key := certs.Client(t, "remote")
-	// One connection after another is cut, to force handshakes.
+	// The test cuts connections to force handshakes.
 	var conns cutter
 	o := quick()
 	o.Dial = conns.dial
@@ -162,7 +162,7 @@ func TestRotatedCertificate(t *testing.T) {
 		t.Errorf("%d connections, want another one", conns.count())
 	}
 
-	// An expired certificate is refused, so it is the new files that count.
+	// The server refuses an expired certificate, which proves that the new files are used.
 	certs.Client(t, "remote", pki.Expired())
 	conns.cut()
 	waittest.Until(t, "a refusal of the expired certificate", func() bool {
@@ -177,7 +177,7 @@ func TestSilentHandshake(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	t.Cleanup(func() { _ = l.Close() }) // it accepts nothing, the kernel does
+	t.Cleanup(func() { _ = l.Close() }) // only the kernel accepts connections
 	o := DefaultOptions()
 	o.Timings.Dial = 300 * time.Millisecond
 	for scheme, want := range map[string]string{"https": "no answer", "http": "nothing came back"} {

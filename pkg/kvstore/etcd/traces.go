@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// What is traced in one second: the first operations, and of those beyond one in tracedShare. Those
-// that fail have an allowance of their own, so that they are not lost among the others.
+// The operations that are traced in one second: the first tracedFirst, and after them one in
+// tracedShare. Failed operations are counted separately, so that they are not lost among the others.
 const (
 	tracedFirst = 50
 	tracedShare = 1000
 )
 
-// Traces bounds the debug lines about operations of all sessions that share it:
-// hundreds of remote clusters that are listed do thousands of operations a second.
-// Its methods may be called by any goroutine.
+// Traces bounds the debug lines about operations of all sessions that share it: lists
+// of hundreds of remote clusters make thousands of operations per second. Its methods
+// may be called by any goroutine.
 type Traces struct {
-	mu               sync.Mutex // guards what follows
+	mu               sync.Mutex // guards the fields below
 	succeeded, other sample
 }
 
-// NewTraces returns what sessions share.
+// NewTraces returns a Traces, for sessions to share.
 func NewTraces() *Traces { return new(Traces) }
 
-// sample is one allowance.
+// sample counts the operations of one kind, failed or not.
 type sample struct {
-	second  time.Time // when the present one began
-	seen    int       // in it
-	omitted int       // since the last one that was traced
+	second  time.Time // the start of the current second
+	seen    int       // operations in this second
+	omitted int       // operations since the last traced one
 }
 
-// admit reports whether an operation that has ended now is traced, and how many were
-// not since the last one of its kind that was. Without Traces each is.
+// admit reports whether an operation that ended at now is traced, and returns how many of
+// its kind were not traced since the last traced one. With nil Traces every operation is traced.
 func (t *Traces) admit(now time.Time, failed bool) (omitted int, ok bool) {
 	if t == nil {
 		return 0, true

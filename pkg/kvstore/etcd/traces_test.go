@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestTracesAreBounded: the first operations of a second are traced, then few, and
-// how many were left out is reported.
+// TestTracesAreBounded: the first operations of a second are traced, then few, and the
+// number of omitted ones is reported.
 func TestTracesAreBounded(t *testing.T) {
 	t.Parallel()
 	traces, now := NewTraces(), time.Unix(1_000_000, 0)
@@ -37,7 +37,7 @@ func TestTracesAreBounded(t *testing.T) {
 	}
 }
 
-// TestATraceSaysWhatWasLeftOut, also where two sessions share the bound.
+// TestATraceSaysWhatWasLeftOut: also when two sessions share the bound.
 func TestATraceSaysWhatWasLeftOut(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -55,7 +55,7 @@ func TestATraceSaysWhatWasLeftOut(t *testing.T) {
 	}
 	sessions[1].record("get", "k", time.Millisecond, errors.New("broken"))
 	lines := strings.Count(out.String(), "Kvstore operation")
-	// A slow machine takes more than one second for them.
+	// On a slow machine the operations take more than one second.
 	if lines < tracedFirst || lines > each {
 		t.Errorf("%d lines for %d operations", lines, 2*each)
 	}

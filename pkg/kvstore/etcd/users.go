@@ -15,11 +15,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// EnsureUser makes sure that a user exists who has these roles and no others. A user that is
-// created has no password: it is known by the common name of its client certificate (spec
+// EnsureUser ensures that a user exists that has these roles and no others. A created user has
+// no password: etcd identifies it by the common name of its client certificate (spec
 // wire.md §0). The error is [kvstore.ErrRoleNotFound] when a role does not exist, and
-// [kvstore.ErrUserNotFound] when somebody else removes the user meanwhile. It takes several
-// requests, and may be repeated; the rights of etcd's root are needed.
+// [kvstore.ErrUserNotFound] when another client removes the user meanwhile. It needs several
+// requests and the rights of etcd's root, and may be repeated.
 func (e *Session) EnsureUser(ctx context.Context, name string, roles []string) error {
 	return e.administer(ctx, "ensure user", name, func(ctx context.Context) error {
 		added, err := e.auth.UserAdd(ctx, &pb.AuthUserAddRequest{Name: name, Options: &authpb.UserAddOptions{NoPassword: true}})
@@ -51,7 +51,7 @@ func (e *Session) setRoles(ctx context.Context, name string, has, wanted []strin
 	return nil
 }
 
-// RemoveUser makes sure that a user does not exist. The rights of etcd's root are needed.
+// RemoveUser ensures that a user does not exist. It needs the rights of etcd's root.
 func (e *Session) RemoveUser(ctx context.Context, name string) error {
 	return e.administer(ctx, "remove user", name, func(ctx context.Context) error {
 		resp, err := e.auth.UserDelete(ctx, &pb.AuthUserDeleteRequest{Name: name})
@@ -59,8 +59,8 @@ func (e *Session) RemoveUser(ctx context.Context, name string) error {
 	})
 }
 
-// administer does something about a user, within the limits and a deadline. Metrics have
-// users under no scope: their names are no keys.
+// administer does an operation on users or roles, under the limits and a deadline. It has no scope
+// in metrics, because names of users are not keys.
 func (e *Session) administer(ctx context.Context, op, name string, f func(context.Context) error) error {
 	if err := e.admit(ctx, op, ""); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (e *Session) administer(ctx context.Context, op, name string, f func(contex
 	return err
 }
 
-// answered checks an answer about users. The error fine is as good as success.
+// answered checks an answer about users. It treats the error fine as success.
 func (e *Session) answered(resp interface{ GetHeader() *pb.ResponseHeader }, err, fine error) error {
 	switch {
 	case err == nil:
@@ -84,16 +84,16 @@ func (e *Session) answered(resp interface{ GetHeader() *pb.ResponseHeader }, err
 
 // Access is the right to read a range of keys, or to read and write it.
 type Access struct {
-	// Prefix is what the keys begin with; or the one key that it is when Whole; or
-	// the first key of the range when there is an Until.
+	// Prefix is the prefix of the keys. With Whole it is the only key; with Until it is
+	// the first key of the range.
 	Prefix string
 	Whole  bool
-	// Until is the first key after the range; empty: the Prefix says where it ends.
+	// Until is the first key after the range; empty: Prefix or Whole defines the range.
 	Until string
 	Write bool
 }
 
-// End is the first key after the range; empty when the range is one key.
+// End returns the first key after the range; empty when the range is one key.
 func (a Access) End() string {
 	switch {
 	case a.Whole:
@@ -115,9 +115,9 @@ func (a Access) permission() *authpb.Permission {
 	return p
 }
 
-// EnsureRole makes sure that a role exists that has these rights and no others.
-// Its users may lose for a moment what it gains, never gain what it loses. It takes
-// several requests, and may be repeated; the rights of etcd's root are needed.
+// EnsureRole ensures that a role exists that has these rights and no others. It revokes old rights
+// before it grants new ones: for a moment, users of the role may lack rights, but they never have
+// too many. It needs several requests and the rights of etcd's root, and may be repeated.
 func (e *Session) EnsureRole(ctx context.Context, name string, rights []Access) error {
 	return e.administer(ctx, "ensure role", name, func(ctx context.Context) error {
 		added, err := e.auth.RoleAdd(ctx, &pb.AuthRoleAddRequest{Name: name})
@@ -152,16 +152,16 @@ func samePermission(a, b *authpb.Permission) bool {
 	return a.PermType == b.PermType && bytes.Equal(a.Key, b.Key) && bytes.Equal(a.RangeEnd, b.RangeEnd)
 }
 
-// without is what is in the list and not in others.
+// without returns the elements of list that are not in others.
 func without[T any](list, others []T, same func(a, b T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(a T) bool {
 		return slices.ContainsFunc(others, func(b T) bool { return same(a, b) })
 	})
 }
 
-// EnableAuth turns authentication on, if it is not. The user "root" with the role of that name must
-// exist. From then on a client is who its certificate's common name says, or its user name and
-// password, also this one: it must be root, or have root's role, to do anything more.
+// EnableAuth enables authentication, if it is disabled. The user "root" with the role "root" must
+// exist. From then on etcd identifies each client by its user name and password or by the common name
+// of its certificate. This also applies to this session: it needs the role "root" for further administration.
 func (e *Session) EnableAuth(ctx context.Context) error {
 	return e.administer(ctx, "enable authentication", "", func(ctx context.Context) error {
 		status, err := e.auth.AuthStatus(ctx, &pb.AuthStatusRequest{})
@@ -176,7 +176,7 @@ func (e *Session) EnableAuth(ctx context.Context) error {
 	})
 }
 
-// Administer does something about users and roles in the present session.
+// Administer calls f with the current session, for operations on users and roles.
 func Administer(ctx context.Context, d *kvstore.Durable, f func(context.Context, *Session) error) error {
 	return d.Do(ctx, "administer", func(s kvstore.Session) error {
 		e, is := s.(*Session)

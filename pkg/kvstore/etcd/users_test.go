@@ -63,7 +63,7 @@ func TestUsers(t *testing.T) {
 	}
 	refused("new")
 	removed := root.administer(ctx, "ensure user", "new", func(ctx context.Context) error {
-		return root.setRoles(ctx, "new", nil, []string{"other"}) // as when somebody else has just removed the user
+		return root.setRoles(ctx, "new", nil, []string{"other"}) // as if another client had just removed the user
 	})
 	kvtest.WantErr(t, removed, kvstore.ErrUserNotFound)
 	if errors.Is(removed, kvstore.ErrUnauthenticated) || hint.Code(removed) != "" {

@@ -26,7 +26,7 @@ func (e *Session) Watch(ctx context.Context, prefix string, after kvstore.Positi
 		return nil, hint.Failed("watch", prefix, e.foreign(after))
 	}
 	var st kvstore.Stream
-	// It is no operation under way any more once the watch is open.
+	// Once the watch is open, it no longer counts as an operation in progress.
 	err := e.operate(ctx, "watch", prefix, 0, func(context.Context) (err error) {
 		st, err = e.stream(ctx, prefix, after)
 		return err
@@ -42,7 +42,7 @@ func (e *Session) WatchNow(ctx context.Context, key string, after kvstore.Positi
 func (e *Session) stream(ctx context.Context, selection string, after kvstore.Position) (kvstore.Stream, error) {
 	st, err := e.openStream(ctx, selection, after)
 	if err != nil {
-		return nil, err // and no stream that is a nil pointer
+		return nil, err // not st, which would be a non-nil interface with a nil pointer
 	}
 	return st, nil
 }
@@ -56,9 +56,9 @@ type stream struct {
 	send   sync.Mutex // one sender at a time
 
 	id   int64            // of the watch, as confirmed
-	at   kvstore.Position // reached; only Recv uses it
-	last int64            // revision of the latest event; likewise
-	err  error            // sticky; likewise
+	at   kvstore.Position // the reached position; only Recv uses it
+	last int64            // revision of the latest event; only Recv uses it
+	err  error            // why the stream has ended; only Recv uses it
 }
 
 func (e *Session) openStream(ctx context.Context, prefix string, after kvstore.Position) (*stream, error) {
@@ -103,7 +103,7 @@ func (s *stream) open(from int64) error {
 	return s.reaches(from-1, resp.GetHeader().GetRevision())
 }
 
-// reaches checks that the server's history includes a revision. The member that answers may
+// reaches checks that the server's history includes a revision. The member that answered may
 // be behind; a linearizable read is not.
 func (s *stream) reaches(rev, member int64) error {
 	if rev <= s.e.highest.Load() && rev <= member {
@@ -111,7 +111,7 @@ func (s *stream) reaches(rev, member int64) error {
 	}
 	at, err := s.e.head(s.scope.ctx, s.e.opts.Timings.Read)
 	if ke, is := errors.AsType[*kvstore.KeyError](err); is {
-		return ke.Err // it is about the watch
+		return ke.Err // the new KeyError is about the watch
 	}
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *stream) reaches(rev, member int64) error {
 	return nil
 }
 
-// refused returns why a response is the end of the watch, if it is.
+// refused returns the reason if a response ends the watch; otherwise nil.
 func (s *stream) refused(r *pb.WatchResponse) error {
 	if err := s.e.check(r.GetHeader()); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *stream) refused(r *pb.WatchResponse) error {
 	case r.GetCanceled():
 		return fromReason(r.GetCancelReason())
 	default:
-		return s.e.checkRevision(r.GetHeader()) // that of a watch that is compacted has none
+		return s.e.checkRevision(r.GetHeader()) // a response about a compaction has no revision
 	}
 }
 
@@ -171,7 +171,7 @@ func (s *stream) recv() (kvstore.Batch, error) {
 	return s.batch(resp), nil
 }
 
-// checkBatch checks a response of a watch that was confirmed.
+// checkBatch checks a response of a confirmed watch.
 func (s *stream) checkBatch(r *pb.WatchResponse) error {
 	switch {
 	case r.Created:
@@ -182,8 +182,8 @@ func (s *stream) checkBatch(r *pb.WatchResponse) error {
 	return checkEvents(r.Events, []byte(s.prefix), []byte(kvstore.SelectionEnd(s.prefix)), s.at.Revision, s.last, r.Header.Revision)
 }
 
-// batch advances the position. The header's revision counts in an answer about
-// progress alone: while a watcher catches up, it is ahead of the events.
+// batch converts a response and advances the position. The header's revision counts only in an
+// answer about progress: while a watcher catches up, that revision is ahead of the events.
 func (s *stream) batch(r *pb.WatchResponse) kvstore.Batch {
 	b := kvstore.Batch{Events: make([]kvstore.Event, len(r.Events)), Partial: r.GetFragment()}
 	for i, ev := range r.Events {

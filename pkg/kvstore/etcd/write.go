@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// writerOptions are what the options say about writing.
+// writerOptions returns the options about writing.
 func (o Options) writerOptions() kvstore.WriterOptions {
 	w := kvstore.WriterOptions{
 		LeaseTTL: o.LeaseTTL, LockTTL: o.LockTTL,
@@ -114,8 +114,8 @@ func (e *Session) keepOne(st pb.Lease_LeaseKeepAliveClient, id int64) (alive boo
 	return resp.GetTTL() > 0, e.check(resp.GetHeader())
 }
 
-// Revoke implements [kvstore.Lessor], also of a session that has been closed; an etcd that took
-// the server's place never granted the lease.
+// Revoke implements [kvstore.Lessor], also for a closed session. If another etcd has replaced the
+// server, there is nothing to revoke: it never granted the lease.
 func (e *Session) Revoke(ctx context.Context, id int64) error {
 	if errors.Is(e.over(), kvstore.ErrServerChanged) {
 		return nil
@@ -135,14 +135,14 @@ func (e *Session) Revoke(ctx context.Context, id int64) error {
 	return err
 }
 
-// toPB is a transaction in etcd's words.
+// toPB converts a transaction to etcd's form.
 func toPB(t kvstore.Txn) *pb.TxnRequest {
 	return &pb.TxnRequest{
 		Compare: converted(t.If, conditionToPB), Success: converted(t.Then, opToPB), Failure: converted(t.Else, opToPB),
 	}
 }
 
-// converted is a list with each element converted; nil for an empty one.
+// converted returns a list with each element converted; nil for an empty list.
 func converted[From, To any](list []From, one func(From) To) []To {
 	if len(list) == 0 {
 		return nil

@@ -21,7 +21,7 @@ import (
 // nowhere refuses connections.
 const nowhere = "127.0.0.1:1"
 
-// hasty are options for writers that are in a hurry.
+// hasty returns options with short intervals, for writers.
 func hasty() Options {
 	o := quick()
 	o.MaxConsecutiveQuorumErrors = 1 << 30
@@ -48,7 +48,7 @@ func TestWritesAreLimitedAndLocksAreNot(t *testing.T) {
 	o := hasty()
 	o.QPS, o.BootstrapQPS = 1, 1
 	e, _ := writer(t, srv.Endpoint(), o)
-	e.limit.rate.SetLimit(rate.Every(time.Hour)) // who is limited waits for longer than the test lasts
+	e.limit.rate.SetLimit(rate.Every(time.Hour)) // a limited operation waits for longer than the test lasts
 	ctx := waittest.Context(t)
 	write(t, e, "k", nil)
 	soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)

@@ -1,5 +1,5 @@
-// Package hint recognises the errors of kvstores: which finding each is (package codes),
-// and what to do about it, in a few words. It decides nothing and has no state.
+// Package hint maps the errors of kvstores to findings (package codes) and to short advice.
+// It decides nothing and has no state.
 package hint
 
 import (
@@ -22,12 +22,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// Text says in a few words what to do about an error of a kvstore, or returns the empty
-// string. The text of a [kvstore.KeyError] contains it already.
+// Text returns short advice about an error of a kvstore; empty if there is none. The text of
+// a [kvstore.KeyError] already contains it.
 func Text(err error) string { return adviceOn(err).hint }
 
-// Code returns the code of the finding that an error of a kvstore or of a client file
-// is; empty for one that is none, or that is not known.
+// Code returns the code of the finding for an error of a kvstore or of a client file;
+// empty for an error without a finding, and for an unknown error.
 func Code(err error) codes.Code {
 	if code := adviceOn(err).code; code != "" {
 		return code
@@ -41,13 +41,13 @@ func Code(err error) codes.Code {
 	return ""
 }
 
-// advice is what is known of an error: which finding it is, and what to do.
+// advice is the finding and the hint for a kind of error.
 type advice struct {
 	code codes.Code
 	hint string
 }
 
-// adviceOn recognises an error; zero when it does not.
+// adviceOn returns the advice on an error; zero when the error is unknown.
 func adviceOn(err error) advice {
 	if err == nil {
 		return advice{}
@@ -60,8 +60,8 @@ func adviceOn(err error) advice {
 	return advice{}
 }
 
-// What an etcd engine says of its connections, by which their errors are recognised: what
-// was being opened, and how that failed.
+// Parts of the error texts of an etcd engine, with which this package recognises errors of
+// connections: the kind of connection, and how it failed.
 const (
 	OpeningPlain = "opening a plain text connection to"
 	OpeningTLS   = "opening a TLS connection to"
@@ -69,7 +69,7 @@ const (
 	NothingBack  = "nothing came back"
 )
 
-// Hints that are given for errors with a type and for their texts alike.
+// Hints that are used both for typed errors and for error texts.
 const (
 	hintClientCert = "the server refuses our client certificate; check cert-file, its dates, and that the server trusts the authority that signed it"
 	hintNoHTTP2    = "a web server, or a proxy or load balancer that does not offer HTTP/2 (ALPN h2), answers there: let it pass TCP through or offer HTTP/2, or use the port of the etcd itself"
@@ -82,13 +82,13 @@ const (
 	hintNoName     = "the name does not resolve; check DNS, or add the name to " + clientfile.HostAliasesKey
 )
 
-// known is an error that is recognised by its type, or in part by its text.
+// known is a kind of error that is recognised by its type or its text.
 type known struct {
 	is func(error) bool
 	advice
 }
 
-// all are what is known, the more exact before the less exact.
+// all returns all known errors, the more exact ones first.
 func all() []known {
 	return []known{
 		{is(kvstore.ErrPermissionDenied), advice{codes.RightsMissing, "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"}},
@@ -123,12 +123,12 @@ func all() []known {
 		{is(syscall.ENETUNREACH), advice{codes.ConnectionNoRoute, hintNoRoute}},
 		{isUnknownHost, advice{codes.HostUnknown, hintNoName}},
 
-		// The files that a configuration is made of.
+		// Errors of the files of a configuration.
 		{is(fs.ErrNotExist), advice{codes.FileMissing, "put the file there, or correct the path; in a pod the Secret that holds it must be mounted"}},
 		{is(fs.ErrPermission), advice{codes.FileForbidden, "let the user that the agent runs as read it"}},
 		{says("private key does not match public key"), advice{codes.CertificateOfOtherKey, "cert-file and key-file must be of one pair: take both from the same Secret or directory, and renew them together"}},
 
-		// What has lost its type on its way through gRPC.
+		// Errors whose types were lost in gRPC.
 		{both(says(OpeningPlain), says(NothingBack)), advice{codes.ServerSilent, hintSilent}},
 		{both(says(OpeningTLS), says(NoAnswer)), advice{codes.ServerSilent, hintSilent}},
 		{both(says(OpeningTLS), says("closed by the server")), advice{codes.ClientCertificateRefused, hintClientCert}},
@@ -142,7 +142,7 @@ func all() []known {
 		{says(message(rpctypes.ErrGRPCNoLeader)), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
 		{says(message(rpctypes.ErrGRPCTimeoutDueToLeaderFail)), advice{codes.EtcdNoQuorum, "that etcd is in the election of a leader"}},
 		{says(message(rpctypes.ErrGRPCTimeoutDueToConnectionLost)), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
-		// Its text is a part of those before it.
+		// This text is a part of the texts before it.
 		{says(message(rpctypes.ErrGRPCTimeout)), advice{codes.EtcdNoQuorum, "that etcd is overloaded or has lost its quorum"}},
 		{is(context.DeadlineExceeded), advice{codes.EtcdUnanswered, "the endpoint is unreachable, overloaded, or its etcd has lost its quorum"}},
 	}
@@ -161,8 +161,8 @@ func says(part string) func(error) bool {
 	return func(err error) bool { return strings.Contains(err.Error(), part) }
 }
 
-// isAboutOurs tells of an alert that a server sends because of our client certificate (RFC 8446, 6.2: 42 to 46, 48, 49, 51
-// and 116). Other alerts come before anybody has seen it.
+// isAboutOurs reports whether the error is an alert that a server sends because of our client certificate (RFC 8446,
+// 6.2: 42 to 46, 48, 49, 51 and 116). Servers send other alerts before they have read the certificate.
 func isAboutOurs(err error) bool {
 	if alert, is := errors.AsType[tls.AlertError](err); is {
 		return slices.Contains([]tls.AlertError{42, 43, 44, 45, 46, 48, 49, 51, 116}, alert)
@@ -201,7 +201,7 @@ func isUnknownHost(err error) bool {
 
 func message(err error) string { return status.Convert(err).Message() }
 
-// Failed is the error of an operation, with its hint.
+// Failed returns the error of an operation, with its hint.
 func Failed(op, key string, err error) error {
 	return &kvstore.KeyError{Op: op, Key: key, Err: err, Hint: Text(err)}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// TestCode: the cause says more exactly what is wrong than where it was found.
+// TestCode: the finding of the cause, which is more exact, has priority over that of the place of the error.
 func TestCode(t *testing.T) {
 	t.Parallel()
 	pair := []string{"cert-file: /nonexistent/c", "key-file: /nonexistent/k"}
@@ -53,7 +53,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestAlerts: an alert blames our client certificate where it is about that, and nowhere else (RFC 8446, 6.2).
+// TestAlerts: only alerts about our client certificate have the finding about it (RFC 8446, 6.2).
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	for alert, want := range map[string]codes.Code{
@@ -73,7 +73,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestAWebServerIsNoEtcd: whatever it answers to the first bytes of HTTP/2.
+// TestAWebServerIsNoEtcd tests different answers of a web server to the first bytes of HTTP/2.
 func TestAWebServerIsNoEtcd(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -152,14 +152,14 @@ func conditionCases(is cases) {
 	})
 }
 
-// condition is one of a write about the keys "k" with the value "v", "other" and "absent".
+// condition is a condition of a write. It is about the keys "k" with the value "v", "other" and "absent".
 type condition struct {
 	name string
 	opts []kvstore.Option
 	done bool
 }
 
-// ownConditions are about the key itself, whose revision is rev.
+// ownConditions are conditions on the written key, whose mod revision is rev.
 func ownConditions(rev int64) []condition {
 	return []condition{
 		{"none", nil, true},
@@ -185,7 +185,7 @@ func otherConditions() []condition {
 	}
 }
 
-// checkDone makes one write and checks what came of it.
+// checkDone makes one write and checks its result.
 func (e *env) checkDone(w kvstore.Writer, c condition, write func() (kvstore.Result, error)) {
 	e.Helper()
 	before := e.head(w)
@@ -198,7 +198,7 @@ func (e *env) checkDone(w kvstore.Writer, c condition, write func() (kvstore.Res
 	e.errorIf(after != before || r.At != after, "%s: the result is at %v, the head at %v, want %v", c.name, r.At, after, before)
 }
 
-// unfit checks that a write with an option that is not for it is an error.
+// unfit checks that a write with an option that it does not support returns an error.
 func (e *env) unfit(what string, err error) {
 	e.Helper()
 	e.errorIf(err == nil, "%s is no error", what)
@@ -211,7 +211,7 @@ func (e *env) lock(w kvstore.Writer, path string) *kvstore.Lock {
 	return l
 }
 
-// guarded are all operations under locks.
+// guarded does all operations under locks, and returns their errors.
 func (e *env) guarded(w kvstore.Writer, locks ...*kvstore.Lock) map[string]error {
 	var opts []kvstore.Option
 	var reads []kvstore.ReadOption

@@ -17,32 +17,32 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// PageSize is how many keys a page may have, at most, in the sessions that a [Store] opens.
+// PageSize is the maximum number of keys in a page, in the sessions that a [Store] opens.
 const PageSize = 7
 
-// Store does what clients cannot do to a server under test, which is empty at first. Its
-// methods fail the test when they fail.
+// Store is a server under test, which is empty at first. It opens sessions and does operations that
+// clients cannot do. A method that fails also fails the test.
 type Store interface {
-	// Open begins a session with whatever server is at the address now. It is
-	// closed at the end of the test.
+	// Open begins a session with the server that is at the address now. The session
+	// is closed at the end of the test.
 	Open(t *testing.T) kvstore.Client
-	// Writer begins a session as Open does, and runs it, so that leases are kept
-	// alive, and lost ones noticed, every second or so. Its keys are tied to the
-	// leases, those of the session alone when nil.
+	// Writer begins a session as Open does, and runs it, so that about every second
+	// leases are kept alive and lost leases are noticed. Its keys are tied to these
+	// leases; nil: to leases that end with the session.
 	Writer(t *testing.T, leases *kvstore.Leases) kvstore.Writer
-	// Put writes keys and values, given alternately, all at one revision, which it returns.
+	// Put writes keys with values at one revision, which it returns. The arguments are key, value, key, value, ...
 	Put(t *testing.T, kvs ...string) int64
 	// Delete deletes keys at one revision, which it returns.
 	Delete(t *testing.T, keys ...string) int64
 	// ExpireLeases ends all leases of all clients.
 	ExpireLeases(t *testing.T)
-	// Compact makes everything before the present revision unavailable.
+	// Compact makes all revisions before the current one unavailable.
 	Compact(t *testing.T)
 	// Break cuts all connections; the server and its data stay.
 	Break(t *testing.T)
 	// Replace puts another, empty server with another cluster ID behind the same address.
 	Replace(t *testing.T)
-	// Wipe empties the server; its cluster ID stays, its revisions begin again.
+	// Wipe empties the server. Its cluster ID stays, and its revisions begin again.
 	Wipe(t *testing.T)
 }
 
@@ -68,7 +68,7 @@ func KeepRunning(t *testing.T, s interface {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.Run(t.Context(), nil) // it ends with the session, or the test
+		_ = s.Run(t.Context(), nil) // it ends with the session or the test
 	}()
 	t.Cleanup(func() {
 		s.Close()
@@ -76,7 +76,7 @@ func KeepRunning(t *testing.T, s interface {
 	})
 }
 
-// WantErr fails the test unless err is the wanted one, and its text has all the parts.
+// WantErr fails the test unless err is the wanted error and its text has all the parts.
 func WantErr(t testing.TB, err, want error, parts ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -100,7 +100,7 @@ func Contains(t testing.TB, err error, parts ...string) {
 	}
 }
 
-// cases takes the cases of a group: what holds, and what proves it.
+// cases receives the cases of a group: a statement, and the function that proves it.
 type cases func(name string, run func(*env))
 
 func (is cases) onClient(name string, run func(*env, kvstore.Client)) {
@@ -111,14 +111,14 @@ func (is cases) onWriter(name string, run func(*env, kvstore.Writer)) {
 	is(name, func(e *env) { run(e, e.writer()) })
 }
 
-// env is what a case works with.
+// env is the environment of a case.
 type env struct {
 	*testing.T
 	ctx   context.Context //nolint:containedctx // of one test case
 	store Store
 }
 
-// errorIf fails the case, which goes on, if something is wrong, and says what.
+// errorIf fails the case with this message if wrong is true. The case continues.
 func (e *env) errorIf(wrong bool, format string, args ...any) {
 	e.Helper()
 	if wrong {
@@ -132,7 +132,7 @@ func (e *env) must(err error) {
 	e.fatalIf(err != nil, "%v", err)
 }
 
-// fatalIf is errorIf for what ends the case.
+// fatalIf fails and ends the case with this message if wrong is true.
 func (e *env) fatalIf(wrong bool, format string, args ...any) {
 	e.Helper()
 	if wrong {
@@ -196,7 +196,7 @@ func (e *env) recv(s kvstore.Stream) kvstore.Batch {
 	return b
 }
 
-// events receives until n events have come, and checks the positions on the way.
+// events receives until there are n events, and checks the position of each batch.
 func (e *env) events(s kvstore.Stream, n int) []kvstore.Event {
 	e.Helper()
 	var all []kvstore.Event
@@ -218,7 +218,7 @@ func (e *env) wantErr(what string, err, want error) {
 	e.errorIf(!errors.Is(err, want), "%s: error %v, want %v", what, err, want)
 }
 
-// second is the error of a call, of which nothing else matters.
+// second returns the error of a call with two results.
 func second[T any](_ T, err error) error { return err }
 
 func (e *env) same(what string, want, got any) {
@@ -263,7 +263,7 @@ func (e *env) readsFail(ctx context.Context, c kvstore.Client, at kvstore.Positi
 	e.wantErr("watch", second(c.Watch(ctx, "p/", at)), want)
 }
 
-// recvFails checks that a stream that nothing is delivered on ends with an error, and stays so.
+// recvFails checks that Recv of a stream without pending batches fails, and that the next Recv fails as well.
 func (e *env) recvFails(s kvstore.Stream, want error) {
 	e.Helper()
 	recv := func() error { return second(s.Recv()) }
@@ -271,7 +271,7 @@ func (e *env) recvFails(s kvstore.Stream, want error) {
 	e.wantErr("another recv", recv(), want)
 }
 
-// follow is the text of the n events that follow a position.
+// follow returns the texts of the n events after a position.
 func (e *env) follow(c kvstore.Client, prefix string, after kvstore.Position, n int, which ...kvstore.SelectOption) []string {
 	e.Helper()
 	return text(after, e.events(e.watch(c, prefix, after, which...), n))
@@ -291,7 +291,7 @@ func text(from kvstore.Position, events []kvstore.Event) []string {
 	return out
 }
 
-// within runs f beside the test and waits for it.
+// within runs f in another goroutine and waits for its end.
 func (e *env) within(what string, f func() error) error {
 	e.Helper()
 	done := make(chan error, 1)

@@ -63,7 +63,7 @@ func leaseCases(is cases) {
 			e.lease(w, "p/a")
 			e.lease(w, "p/b")
 			e.store.ExpireLeases(e.T)
-			e.lease(w, "p/b") // before or after the end was noticed
+			e.lease(w, "p/b") // before or after the session has noticed the end
 			keys := e.lost(lost)
 			e.errorIf(!slices.Contains(keys, "p/a"), "round %d: lost %v", i, keys)
 			e.has(w, "p/b", "v")
@@ -116,7 +116,7 @@ func leaseCases(is cases) {
 	})
 }
 
-// observe registers an observer and returns what it is notified of.
+// observe registers an observer and returns its notifications.
 func observe(w kvstore.Writer, prefix string) <-chan []string {
 	lost := make(chan []string, 100)
 	w.OnLeaseExpired(prefix, func(keys []string) { lost <- keys })

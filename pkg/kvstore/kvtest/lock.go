@@ -22,7 +22,7 @@ func lockCases(is cases) {
 		e.errorIf(kv.Lease == 0 || l.Key != want || l.Path != "locks/a b;/c", "the lock %+v, want the key %s", l, want)
 		e.errorIf(kv.ModRevision != l.Revision, "the lock's revision is %d, its key's %d", l.Revision, kv.ModRevision)
 	})
-	// That they are served in order is seen from within only.
+	// The order in which they are served is only visible inside the implementation.
 	is.onWriter("within a session one waits without a key, and each is served", func(e *env, w kvstore.Writer) {
 		l := e.lock(w, "locks/l")
 		const n = 5
@@ -54,7 +54,7 @@ func lockCases(is cases) {
 		}
 		for i := range n {
 			e.nobody(got)
-			e.lock(waiting[i], "locks/other").Unlock() // waiting for one does not keep it from others
+			e.lock(waiting[i], "locks/other").Unlock() // a session that waits for one lock can take others
 			l.Unlock()
 			t := e.got(got)
 			e.errorIf(t.who != i, "session %d is served before %d", t.who, i)
@@ -69,7 +69,7 @@ func lockCases(is cases) {
 		got := make(chan taken, 1)
 		e.take(e.ctx, w, 0, got)
 		e.waiters(w, "locks/l", 2)
-		e.put("locks/l/18", "") // who comes later does not matter
+		e.put("locks/l/18", "") // later keys do not matter
 		e.nobody(got)
 		e.store.Delete(e.T, "locks/l/17")
 		l := e.got(got).lock
@@ -87,7 +87,7 @@ func lockCases(is cases) {
 		l := e.lock(a, "locks/l")
 		ctx, cancel := context.WithCancel(e.ctx)
 		got := make(chan taken, 3)
-		e.take(ctx, b, 0, got) // waits outside
+		e.take(ctx, b, 0, got) // waits with a key in the kvstore
 		e.waiters(a, "locks/l", 2)
 		e.take(ctx, b, 1, got) // waits within the session
 		cancel()
@@ -111,7 +111,7 @@ func lockCases(is cases) {
 		wg.Wait()
 		again := e.lock(w, "locks/l")
 		l.Unlock()
-		e.do(w.Put(e.ctx, "k", nil, kvstore.Holding(again))) // unlocking the earlier one has not ended it
+		e.do(w.Put(e.ctx, "k", nil, kvstore.Holding(again))) // unlocking the earlier lock has not ended this one
 		again.Unlock()
 		e.waiters(w, "locks/l", 0)
 	})
@@ -130,7 +130,7 @@ func lockCases(is cases) {
 		e.held("both are held", w, a, true, 2)
 		e.store.ExpireLeases(e.T)
 		e.wantErr("put", second(w.Put(e.ctx, "k", nil, kvstore.Holding(a))), kvstore.ErrLockLeaseExpired)
-		e.lock(w, "locks/c").Unlock() // at once, whatever leases the session thinks it has
+		e.lock(w, "locks/c").Unlock() // at once, although the session may still count its old lease as alive
 		waittest.Receive(e.T, "the end of a lock", a.Lost())
 		waittest.Receive(e.T, "the end of a lock", b.Lost())
 		e.held("both are lost", w, a, false, 0)
@@ -147,7 +147,7 @@ func lockCases(is cases) {
 			"list": func(l *kvstore.Lock) error { return second(w.List(e.ctx, "p/", anything, kvstore.Holding(l))) },
 		} {
 			refused, other := e.lock(w, "locks/refused"), e.lock(w, "locks/other")
-			e.store.Delete(e.T, refused.Key) // as who collects stale locks does
+			e.store.Delete(e.T, refused.Key) // like a garbage collection of stale locks
 			e.wantErr(what, rely(refused), kvstore.ErrLockLeaseExpired)
 			e.held("after a "+what+" that was refused", w, refused, false, 1)
 			e.held("the other one", w, other, true, 1)
@@ -184,7 +184,7 @@ func lockCases(is cases) {
 		}
 		c := e.open()
 		e.has(c, "counter", strconv.Itoa(sessions*each))
-		e.waiters(c, "locks/counter", 0) // an unlock that took too long is made up for
+		e.waiters(c, "locks/counter", 0) // the key of an unlock that took too long is deleted later
 	})
 }
 
@@ -194,14 +194,14 @@ func (e *env) below(c kvstore.Client, path string) []string {
 	return keys(items)
 }
 
-// taken is a lock that a goroutine has taken, or the error.
+// taken is the result of take: the lock or the error.
 type taken struct {
 	who  int
 	lock *kvstore.Lock
 	err  error
 }
 
-// take takes the lock "locks/l" beside the test.
+// take takes the lock "locks/l" in another goroutine.
 func (e *env) take(ctx context.Context, w kvstore.Writer, who int, to chan<- taken) {
 	go func() {
 		l, err := w.Lock(ctx, "locks/l")
@@ -219,9 +219,9 @@ func (e *env) waiters(c kvstore.Client, path string, n int) {
 	})
 }
 
-// nobody checks that nobody has the lock, as far as can be seen.
 func (e *env) nobody(from <-chan taken) {
 	e.Helper()
+	// Fail if a goroutine has already taken the lock.
 	select {
 	case t := <-from:
 		e.Fatalf("%d has the lock: %v", t.who, t.err)
@@ -236,7 +236,7 @@ func (e *env) got(from <-chan taken) taken {
 	return t
 }
 
-// held checks whether a lock is known to be lost, and how many are held.
+// held checks whether a lock is held, as far as is known, and how many locks are held.
 func (e *env) held(what string, w kvstore.Writer, l *kvstore.Lock, want bool, locks int) {
 	e.Helper()
 	held := true
@@ -249,7 +249,7 @@ func (e *env) held(what string, w kvstore.Writer, l *kvstore.Lock, want bool, lo
 	e.errorIf(held != want || n != locks, "%s: the lock is held: %t, and %d are; want %t and %d", what, held, n, want, locks)
 }
 
-// Increment adds 1 to the number in the key "counter", which is 0 when absent, by a read and a
+// Increment adds 1 to the number in the key "counter", which is 0 when absent, with a read and a
 // write that both rely on the lock.
 func Increment(ctx context.Context, w kvstore.Writer, l *kvstore.Lock) error {
 	kv, _, err := w.Get(ctx, "counter", kvstore.Holding(l))
@@ -263,7 +263,7 @@ func Increment(ctx context.Context, w kvstore.Writer, l *kvstore.Lock) error {
 	return second(w.Put(ctx, "counter", []byte(strconv.Itoa(n+1)), kvstore.Holding(l)))
 }
 
-// CountUnderLock takes the lock "locks/counter" and calls [Increment], so many times.
+// CountUnderLock takes the lock "locks/counter", calls [Increment] and unlocks it, times times.
 func CountUnderLock(ctx context.Context, w kvstore.Writer, times int) error {
 	for range times {
 		l, err := w.Lock(ctx, "locks/counter")

@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/othermodule"
 )
 
-// TestAnEngineOutside: an engine in somebody else's module passes the suite.
+// TestAnEngineOutside: an engine in another module passes the suite.
 func TestAnEngineOutside(t *testing.T) {
 	t.Parallel()
 	checkout := filepath.Join("..", "..", "..")

@@ -163,13 +163,13 @@ func readCases(is cases) {
 			want := fmt.Sprintf("p/%03d", i)
 			e.errorIf(string(kv.Key) != want || string(kv.Value) != fmt.Sprintf("v%d", i), "item %d is now %s=%s", i, kv.Key, kv.Value)
 			if cap(kv.Value) > 0 {
-				kv.Value[0] = '!' // must not show anywhere else
+				kv.Value[0] = '!' // must not change any other result
 			}
 		}
 		again, _ := e.list(e.open(), "p/")
 		e.errorIf(string(again[0].Value) != "v0", "a page shares its bytes with the store: %s", again[0].Value)
 	})
-	// The state has since been changed in every way.
+	// Keys have since been changed, deleted and added.
 	is("recall gives what was there, from a key on, and counts the rest", func(e *env) {
 		e.put("a", "", "p0", "", "p/a", "1", "p/b", "1")
 		e.put("p/c", "1")

@@ -40,7 +40,7 @@ func updateCases(is cases) {
 		}
 		e.same("deleted", kvstore.MaxWrites, int(e.do(w.Update(e.ctx, many[1:])).Deleted))
 	})
-	// Others of the same update are made, however many there are.
+	// The other writes of the same update are made, in updates of all sizes.
 	is.onWriter("a write leaves a key alone that is tied to no lease", func(e *env, w kvstore.Writer) {
 		lost := observe(w, "p/")
 		e.do(w.Update(e.ctx, []kvstore.Write{put("p/leased", "1"), put("p/leasedgone", "1"), put("p/taken", "1")}, kvstore.Leased()))
@@ -52,7 +52,7 @@ func updateCases(is cases) {
 			}
 			e.do(w.Update(e.ctx, more, kvstore.Leased()))
 		}
-		for _, n := range []int{0, 100, 500} { // one, a flat one, one of groups; on a busy machine etcd gives up a larger one
+		for _, n := range []int{0, 100, 500} { // few, many without groups, many in groups; a busy etcd gives up more
 			value := fmt.Sprint(n)
 			kept := map[string]string{}
 			writes := []kvstore.Write{

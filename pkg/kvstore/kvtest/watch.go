@@ -134,7 +134,7 @@ func watchCases(is cases) {
 			}
 		}
 	})
-	// It asks again and again, since an answer may never come.
+	// It asks repeatedly, because an answer may never come.
 	is.onClient("progress is answered, and not ahead of the events", func(e *env, c kvstore.Client) {
 		s := e.watch(c, "p/", e.head(c))
 		e.fill("p/", 5)

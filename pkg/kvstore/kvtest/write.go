@@ -116,7 +116,7 @@ func (e *env) has(c kvstore.Client, key, want string) kvstore.KeyValue {
 	return *kv
 }
 
-// writes are one of each kind.
+// writes returns one write of each kind.
 func writes(w kvstore.Writer, key string) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"put":           func(ctx context.Context) error { return second(w.Put(ctx, key, nil)) },
@@ -133,7 +133,7 @@ func writes(w kvstore.Writer, key string) map[string]func(context.Context) error
 	}
 }
 
-// below is the prefix of the keys below a key; empty for none.
+// below returns the prefix of the keys below a key; empty for an empty key.
 func below(key string) string {
 	if key == "" {
 		return ""

@@ -181,8 +181,8 @@ func (m *Store) BootstrapBegins() {}
 // BootstrapComplete does nothing either.
 func (m *Store) BootstrapComplete() {}
 
-// Run implements [kvstore.Session], with a fixed interval between probes. Three failures in a
-// row end it.
+// Run implements [kvstore.Session], with a fixed interval between probes. Three consecutive
+// failures end it.
 func (m *Store) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.probeLoop(ctx, onProbe) })
@@ -239,7 +239,7 @@ func (m *Store) note(p kvstore.Probe) {
 	m.status.Head, m.status.LastSuccess = p.Head, time.Now()
 }
 
-// operate does one operation under the lock, after the fault and the checks of each response.
+// operate does one operation while it holds the mutex, after the fault and the checks of each response.
 func (m *Store) operate(ctx context.Context, op, key string, f func(*contents) error) (kvstore.Position, error) {
 	pos, err := m.tryOperate(ctx, op, key, f)
 	if err != nil {
@@ -283,7 +283,7 @@ func (a *address) failing(ctx context.Context, op, key string) error {
 	return fault(ctx, op, key)
 }
 
-// lose ends the session because another server answers; the lock is held.
+// lose ends the session because another server answers; the mutex is held.
 func (m *Store) lose() {
 	m.over = kvstore.ErrServerChanged
 	m.status.Connected, m.status.Quorum = false, false

@@ -12,8 +12,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestLockWithFaults: whichever step fails, before or after it was done, the lock
-// is free afterwards.
+// TestLockWithFaults: the lock is free after a failure of any step, before or after its
+// execution.
 func TestLockWithFaults(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")

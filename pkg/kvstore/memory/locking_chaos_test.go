@@ -15,8 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// chaos makes one operation in ten fail before it is done, and one in ten
-// afterwards; writes take their time, so that a lock is lost before some.
+// chaos makes one operation in ten fail before its execution, and one in ten after it. It
+// delays writes, so that a lock is lost before some of them.
 func chaos(_ context.Context, op, _ string) error {
 	switch op {
 	case "probe":
@@ -49,7 +49,7 @@ func TestLocksInChaos(t *testing.T) {
 		running.Go(func() { _ = e.Run(ctx, nil) })
 		path := "locks/l"
 		if i == 7 {
-			path = "locks/l/other" // of no concern to the others
+			path = "locks/l/other" // does not affect the others
 		}
 		working.Go(func() {
 			for range 40 {
@@ -93,7 +93,7 @@ func TestLocksInChaos(t *testing.T) {
 	}
 }
 
-// counted checks that each change of the counter was by one, and returns the last.
+// counted checks that each change of the counter was by one, and returns the last value.
 func counted(t *testing.T, m *Store, after kvstore.Position) (last int64) {
 	t.Helper()
 	st, err := m.Watch(waittest.Context(t), "counter", after, kvstore.OneKey())

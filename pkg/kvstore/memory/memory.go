@@ -1,7 +1,7 @@
-// Package memory is an engine of a kvstore in memory, for tests and examples. It behaves as
-// an etcd does: revisions, history, compaction, leases and locks, and the replacement by
-// another server. Tests do to it what others do to a server, and have it fail ([Fault]).
-// The conformance suite (kvtest) holds it to what etcd does.
+// Package memory is an engine of a kvstore in memory, for tests and examples. It behaves
+// like etcd: revisions, history, compaction, leases and locks, and the replacement by another
+// server. Tests can act as other clients or as an operator of the server, and can make it fail
+// ([Fault]). The conformance suite (kvtest) checks that it behaves like etcd.
 package memory
 
 import (
@@ -15,16 +15,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// Fault is called before each operation of a [Store]. The operation ends with its error, or is
-// done and fails nevertheless with one made by [Afterwards]; a fault may also block. Operations
-// are "get", "list" (the first page), "page" (a further one), "recall", "watch", "recv",
-// "progress", "head", "probe"; "put", "delete", "delete prefix", "update"; "lock" (several for
-// each), "unlock"; "grant lease" and "keep leases alive". It is called without any lock.
+// Fault is called before each operation of a [Store]. If it returns an error, the operation fails
+// with it and is not executed; with an error made by [Afterwards] it is executed and then fails. A
+// fault may also block. Operations are "get", "list" (the first page), "page" (each further page),
+// "recall", "watch", "recv", "progress", "head", "probe"; "put", "delete", "delete prefix",
+// "update"; "lock" (several for each lock), "unlock"; "grant lease" and "keep leases alive". No
+// mutex is held during the call.
 type Fault func(ctx context.Context, op, key string) error
 
-// Store is a kvstore in memory: at once the server, with methods to do what others do to it, and
-// one session with it, a [kvstore.Writer] that began with [New] or [Store.Connect]. All methods
-// may be called from any number of goroutines.
+// Store is a kvstore in memory. It is the server, with methods to act as other clients and as an
+// operator, and also one session with the server: a [kvstore.Writer] that began with [New] or
+// [Store.Connect]. All methods may be called from any number of goroutines.
 type Store struct {
 	*kvstore.EngineWriter
 
@@ -34,18 +35,18 @@ type Store struct {
 	// Guarded by addr.mu.
 	pinned  uint64 // the cluster ID that the session began with
 	highest int64  // the highest revision that this session has seen
-	over    error  // why the session is over; sticky
+	over    error  // why the session is over; never reset
 	status  kvstore.Status
 }
 
 var _ kvstore.Session = (*Store)(nil)
 
-// address is where a server can be reached: it outlives the server.
+// address is the address of a server. It outlives the server.
 type address struct {
 	mu    sync.Mutex
 	wake  chan struct{} // closed and replaced at each change of anything below
 	store *contents     // the server that is here now
-	// broken counts how often all connections were cut, and why the last time.
+	// broken is how often all connections were cut, and breakErr the reason of the last time.
 	broken   int
 	breakErr error
 	fault    Fault
@@ -64,8 +65,8 @@ type contents struct {
 	items     map[string]kvstore.KeyValue
 	created   map[string]int64 // the revision at which each key of items was created
 	leases    map[int64]bool   // those that have not ended
-	// history is ascending by ModRevision, and complete from compacted on. From
-	// before that it has what was in force then.
+	// history is ascending by ModRevision. It has all events from the revision compacted on,
+	// and of the earlier events the last put of each key that still existed at the compaction.
 	history []kvstore.Event
 }
 
@@ -76,10 +77,10 @@ func New() *Store {
 	return (&Store{addr: a}).Connect()
 }
 
-// Connect begins a new session with the server that is there now.
+// Connect begins a new session with the current server.
 func (m *Store) Connect() *Store { return m.ConnectWith(nil) }
 
-// ConnectWith begins a new session whose keys are tied to these leases; nil: to its own.
+// ConnectWith begins a new session whose keys are tied to these leases; nil: to leases of its own.
 func (m *Store) ConnectWith(leases *kvstore.Leases) *Store {
 	n := &Store{addr: m.addr}
 	m.addr.locked(n.start)
@@ -99,7 +100,7 @@ func (m *Store) start(a *address) {
 	}
 }
 
-// install puts an empty server here. Open streams break.
+// install puts an empty server at the address. Open streams break.
 func (a *address) install(id uint64) {
 	a.store = &contents{
 		id: id, rev: 1, items: make(map[string]kvstore.KeyValue), created: make(map[string]int64), leases: make(map[int64]bool),
@@ -113,18 +114,18 @@ func (a *address) locked(f func(*address)) {
 	f(a)
 }
 
-// changed wakes up everybody who waits. The lock is held.
+// changed wakes up all waiting goroutines. The caller holds the mutex.
 func (a *address) changed() {
 	close(a.wake)
 	a.wake = make(chan struct{})
 }
 
-// Set writes a key, as somebody else, and returns the position of the write.
+// Set writes a key, as another client, and returns the position of the write.
 func (m *Store) Set(key, value string) kvstore.Position {
 	return m.Write(kvstore.Event{KeyValue: kvstore.KeyValue{Key: []byte(key), Value: []byte(value)}})
 }
 
-// Unset deletes a key, as somebody else. Deleting an absent one changes nothing, not even the
+// Unset deletes a key, as another client. Deleting an absent key changes nothing, not even the
 // revision.
 func (m *Store) Unset(key string) kvstore.Position {
 	return m.Write(deletion(key))
@@ -134,8 +135,8 @@ func deletion(key string) kvstore.Event {
 	return kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}}
 }
 
-// Write makes several changes at one revision, as a transaction does, and
-// returns the position. Of each event the type, key, value and lease count.
+// Write makes several changes at one revision, as a transaction does, and returns the
+// position. It uses the type, key, value and lease of each event.
 func (m *Store) Write(events ...kvstore.Event) kvstore.Position {
 	a := m.addr
 	a.mu.Lock()
@@ -171,8 +172,8 @@ func (s *contents) write(events []kvstore.Event) {
 	}
 }
 
-// Compact drops the history before the present revision. Streams that have
-// already been given everything do not notice.
+// Compact drops the history before the current revision. It does not affect streams that have
+// already delivered all events.
 func (m *Store) Compact() kvstore.Position {
 	a := m.addr
 	a.mu.Lock()
@@ -195,11 +196,11 @@ func (m *Store) Replace() {
 	})
 }
 
-// Wipe empties the server and starts its revisions again under the same cluster
-// ID, as an etcd does that lost its data and kept its token. Open streams break.
+// Wipe empties the server, which starts its revisions again with the same cluster ID, like
+// an etcd that lost its data and kept its token. Open streams break.
 func (m *Store) Wipe() { m.addr.locked(func(a *address) { a.install(a.store.id) }) }
 
-// Break ends all open streams with the error; nil: the connection was lost. The sessions go on.
+// Break ends all open streams with the error; nil: the connection was lost. The sessions continue.
 func (m *Store) Break(err error) { m.addr.locked(func(a *address) { a.cut(cmp.Or(err, errBroken)) }) }
 
 func (a *address) cut(err error) {
@@ -211,7 +212,7 @@ func (a *address) cut(err error) {
 // SetFault installs a fault for all sessions; nil removes it.
 func (m *Store) SetFault(f Fault) { m.addr.locked(func(a *address) { a.fault = f }) }
 
-// SetPageSize sets how many keys a page of a list has, at most; 100 at first.
+// SetPageSize sets the maximum number of keys in a page of a list; 100 at first.
 func (m *Store) SetPageSize(n int) { m.addr.locked(func(a *address) { a.pageSize = max(n, 1) }) }
 
 // SetProbeInterval sets the time between two probes of [Store.Run]; 100 ms at first.

@@ -58,12 +58,12 @@ func TestMemoryFaults(t *testing.T) {
 			t.Errorf("%s without the fault: %v", op, err)
 		}
 	}
-	// A fault may block, and end with the context.
+	// A fault may block until the context ends.
 	m.SetFault(func(ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() })
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	kvtest.WantErr(t, second(m.Head(ctx)), context.Canceled)
-	// In Recv it ends the stream.
+	// A fault in Recv ends the stream.
 	m.SetFault(func(context.Context, string, string) error { return boom })
 	kvtest.WantErr(t, second(st.Recv()), boom)
 	m.SetFault(nil)
@@ -129,7 +129,7 @@ func TestMemoryRun(t *testing.T) {
 	}
 }
 
-// TestMemoryRunRecovers: two failures are not enough.
+// TestMemoryRunRecovers: two failures do not end Run.
 func TestMemoryRunRecovers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// batchRevisions is how many revisions are put into one batch, at most.
+// batchRevisions is the maximum number of revisions in one batch.
 const batchRevisions = 100
 
 // stream is a watch on a Store. It pulls from the server's history.
@@ -22,7 +22,7 @@ type stream struct {
 	// Guarded by addr.mu.
 	next     int64 // the first revision that was not yet delivered
 	progress bool  // an answer is pending
-	err      error // why the stream is over; sticky
+	err      error // why the stream is over; never reset
 }
 
 // Recv implements [kvstore.Stream].
@@ -59,7 +59,7 @@ func (s *stream) recv() (kvstore.Batch, error) {
 	}
 }
 
-// take returns the next batch, if there is one. The lock is held.
+// take returns the next batch, if there is one. The mutex is held.
 func (s *stream) take() (kvstore.Batch, bool, error) {
 	a := s.m.addr
 	switch {

@@ -32,7 +32,7 @@ func (m *Store) Transact(ctx context.Context, t kvstore.Transaction) (kvstore.Tx
 	return res, at, nil
 }
 
-// mayApply checks that all leases exist, before anything is done.
+// mayApply checks that all leases exist, before the transaction changes anything.
 func (s *contents) mayApply(txn kvstore.Txn) error {
 	for _, op := range slices.Concat(txn.Then, txn.Else) {
 		if op.Kind == kvstore.OpPut && op.Lease != 0 && !s.leases[op.Lease] {
@@ -47,7 +47,7 @@ func (s *contents) mayApply(txn kvstore.Txn) error {
 	return nil
 }
 
-// apply evaluates a transaction; the events are what it is to change.
+// apply evaluates a transaction; the events are its changes, which the caller writes.
 func (s *contents) apply(txn kvstore.Txn) (kvstore.TxnResult, []kvstore.Event) {
 	res := kvstore.TxnResult{Succeeded: true}
 	for _, c := range txn.If {
@@ -90,7 +90,7 @@ func (s *contents) do(op kvstore.TxnOp) (kvstore.PartResult, []kvstore.Event) {
 	return res, events
 }
 
-// between returns the keys from one to before another, in order; with an empty end the one key.
+// between returns the sorted keys from the first to before end; with an empty end only the first key.
 func (s *contents) between(key, end string) []string {
 	if end == "" {
 		if _, ok := s.items[key]; ok {
@@ -127,16 +127,16 @@ func (s *contents) meets(c kvstore.Condition) bool {
 	}
 }
 
-// Afterwards makes the error of a [Fault] one that comes after the operation has
-// been done: the caller does not know the outcome.
+// Afterwards makes an error of a [Fault] with which an operation fails after it was
+// executed: its caller does not know the outcome.
 func Afterwards(err error) error { return &afterwards{err} }
 
 type afterwards struct{ error }
 
 func (a *afterwards) Unwrap() error { return a.error }
 
-// LeaseTTL makes a Store's sessions ask about their leases three times a
-// second. The server itself ends none by the clock.
+// LeaseTTL is the TTL of all leases. With it a Store's sessions keep their leases alive
+// three times a second. The server itself ends no lease because of time.
 const LeaseTTL = time.Second
 
 // WatchNow implements [kvstore.Engine].
@@ -167,7 +167,7 @@ func (m *Store) KeepAlive(ctx context.Context, ids []int64) (map[int64]bool, err
 	return alive, err
 }
 
-// Revoke implements [kvstore.Lessor]. It also serves a session that is over.
+// Revoke implements [kvstore.Lessor]. It also works after the session is over.
 func (m *Store) Revoke(_ context.Context, id int64) error {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
@@ -177,15 +177,15 @@ func (m *Store) Revoke(_ context.Context, id int64) error {
 	return nil
 }
 
-// ExpireLeases ends all leases of all sessions, as time does, and deletes the
-// keys that are tied to them.
+// ExpireLeases ends all leases of all sessions, as if their TTL had passed, and deletes
+// the keys that are tied to them.
 func (m *Store) ExpireLeases() {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
 	m.addr.revoke(slices.Collect(maps.Keys(m.addr.store.leases))...)
 }
 
-// revoke ends leases; the lock is held.
+// revoke ends leases; the mutex is held.
 func (a *address) revoke(ids ...int64) {
 	for _, id := range ids {
 		delete(a.store.leases, id)

@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Facts are what there is to know of a mesh.
+// Facts are the state of a mesh.
 type Facts struct {
 	Clusters []remotecluster.Status
 	Own      *remotecluster.Status // nil: it is not read
@@ -22,9 +22,9 @@ type Facts struct {
 	revision uint64 // how often they were changed
 }
 
-// Mesh is as the test says: it implements whatever reads the state of a [clustermesh.Mesh].
+// Mesh has the state that the test gives it. It implements the interfaces that read the state of a [clustermesh.Mesh].
 type Mesh struct {
-	Is Facts // guarded by mu as soon as somebody reads it: see Set
+	Is Facts // guarded by mu as soon as another goroutine reads it: see Set
 
 	mu sync.Mutex
 }

@@ -178,7 +178,7 @@ func stateColor(s sim.State) printer.Color {
 	return printer.Red
 }
 
-// notes tells what is otherwise than at the start.
+// notes lists the differences from the state at the start.
 func notes(s sim.State) string {
 	var out []string
 	if s.Mode == "local" {

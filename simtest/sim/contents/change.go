@@ -1,8 +1,8 @@
 package contents
 
-// Step makes one change of the kind that real clusters see, and returns what has to be written:
-// mostly pods that come, go, or give their address to another pod, with the services that they
-// serve; now and then an identity or a label of a node. It returns nothing when the cluster is too
+// Step makes one change of the kind that real clusters see, and returns the operations to write:
+// mostly pods that are added, removed, or give their address to another pod, with their services;
+// sometimes an identity or a label of a node. It returns nothing when the cluster is too
 // small for any change.
 func (m *Model) Step() []Op {
 	kind := m.rng.IntN(100)

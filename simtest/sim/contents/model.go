@@ -35,7 +35,7 @@ type Model struct {
 	freePods []int32 // indexes of pods that are gone
 	live     int     // pods that are not gone
 	serial   uint32  // of the latest pod
-	missing  []int32 // workloads whose pods were removed and will come again
+	missing  []int32 // workloads whose pods were removed and will be added again
 }
 
 // node is one node. Its index decides name and addresses.

@@ -32,8 +32,8 @@ func (m *Model) Sample() Sample {
 	return s
 }
 
-// Claim is the entry by which the cluster says that a pod of its own has the address,
-// unless there is no node or no identity for it.
+// Claim is the entry that gives the address to a pod of this cluster. It is possible
+// only with a node and an identity for the pod.
 func (m *Model) Claim(addr netip.Addr) (claim Op, possible bool) {
 	if len(m.nodes) == 0 || len(m.workloads) == 0 {
 		return Op{}, false

@@ -20,9 +20,9 @@ import (
 // commandGrace is how long a command may take to end after it was asked to, before it is killed.
 const commandGrace = 12 * time.Second
 
-// runCommand runs a program that writes what it says to the simulator's standard output and error, or to a log, and
-// with more environment variables ("NAME=value"), until it ends. When ctx ends, the program and its children get SIGTERM, and after
-// a while SIGKILL; that it ended then is no error, whatever its exit code.
+// runCommand runs a program until it ends, with more environment variables ("NAME=value"). Its output goes to the
+// simulator's standard output and error, or to a log. When ctx ends, the program and its children get SIGTERM, and
+// after a delay SIGKILL; its end is then no error, with any exit code.
 // The program has a process group of its own, so that a Ctrl-C in the terminal
 // reaches it once, through the simulator.
 func runCommand(ctx context.Context, command, env []string, log *os.File) error {
@@ -97,7 +97,7 @@ func (m mesh) expand(command []string, socket string) []string {
 	return out
 }
 
-// screen tells what to try on an agent that was started by the command. With the lines before it, it fits a terminal
+// screen shows command lines to try on an agent that was started by the command. With the lines before it, it fits a terminal
 // of 24 lines with 80 columns, and the last line is the URL of the page alone, to be clicked and copied.
 func (m mesh) screen(command []string) string {
 	first := m.Clusters()[0].Cluster().Name

@@ -79,7 +79,7 @@ func TestAgentFlags(t *testing.T) {
 	}
 }
 
-// TestTheScreen: it and what comes before it fit a terminal, and the URL stands alone on the last line.
+// TestTheScreen: with the lines before it, it fits a terminal, and the last line is only the URL.
 func TestTheScreen(t *testing.T) {
 	t.Parallel()
 	m, err := sim.OpenMesh(t.Context(), meshtest.Clusters(3), sim.Options{})
@@ -111,7 +111,7 @@ func TestTheScreen(t *testing.T) {
 	}
 }
 
-// TestWaitListening ends when somebody listens, and with the context.
+// TestWaitListening: the wait ends when a server listens, and with the context.
 func TestWaitListening(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -42,13 +42,13 @@ type Command struct {
 // Flag is an option of a command.
 type Flag struct {
 	Name string
-	// Switch tells that it takes no value, Repeated that there may be several.
+	// Switch: the flag takes no value. Repeated: it may be given several times.
 	Switch   bool
 	Repeated bool
 	Help     string // with the name of the value in backquotes
 }
 
-// What arguments stand for. A value may be "-" on the command line, for standard input.
+// The kinds of arguments. A value may be "-" on the command line, for standard input.
 const (
 	argCluster = "CLUSTER"
 	ArgValue   = "VALUE"

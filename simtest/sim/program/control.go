@@ -24,7 +24,7 @@ const (
 	controlGrace    = 5 * time.Second // for answers under way when the simulator ends
 )
 
-// fault is the answer to a request that failed. The status tells who is to blame:
+// fault is the answer to a request that failed. The status has the cause:
 // 400 a wrong request, 409 the present state, 500 the simulator.
 type fault struct {
 	Error string `json:"error"`
@@ -70,7 +70,7 @@ func (m mesh) control(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(fault{Error: err.Error()})
 }
 
-// answer reads the request and does it. Whoever goes away does not stop it halfway.
+// answer reads the request and does it. A client that disconnects does not stop it halfway.
 func (m mesh) answer(w http.ResponseWriter, r *http.Request) (Answer, error) {
 	if r.Method != http.MethodPost || r.URL.Path != "/" {
 		return Answer{}, misuse("%s %s: requests are sent with POST /", r.Method, r.URL.Path)
@@ -84,8 +84,8 @@ func (m mesh) answer(w http.ResponseWriter, r *http.Request) (Answer, error) {
 	return m.do(context.WithoutCancel(r.Context()), q)
 }
 
-// Ask sends a request to the simulator on a control socket. A *sim.RefusedError says
-// that it was not done, and why; a *NoSimulatorError that there is nobody.
+// Ask sends a request to the simulator on a control socket. A *sim.RefusedError means
+// that it was not done, and says why; a *NoSimulatorError that no simulator listens there.
 func Ask(ctx context.Context, socket string, q Request) (Answer, error) {
 	text, err := json.Marshal(q)
 	if err != nil {

@@ -104,7 +104,7 @@ func (s Settings) Descriptions() ([]contents.Cluster, error) {
 	return clusters, contents.Validate(clusters)
 }
 
-// Validate reports what is wrong, before anything is started.
+// Validate returns all errors in the settings, before anything is started.
 func (s Settings) Validate() error {
 	_, err := s.Descriptions()
 	if s.Local == "" && strings.Contains(strings.Join(s.Command, " "), "{local}") {

@@ -18,8 +18,8 @@ import (
 // mesh is what the commands are about.
 type mesh struct{ *sim.Mesh }
 
-// Simulate does everything that the settings ask for, says on out what is ready, and returns when
-// ctx ends, which is no error, or when the command does. Whatever was made is removed by then. When
+// Simulate runs the mesh of the settings, reports on out each part that is ready, and returns when
+// ctx ends, which is no error, or when the command does. All that it made is removed by then. When
 // the command failed, the error is an *exec.ExitError or wraps one.
 func Simulate(ctx context.Context, s Settings, out io.Writer) error {
 	clusters, err := s.Descriptions()
@@ -34,7 +34,7 @@ func Simulate(ctx context.Context, s Settings, out io.Writer) error {
 		return err
 	}
 	err = mesh{m}.run(ctx, s, out)
-	if ctx.Err() != nil { // whatever was interrupted is no failure
+	if ctx.Err() != nil { // an interrupted operation is no failure
 		err = nil
 	}
 	return errors.Join(err, m.Close())
@@ -113,7 +113,7 @@ func (m mesh) loadAndReport(ctx context.Context, out io.Writer) error {
 
 func short(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
-// rate tells how fast loading was, when that means anything.
+// rate is the speed of loading, empty for few keys.
 func rate(l sim.Loaded) string {
 	if l.Keys < 10_000 {
 		return ""

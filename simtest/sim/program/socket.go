@@ -23,7 +23,7 @@ const SocketVariable = "MESH_SIM_SOCKET"
 // otherwise, so that it can be found.
 const socketName = "ctl.sock"
 
-// probeTimeout bounds the look whether somebody listens on a socket.
+// probeTimeout bounds the check whether a process listens on a socket.
 const probeTimeout = time.Second
 
 // NoSimulatorError says that no simulator could be asked.
@@ -49,7 +49,7 @@ func FindSocket() (string, error) {
 	return "", &NoSimulatorError{fmt.Errorf("several simulators run: choose one with --socket or %s: %s", SocketVariable, strings.Join(live, ", "))}
 }
 
-// ours reports whether the directory of a socket is this user's: anybody can make
+// ours reports whether the directory of a socket is this user's: any user can make
 // one in the system's temporary directory.
 func ours(path string) bool {
 	info, err := os.Lstat(filepath.Dir(path))
@@ -81,7 +81,7 @@ func (m mesh) controlSocket(asked string) (string, error) {
 }
 
 // listenControl listens on a unix socket that only its owner may use. A socket
-// that nobody listens on any more is replaced. Closing removes it.
+// without a listener is replaced. Closing removes it.
 func listenControl(path string) (net.Listener, error) {
 	err := freeSocket(path)
 	if err == nil {
@@ -93,8 +93,8 @@ func listenControl(path string) (net.Listener, error) {
 	return nil, &sim.DirectoryError{Err: fmt.Errorf("control socket %s: %w", path, err)}
 }
 
-// listenPrivately makes the socket where only the owner comes, and then moves it: nobody
-// else may connect before the mode is set.
+// listenPrivately makes the socket in a directory that only the owner can enter, and then moves it: no other
+// user may connect before the mode is set.
 func listenPrivately(path string) (net.Listener, error) {
 	private, err := os.MkdirTemp(filepath.Dir(path), ".")
 	if err != nil {

@@ -97,7 +97,7 @@ func TestTheJobRunsFirst(t *testing.T) {
 	waittest.Must(t, w.upgrade(t, c, off))
 	w.check(t, golden(t, goldenOf("member")))
 
-	// One that fails ends the upgrade, and stays for its log; what is there stays, too.
+	// A failed job ends the upgrade, and stays for its log; the installed objects stay, too.
 	got, err = run(func() error { return w.upgrade(t, c, values(t, "member")) }, ended("Failed", "FailureTarget", `"failed": 1,`))
 	waittest.Must(t, got.err)
 	if err == nil || !strings.Contains(err.Error(), "pre-upgrade") {

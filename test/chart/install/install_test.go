@@ -18,8 +18,8 @@ func goldenOf(example string) string {
 	return filepath.Join("..", "testdata", "golden", example+".yaml")
 }
 
-// TestInstallEveryExample: what the API server then has are the golden objects, and after the
-// end of the release nothing of them but what is to stay.
+// TestInstallEveryExample: after the installation the API server has the golden objects, and after the
+// end of the release only those that must stay.
 func TestInstallEveryExample(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -77,7 +77,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	waittest.Must(t, w.upgrade(t, current, small)) // the values of old are good
 	w.check(t, golden(t, goldenOf("identities")))
 	waittest.Must(t, w.upgrade(t, current, large))
-	// What is to stay is no more of the release's.
+	// Objects that must stay no longer belong to the release.
 	definition := "CustomResourceDefinition ciliumidentities.cilium.io"
 	w.checkBeside(t, definition, golden(t, goldenOf("prometheus")))
 	waittest.Must(t, w.rollback(t, 1))
@@ -104,12 +104,12 @@ func TestARefusedUpgradeChangesNothing(t *testing.T) {
 		}
 		w.check(t, golden(t, goldenOf("mirror")))
 	}
-	// The next one goes on from there.
+	// The next upgrade continues from there.
 	waittest.Must(t, w.upgrade(t, c, values(t, "mcs")))
 	w.check(t, golden(t, goldenOf("mcs")))
 }
 
-// TestFromThePlainManifests: who has applied them lets Helm have them.
+// TestFromThePlainManifests: Helm can take over the objects that a user applied.
 func TestFromThePlainManifests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -158,7 +158,7 @@ func golden(t *testing.T, file string) (all []*unstructured.Unstructured) {
 	return all
 }
 
-// rendered are the objects of a chart with values, likewise.
+// rendered are the objects of a chart with values, in the same form.
 func rendered(t *testing.T, c *chartv2.Chart, values map[string]any) (all []*unstructured.Unstructured) {
 	t.Helper()
 	texts, err := chart.Render(c, values)
@@ -250,7 +250,7 @@ func given(o, live any) any {
 
 func named(o *unstructured.Unstructured) string { return o.GetKind() + " " + o.GetName() }
 
-// made lists what Helm says it has made, of every kind that a chart may have.
+// made lists the objects that Helm has made, of every kind that a chart may have.
 func (w *world) made(t *testing.T) (names []string) {
 	t.Helper()
 	for _, of := range []schema.GroupVersionResource{

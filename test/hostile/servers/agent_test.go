@@ -80,7 +80,7 @@ func memoryGroup(tb testing.TB) string {
 		if os.Mkdir(group, 0o755) != nil {
 			continue
 		}
-		remove := func() { _ = os.Remove(group) } // there is nobody in it
+		remove := func() { _ = os.Remove(group) } // it has no processes
 		if os.WriteFile(filepath.Join(group, v.limit), fmt.Append(nil, memoryLimit), 0o600) != nil {
 			remove()
 			continue
@@ -91,7 +91,7 @@ func memoryGroup(tb testing.TB) string {
 	return ""
 }
 
-// stop ends the process as Kubernetes does, and says what was wrong with it.
+// stop ends the process as Kubernetes does, and reports its problems.
 func (a *agent) stop() {
 	_ = a.cmd.Process.Signal(syscall.SIGTERM)
 	select {

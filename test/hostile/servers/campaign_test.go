@@ -11,8 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// conversation is all that one client sends, until it leaves. What it sends follows from the random numbers. It
-// returns how many messages that were.
+// conversation sends all messages of one client, until it disconnects. The messages follow from the random numbers. It
+// returns the number of messages.
 type conversation func(ctx context.Context, r *rand.Rand) int
 
 // campaign is a series of conversations of some clients at once.
@@ -79,7 +79,7 @@ func randomOf(number uint64) *rand.Rand { return rand.New(rand.NewPCG(*seed, num
 // rounds is how often the attacker and a harmless client take turns, so that both meet the same machine.
 const rounds = 5
 
-// harmlessMost is how long a harmless client has its turn at the most: long enough for the friends to be measured.
+// harmlessMost is the maximum duration of a harmless client: long enough to measure the friends.
 const harmlessMost = time.Minute
 
 // tries is how often friends may be slow before that is the attacker's work, and not that of others on the machine.

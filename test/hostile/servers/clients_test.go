@@ -19,7 +19,7 @@ import (
 )
 
 // many has so many streams at once, over connections of 15 each, until the context ends. Each is given its number. A
-// stream that is refused comes again.
+// stream that is refused is opened again.
 func (w *world) many(ctx context.Context, streams int, talk func(ctx context.Context, number int, s discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient) error) int {
 	var all sync.WaitGroup
 	var tries atomic.Int64
@@ -56,7 +56,7 @@ func drain(s discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
 	}
 }
 
-// namesOfOtherTypes subscribes to ever more names of types that nobody serves.
+// namesOfOtherTypes subscribes to ever more names of types that the agent does not serve.
 func namesOfOtherTypes(ctx context.Context, w *world) int {
 	return w.many(ctx, 4, func(ctx context.Context, number int, s discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient) error {
 		go func() { _ = drain(s) }() // which ends with the stream
@@ -185,7 +185,7 @@ func allConnections(ctx context.Context, w *world) int {
 	})
 }
 
-// slowReaders are many watches and lists of several addresses, which nobody reads.
+// slowReaders are many watches and lists of several addresses, whose client does not read the answers.
 func slowReaders(ctx context.Context, w *world) int {
 	w.writeMuch("read-by-nobody", mostBackends)
 	return w.hold(ctx, 300, func(number int) (from, request string) {

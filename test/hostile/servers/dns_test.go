@@ -118,7 +118,7 @@ func (w *world) udpPackets(r *rand.Rand, all [][]byte) int {
 	return len(all) + 1
 }
 
-// wellFormed says what is wrong with an answer.
+// wellFormed returns an error if an answer is malformed.
 func wellFormed(b []byte) error {
 	var m dns.Msg
 	if err := m.Unpack(b); err != nil {

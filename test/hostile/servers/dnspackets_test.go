@@ -117,7 +117,7 @@ func appendOPT(r *rand.Rand, b []byte) []byte {
 	return appendData(r, b, options)
 }
 
-// packet is a question, or what is left of one.
+// packet is a question, whole or damaged.
 func packet(r *rand.Rand) []byte {
 	b := make([]byte, 12, 512)
 	binary.BigEndian.PutUint16(b, uint16(r.Uint32()))

@@ -37,7 +37,7 @@ type friend struct {
 	lost   error                   // guarded by mu; why its stream has ended
 }
 
-// served notes an answer to what was asked at a time.
+// served records the answer to a request that was sent at a time.
 func (f *friend) served(at time.Time, err error) {
 	p := phase(f.now.Load())
 	f.mu.Lock()

@@ -190,7 +190,7 @@ func (h *httpClients) headers(r *rand.Rand) []hpack.HeaderField {
 	return all
 }
 
-// harmless asks for lists of what there is, each client over connections of its own.
+// harmless asks for lists of existing objects, each client over its own connections.
 func (h *httpClients) harmless(ctx context.Context, r *rand.Rand) int {
 	client := h.w.plain()
 	defer client.CloseIdleConnections()

@@ -16,8 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/members/agentapi"
 )
 
-// TestKeys: an attacker writes texts of every kind into every field of every resource. Whatever leaves the agent is
-// what its reader can read, and nothing else than it was meant to be.
+// TestKeys: an attacker writes texts of every kind into every field of every resource. Each output of the agent is
+// valid for its reader, and the texts stay texts.
 func TestKeys(t *testing.T) {
 	w := newWorld(t, "--log-format", "text", "--log-level", "debug")
 	w.befriend("Envoy delta", w.takesAll)

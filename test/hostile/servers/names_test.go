@@ -70,7 +70,7 @@ func hostileTexts() []hostileText {
 	}
 }
 
-// visible reports whether a text can be shown on a terminal, and cannot change what is around it.
+// visible reports whether a text can be shown on a terminal, and cannot change the text around it.
 func visible(text string) bool {
 	if !utf8.ValidString(text) {
 		return false

@@ -146,7 +146,7 @@ func (w *world) judge(times float64) {
 	w.tb.Helper()
 	w.now.Store(int32(unmeasured))
 	if !w.agent.alive() {
-		return // it says so itself, and the friends say nothing else
+		return // the agent's end is reported elsewhere, and the friends can only report the same
 	}
 	w.until("the friendly clusters to be fresh", func() error { return w.fresh("c1", "c2") })
 	for _, f := range w.friends {

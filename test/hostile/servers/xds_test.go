@@ -152,7 +152,7 @@ func (x *xdsClients) hostile(ctx context.Context, r *rand.Rand) int {
 		read = func() error { a, err := s.Recv(); seen.add(a.GetNonce()); return err }
 		end = s.CloseSend
 	}
-	if r.IntN(20) == 0 { // it is never read, so that what is sent may have no place
+	if r.IntN(20) == 0 { // the client never reads, so that its sends may block
 		requests = min(requests, 8)
 		sent := 0
 		timeout := time.AfterFunc(lostTime, leave)
@@ -178,7 +178,7 @@ func (x *xdsClients) converse(requests int, send, read, end func() error, leave 
 	for ; sent < requests && send() == nil; sent++ {
 	}
 	_ = end()
-	timeout := time.AfterFunc(lostTime, leave) // a server may wait for more than the end of what is sent
+	timeout := time.AfterFunc(lostTime, leave) // a server may wait for more than the end of the requests
 	<-done
 	timeout.Stop()
 	return max(sent, 1)

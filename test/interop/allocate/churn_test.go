@@ -24,8 +24,8 @@ const (
 	enough  = 3 * keys // allocations, if they are made in time
 )
 
-// longest is how long an allocation may take. Whoever died with a lock, or in its queue, keeps the others waiting until
-// its lease ends, and an etcd that starts again gives every lease its whole time once more: each fault may add one lease.
+// longest is how long an allocation may take. An allocator that died with a lock, or in its queue, makes the others wait until
+// its lease ends, and a restarted etcd gives every lease its whole TTL again: each fault may add one lease TTL.
 const longest = faults * leaseTTL
 
 // churn is allocators of both sides on one etcd, and what they are doing.
@@ -97,8 +97,8 @@ func (c *churn) hold(s *seat, n node, life int, key string, keep time.Duration) 
 	return n.release(ctx, key)
 }
 
-// collect makes rounds of garbage collection until ctx ends. What cannot be done
-// while etcd is away is done in a later one.
+// collect makes rounds of garbage collection until ctx ends. Deletions that fail
+// while etcd is away are made in a later round.
 func (c *churn) collect(ctx context.Context, side string, n node) error {
 	locks := time.NewTicker(10 * time.Second)
 	defer locks.Stop()
@@ -135,8 +135,8 @@ func (c *churn) fault(i int) {
 	}
 }
 
-// run lets everybody work for a while, with a fault every few seconds, and collects
-// garbage all the while. In the end half of the nodes go while they work.
+// run lets all nodes work for a while, with a fault every few seconds, and collects
+// garbage all the time. At the end half of the nodes are removed while they work.
 func (c *churn) run(collectors map[string]node) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())
@@ -179,7 +179,7 @@ func (c *churn) run(collectors map[string]node) {
 }
 
 // TestTheGuaranteesHold: four allocators of each side with 2,000 keys between them, all at once,
-// while the etcd is frozen and killed, nodes of both sides go and come back, and the collectors of
+// while the etcd is frozen and killed, nodes of both sides end and start again, and the collectors of
 // both sides run. At no revision has a key two IDs, an ID two keys, or is a mapping deleted that is
 // used; and when the dead are forgotten two rounds of collection leave nothing behind.
 func TestTheGuaranteesHold(t *testing.T) {

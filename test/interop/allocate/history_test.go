@@ -14,9 +14,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop"
 )
 
-// history is everything that ever happened below the base, looked at revision by
-// revision: what held at each is what anybody could have read. What the guarantees
-// rule out is reported with who did it (spec allocator.md).
+// history has all changes below the base, checked revision by revision: any client
+// could have read the state of each revision. A violation of the guarantees
+// is reported with the node that made it (spec allocator.md).
 type history struct {
 	ids  map[string]string            // the mappings: ID to key
 	keys map[string][]string          // key to its IDs
@@ -54,7 +54,7 @@ const (
 	noMapping   = "a reference is taken of what has no mapping"
 )
 
-// ownKey is a key that nobody but the node allocates: whoever locks it is the node.
+// ownKey is a key that only this node allocates: its lock identifies the node.
 func ownKey(node string) string { return "k8s:own=" + node + ";" }
 
 // replay reads the history of an etcd from its first revision up to now.
@@ -151,7 +151,7 @@ func (h *history) mapped(e *clientv3.Event, id, key string) {
 	}
 }
 
-// unmapped: what is used stays. Both sides lock the ID to delete it.
+// unmapped: a used mapping must not be deleted. Both sides lock the ID to delete it.
 func (h *history) unmapped(e *clientv3.Event, id string) {
 	h.deleted++
 	key := h.ids[id]
@@ -217,8 +217,8 @@ func (h *history) by(side string) map[string]int {
 	return counts
 }
 
-// judge fails the test for what we have done, or nobody knows who. Cilium's doings
-// are its own, and reported.
+// judge fails the test for violations by our side, or by an unknown one. Cilium's violations
+// are only reported.
 func (h *history) judge(t *testing.T) {
 	t.Helper()
 	for _, w := range h.wrong {

@@ -20,7 +20,7 @@ const meetings = 100
 // TestCollectionMeetsAllocation: while the collector of a side deletes a mapping that
 // was not used, an allocator of a side takes it into use. Ours never deletes it then.
 // Cilium's does, also to its own allocators, because its collection locks the number
-// and its allocation the key; whoever uses the mapping puts it back with its number.
+// and its allocation the key; a node that uses the mapping writes it again with its number.
 func TestCollectionMeetsAllocation(t *testing.T) {
 	t.Parallel()
 	for _, collects := range sides {

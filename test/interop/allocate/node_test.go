@@ -33,7 +33,7 @@ type node interface {
 	acquire(ctx context.Context, key string) (uint64, error)
 	release(ctx context.Context, key string) error
 	lock(ctx context.Context, key string) (unlock func(), err error)
-	// gc and locksGC make a round of collection, which goes on from the last one.
+	// gc and locksGC make a round of collection, which continues from the last one.
 	gc(ctx context.Context) (deleted int, err error)
 	locksGC(ctx context.Context) error
 	// gone takes the node away: theirs is killed, ours is cancelled.

@@ -22,7 +22,7 @@ func pair(t *testing.T, d [2]string) (client *clientv3.Client, allocates, respec
 	return server.Client(t), start(t, d[0], server.Endpoint(), "10.0.0.1"), start(t, d[1], server.Endpoint(), "10.0.0.2")
 }
 
-// acquiring has a node allocate a key, and tells when it has.
+// acquiring has a node allocate a key; the channel gets the result.
 func acquiring(t *testing.T, n node, key string) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -119,9 +119,9 @@ func TestCollectionOfLocksTakesWhatTheOtherSideHolds(t *testing.T) {
 	}
 }
 
-// TestAWaiterOutlivesTheCollectionOfLocks: a holder that has died leaves a lock for
-// which somebody waits. Ours collects the holder's alone, Cilium's that of whoever
-// waits as well; either way the one who waits gets the key.
+// TestAWaiterOutlivesTheCollectionOfLocks: a dead holder leaves a lock for
+// which a node waits. Our collection deletes only the holder's lock, Cilium's also that of the
+// waiter; in both cases the waiter gets the key.
 func TestAWaiterOutlivesTheCollectionOfLocks(t *testing.T) {
 	t.Parallel()
 	for _, collects := range sides {
@@ -173,7 +173,7 @@ var odd = []string{
 }
 
 // TestBothWriteTheSame: the keys and values of a mapping and of a reference, and the
-// path of the lock, are the same whoever writes them, for the same ID.
+// path of the lock, are the same from both sides, for the same ID.
 func TestBothWriteTheSame(t *testing.T) {
 	t.Parallel()
 	written := map[string]string{}
@@ -208,7 +208,7 @@ func TestBothWriteTheSame(t *testing.T) {
 }
 
 // dump returns the keys and values below a part of the base. The ID is replaced,
-// unless it is 0, and so are the leases that locks end in.
+// unless it is 0, also the leases at the end of locks.
 func dump(t *testing.T, client *clientv3.Client, part string, id uint64) []string {
 	t.Helper()
 	resp, err := client.Get(t.Context(), base+"/"+part, clientv3.WithPrefix())

@@ -13,7 +13,7 @@ type difference struct {
 	before    string            // releases before this one; empty is all
 	direction interop.Direction // empty is both
 	reason    string
-	expect    func(*model.Objects) // changes what was written to what arrives
+	expect    func(*model.Objects) // changes the written objects to those that arrive
 }
 
 func notKept() []difference {

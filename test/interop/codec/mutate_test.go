@@ -115,7 +115,7 @@ func (m mutator) json(v []byte) []byte {
 	return spoilt
 }
 
-// node spoils something in an object or in a list, or what is in it.
+// node spoils an element of an object or of a list, at any depth.
 func (m mutator) node(n any, depth int) {
 	switch n := n.(type) {
 	case map[string]any:

@@ -72,7 +72,7 @@ func (s subject) refuse(t *testing.T, kind model.Kind, seed uint64) interop.Figu
 	}
 }
 
-// disagreement tells what one side makes of an entry and the other does not.
+// disagreement describes the difference between both sides' results for an entry; empty if they agree.
 func (s subject) disagreement(kind model.Kind, own model.Objects, rejected []model.Rejected, theirs model.DecodeReply) string {
 	ourError, theirError := errorOf(rejected), errorOf(theirs.Rejected)
 	switch {
@@ -102,7 +102,7 @@ func errorOf(rejected []model.Rejected) string {
 	return rejected[0].Error
 }
 
-// sent changes objects as they are when they come from a peer: what is no UTF-8 is replaced.
+// sent changes objects as they are when they come from a peer: invalid UTF-8 is replaced.
 func sent(o *model.Objects) error {
 	text, err := json.Marshal(o)
 	if err != nil {

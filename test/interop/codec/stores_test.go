@@ -22,7 +22,7 @@ const (
 
 // TestStoresOfOlderReleasesFollowWhatWePublish: an older release's own stores read a cluster that
 // we publish, from its etcd and from the one that our mirror copies it to, through creation, update
-// and deletion. What the newest release's agent makes of it is in package live.
+// and deletion. Package live has the tests with the newest release's agent.
 func TestStoresOfOlderReleasesFollowWhatWePublish(t *testing.T) {
 	t.Parallel()
 	seed := interop.Seed(t)

@@ -91,7 +91,7 @@ func startCilium(t *testing.T, release string, kube *kubetest.Server, etcd *etcd
 	})
 }
 
-// freePort is one that nobody listens on.
+// freePort is a port without a listener.
 func freePort(t *testing.T) string {
 	t.Helper()
 	p, err := ports.Reserve("127.0.0.1:0")

@@ -95,7 +95,7 @@ func (c contents) without(of ...wire.Resource) {
 	}
 }
 
-// likeLater takes away what nobody reads any more: services that are not shared, and numbers of nodes.
+// likeLater removes entries and fields that no release reads any longer: services that are not shared, and numbers of nodes.
 func (c contents) likeLater() {
 	for key, v := range c {
 		if service, is := v.(map[string]any); is && strings.HasPrefix(key, wire.Services.StorePrefix(false)) && service["shared"] == false {

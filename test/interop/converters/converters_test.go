@@ -26,7 +26,7 @@ const (
 	localNamespaces = "--clustermesh-default-global-namespace=false"
 )
 
-// mode is how both are configured, and what there is.
+// mode is the configuration of both sides, and the objects.
 type mode struct {
 	name   string
 	flags  []string // of both
@@ -83,7 +83,7 @@ func has(release, since string) bool { return since == "" || !interop.Older(rele
 // world is an API server, and what both write.
 type world struct {
 	mode
-	slices       bool            // the release publishes EndpointSlices, and only what is in global namespaces
+	slices       bool            // the release publishes EndpointSlices, and only those in global namespaces
 	accounts     bool            // its endpoints have service accounts
 	anyCase      bool            // it reads annotations of any case
 	lacks        []wire.Resource // that it does not publish
@@ -219,8 +219,8 @@ func (w *world) mark(t *testing.T) (keys []string) {
 // same waits until both have published the same, and returns how many keys.
 func (w *world) same(t *testing.T, what string) int { t.Helper(); return w.differences(t, what) }
 
-// differ makes what is disputed, waits until both have published it in their ways, and deletes it. What is not disputed
-// any more fails the test.
+// differ creates the disputed objects, waits until both sides have published them in their ways, and deletes them. An object
+// on which both sides agree fails the test.
 func (w *world) differ(t *testing.T) {
 	t.Helper()
 	var texts, keys []string

@@ -14,7 +14,7 @@ import (
 
 // TestUsersOfAMeshMaySeeAllOfIt: with certificates, and with the rights that Cilium
 // gives to readers from other clusters and no more (spec wire.md §0), either side
-// reads all that either side publishes, and nobody is denied anything.
+// reads all that either side publishes, and no request is denied.
 func TestUsersOfAMeshMaySeeAllOfIt(t *testing.T) {
 	t.Parallel()
 	for name, start := range publishers() {

@@ -69,9 +69,9 @@ func names(o model.Objects) string {
 	return strings.Join(all, "\n")
 }
 
-// TestCiliumSeesAClusterThatWeRun: what manifests say, as it is published by `mesh-agent operate`
-// and `mesh-agent run`, when it changes, and when both are killed: then all goes but identities'
-// numbers, which are nobody's (spec allocator.md).
+// TestCiliumSeesAClusterThatWeRun: the objects of manifests, published by `mesh-agent operate`
+// and `mesh-agent run`, when they change, and when both are killed: then all keys expire except identities'
+// numbers, which have no owner (spec allocator.md).
 func TestCiliumSeesAClusterThatWeRun(t *testing.T) {
 	t.Parallel()
 	file := etcdtest.Start(t).ConfigFile(t)

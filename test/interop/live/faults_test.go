@@ -136,7 +136,7 @@ func weAreAway() []string {
 	return []string{"MESH-1004", "MESH-1007", "MESH-1009", "MESH-1011", lateCanary}
 }
 
-// TestKVStoreModeNeedsNoCanaries: nobody waits for anything.
+// TestKVStoreModeNeedsNoCanaries: no reader waits for a canary.
 func TestKVStoreModeNeedsNoCanaries(t *testing.T) {
 	t.Parallel()
 	for name, start := range publishers() {

@@ -49,9 +49,9 @@ type mesh struct {
 	changes int // objects that were written or deleted
 }
 
-// TestMixedMeshUnderChurn: objects of all kinds come, change and go in both clusters
-// while etcds are killed and frozen, and readers killed and started again. When that
-// is over everybody sees what there is.
+// TestMixedMeshUnderChurn: objects of all kinds are created, changed and deleted in both clusters
+// while etcds are killed and frozen, and readers killed and started again. After
+// that all readers see all objects.
 func TestMixedMeshUnderChurn(t *testing.T) {
 	t.Parallel()
 	seed, over := interop.Seed(t), churnFor(t)
@@ -126,7 +126,7 @@ func (m *mesh) cycle() {
 	}
 	m.churn()
 	m.cycles++
-	if m.cycles%4 == 0 { // what is lost on the way must not be covered by later changes
+	if m.cycles%4 == 0 { // later changes must not hide a lost one
 		m.seen("after " + strconv.Itoa(m.cycles) + " cycles")
 	}
 }
@@ -142,7 +142,7 @@ func (m *mesh) churn() {
 	}
 }
 
-// seen waits until all readers see what there is.
+// seen waits until all readers see all objects.
 func (m *mesh) seen(when string) {
 	m.t.Helper()
 	var all model.Objects
@@ -161,7 +161,7 @@ func (m *mesh) newAgent() *interop.Agent {
 		"--clustermesh-config", clusterDir(m.t, m.files), "--kvstore-opt", "etcd.qps=100000")
 }
 
-// quiet fails the test if anybody has complained of anything but what was away.
+// quiet fails the test if a reader has logged any problem except unreachable etcds.
 func (m *mesh) quiet() {
 	m.t.Helper()
 	interop.Quiet(m.t, "a reader that was ended", m.quieted, append(ciliumIsAway(), weAreAway()...)...)

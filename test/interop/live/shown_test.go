@@ -58,8 +58,8 @@ func agentShows(ctx context.Context, a *interop.Agent, want model.Objects) error
 	return interop.Same(shown(want, contested), shown(got, contested))
 }
 
-// accepted tells how many entries there are, if every cluster is ready and nothing of
-// it is refused.
+// accepted returns the number of entries, if every cluster is ready and none of its
+// entries is refused.
 func accepted(ctx context.Context, a *interop.Agent) (map[model.Kind]int, error) {
 	clusters, err := agentapi.List[api.Cluster](ctx, a.Socket, "clusters")
 	entries := map[model.Kind]int{}

@@ -97,7 +97,7 @@ func sparing(cond func(context.Context) error) func(context.Context) error {
 		begin := time.Now()
 		err := cond(ctx)
 		if err != nil {
-			_ = waiting.Sleep(ctx, time.Since(begin)) // whoever asks looks at ctx
+			_ = waiting.Sleep(ctx, time.Since(begin)) // the caller checks ctx
 		}
 		return err
 	}

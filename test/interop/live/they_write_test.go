@@ -60,7 +60,7 @@ func entriesSee(t *testing.T, r *ours.Reader, what string, limit time.Duration, 
 // connected, as it does where very much is published, or slowly.
 const lateCanary = "no canary cilium/"
 
-// quiet fails the test if the agent has complained of anything but what is expected.
+// quiet fails the test if the agent has logged any problem except the expected ones.
 func (r readers) quiet(t *testing.T, expected ...string) {
 	t.Helper()
 	interop.Quiet(t, "our agent", r.agent.Complaints(t), append(expected, lateCanary)...)

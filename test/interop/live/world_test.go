@@ -38,8 +38,8 @@ func (w *world) objects() model.Objects {
 	return all
 }
 
-// follow waits until a reader sees what was put, changes and deletes a part, and waits
-// again. It returns what was created.
+// follow waits until a reader sees the objects, changes and deletes a part, and waits
+// again. It returns the created objects.
 func (w *world) follow(t *testing.T, p publisher, r reader, limit time.Duration) (created model.Objects) {
 	t.Helper()
 	created = w.objects()

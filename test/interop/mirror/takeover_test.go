@@ -18,10 +18,10 @@ import (
 )
 
 // TestAStandbyTakesOver: of a mirror of each side on one etcd the first one copies
-// and the other one waits. When the first one is killed, the other one goes on with
-// what there is: nothing is deleted but what the remote has deleted meanwhile, and
-// everything is tied to leases of its own. What the remote has deleted meanwhile our
-// mirror deletes at once; of Cilium's it ends with the lease of the one before.
+// and the other one waits. When the first one is killed, the other one continues with
+// the present keys: it deletes only keys that the remote has deleted meanwhile, and
+// ties all others to its own leases. Our mirror deletes those keys
+// at once; with Cilium's they expire with the lease of the first mirror.
 func TestAStandbyTakesOver(t *testing.T) {
 	t.Parallel()
 	for _, d := range [][2]string{{"theirs", "ours"}, {"ours", "theirs"}} {

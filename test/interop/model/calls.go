@@ -3,8 +3,8 @@ package model
 import "time"
 
 // A peer speaks JSON-RPC (net/rpc/jsonrpc) over its standard input and output, and
-// logs to its standard error, a JSON object a line. What follows are the arguments
-// and answers of its calls. The role that it plays is its first argument.
+// logs to its standard error, a JSON object a line. The types below are the arguments
+// and answers of its calls. Its role is its first command-line argument.
 
 // KV is a key with its value.
 type KV struct {
@@ -42,15 +42,15 @@ type DecodeReply struct {
 }
 
 // DecodeEachReply is the answer of Codec.DecodeEach, which has the same arguments:
-// what was made of each entry alone.
+// the result of each entry alone.
 type DecodeEachReply struct{ Each []DecodeReply }
 
 // Rejected is an entry that was refused.
 type Rejected struct{ Key, Error string }
 
-// PublishArgs are the arguments of Publish.Open: the cluster that is published, and what is said of
-// it. Publish.Put has Objects as its arguments, Publish.Delete too, of which it needs the names
-// alone, and Publish.Synced a list of kinds. They do not wait for the etcd.
+// PublishArgs are the arguments of Publish.Open: the published cluster with its
+// configuration. Publish.Put and Publish.Delete have Objects as their arguments; Delete needs only
+// their names. Publish.Synced has a list of kinds. They do not wait for the etcd.
 type PublishArgs struct {
 	Flags  []string // Cilium's own, such as --kvstore-opt=etcd.config=/etc/client
 	Config ClusterConfig
@@ -65,9 +65,9 @@ type ReadArgs struct {
 	Options              map[string]string // --kvstore-opt
 }
 
-// Of a reader Read.Clusters tells what it says of the clusters that it reads, by
-// name, and Read.View, whose argument is a kind, the objects of the kind that it
-// holds. Addresses are without a cluster, because those of all are in one cache.
+// Read.Clusters returns a reader's status of the clusters that it reads, by
+// name. Read.View, whose argument is a kind, returns the objects of the kind that it
+// holds. Addresses are without a cluster, because one cache has those of all clusters.
 
 // RemoteCluster is what a reader says of a cluster that it reads.
 type RemoteCluster struct {
@@ -105,11 +105,11 @@ type AllocateOpen struct {
 	Node      string // what its references end in
 	ClusterID uint32 // decides on the range and the mask, as in an agent
 	LeaseTTL  time.Duration
-	Sync      time.Duration // how often what is used is refreshed; 0 is as in an agent
+	Sync      time.Duration // how often the used keys are refreshed; 0 is as in an agent
 }
 
-// AllocateKey is the argument of Allocate.Acquire, Release, Get, Lock and Unlock. It
-// is as it is stored.
+// AllocateKey is the argument of Allocate.Acquire, Release, Get, Lock and Unlock, in
+// its stored form.
 type AllocateKey struct{ Key string }
 
 // Allocated is the answer of Allocate.Acquire and Get.
@@ -121,13 +121,13 @@ type Allocated struct {
 // Released is the answer of Allocate.Release.
 type Released struct{ LastUse bool }
 
-// Collected is the answer of Allocate.GC, a round of garbage collection: it goes on from the last
-// one. Stale are the keys of the mappings that the next round may delete.
+// Collected is the answer of Allocate.GC, a round of garbage collection, which continues from the
+// last one. Stale are the keys of the mappings that the next round may delete.
 type Collected struct {
 	Alive, Deleted int
 	Stale          []string
 }
 
-// Locks is the answer of Allocate.LocksGC, a round of the collection of locks: it
-// goes on from the last one.
+// Locks is the answer of Allocate.LocksGC, a round of the collection of locks, which
+// continues from the last one.
 type Locks struct{ Held []string }

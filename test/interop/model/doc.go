@@ -1,10 +1,10 @@
-// Package model is what the two sides of an interoperability test speak of: the
-// objects of a cluster mesh as plain data, belonging to neither side, and the calls
-// by which a test drives a peer, a program built from a release of Cilium.
+// Package model is the common data of the two sides of an interoperability test: the
+// objects of a cluster mesh as plain data, independent of both sides, and the calls
+// with which a test drives a peer, a program built from a release of Cilium.
 //
 // Objects say what they mean, not how they are written: a prefix is a prefix, not an
 // address with the bytes of a mask. Each side translates from and to its own types, see
-// [Translate]: what is lost on the way shows as a difference. Maps and lists that are nil
+// [Translate]: data lost in the translation shows as a difference. Maps and lists that are nil
 // are the same as empty ones, unless a comment says otherwise.
 //
 // It is a module of its own, without requirements, because the peers must have

@@ -96,7 +96,7 @@ type L4 struct {
 	Port     uint16
 }
 
-// Zone is where a backend is and for whom it is meant.
+// Zone is the zone of a backend, and the zones whose clients should use it.
 type Zone struct {
 	Zone     string
 	ForZones []ForZone
@@ -105,7 +105,7 @@ type Zone struct {
 // ForZone names a zone that something is meant for.
 type ForZone struct{ Name string }
 
-// EndpointSlice is a slice of a service's endpoints. What is nil is not set.
+// EndpointSlice is a slice of a service's endpoints. A nil field is not set.
 type EndpointSlice struct {
 	Cluster, Namespace, Name string
 	ClusterID                uint32
@@ -136,7 +136,7 @@ type EndpointPort struct {
 	Port                        *int32
 }
 
-// ServiceExport is an exported service. What is nil is not set.
+// ServiceExport is an exported service. A nil field is not set.
 type ServiceExport struct {
 	Cluster, Namespace, Name string
 	Labels, Annotations      map[string]string

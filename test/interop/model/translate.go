@@ -10,10 +10,10 @@ import (
 )
 
 // Translate sets an object from one of another type: each field from that of the same
-// name, or of the name that is the tag "also" of the model's field. What one of the types
-// does not have, as releases of Cilium do not know everything, and what is nil, stays as
-// it is. Values of different forms need a function, each a func(From) To: those for
-// addresses and times are known. The error is about a text that is no address.
+// name, or of the name that is the tag "also" of the model's field. A field that one of the
+// types does not have, because releases of Cilium differ, or that is nil in from, stays
+// unchanged. Values of different types need a function, each a func(From) To: those for
+// addresses and times are built in. The error is about a text that is no address.
 func Translate(to, from any, functions ...any) error {
 	var t translation
 	for _, f := range append(functions[:len(functions):len(functions)],

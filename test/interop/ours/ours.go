@@ -66,7 +66,7 @@ func translated[T, F any](from F) *T {
 	return to
 }
 
-// translate knows prefixes and times of exports, too; what is no prefix differs from all.
+// translate also translates prefixes and times of exports; an invalid prefix differs from all others.
 func translate(to, from any) error {
 	return model.Translate(to, from, wire.NewCIDR, func(c wire.CIDR) netip.Prefix {
 		p, _ := c.Prefix()
@@ -133,7 +133,7 @@ func decodeResource(e wire.Expect, r wire.Resource, name string, value []byte, i
 	return nil
 }
 
-// collect adds what was decoded; complete sets what is not part of the value.
+// collect adds a decoded object; complete sets the fields that are not part of the value.
 func collect[T any](into *[]T, from any, err error, complete ...func(*T)) error {
 	var to T
 	if err == nil {

@@ -23,8 +23,8 @@ import (
 const heartbeatEvery = 30 * time.Second
 
 // Publisher publishes a cluster with this project's stores, as `mesh-agent operate`
-// and `mesh-agent run` do with what is described to them: here objects are given to
-// it. Its methods do not wait for the etcd, but for Wait.
+// and `mesh-agent run` do with their descriptions; here the test gives it the
+// objects. Only its method Wait waits for the etcd.
 type Publisher struct {
 	cluster  string
 	writer   *kvstore.Durable
@@ -34,7 +34,7 @@ type Publisher struct {
 }
 
 // Publish publishes a cluster to the etcd of a client file until the end of the test;
-// what is published stays until its leases expire.
+// the published keys stay until their leases expire.
 func Publish(t testing.TB, file string, config model.ClusterConfig) *Publisher {
 	log := slog.New(slog.DiscardHandler)
 	writer := connect(file)
@@ -143,7 +143,7 @@ func (p *Publisher) syncOf(key string) (*syncstore.Sync, string) {
 	return nil, ""
 }
 
-// Synced says that what was put is all that there is, of all kinds at once.
+// Synced marks all kinds as complete: all objects were put.
 func (p *Publisher) Synced(testing.TB, ...model.Kind) {
 	for _, s := range p.syncs {
 		s.Complete()

@@ -64,7 +64,7 @@ func (r *Reader) apply(res wire.Resource, changes []store.Change[model.Objects])
 	}
 }
 
-// View returns what is known, and how many entries are refused.
+// View returns the known objects, and the number of refused entries.
 func (r *Reader) View() (model.Objects, int) {
 	refused := 0
 	for _, w := range r.watch {

@@ -29,7 +29,7 @@ func runCodec(args []string) error {
 	return serve(map[string]any{"Codec": codec{}})
 }
 
-// About tells what the peer is.
+// About returns the peer's release and kinds.
 func (codec) About(_ struct{}, reply *model.About) error {
 	reply.Release = release()
 	for _, k := range kinds() {

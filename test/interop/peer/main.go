@@ -1,7 +1,7 @@
 // Command peer is the other side of an interoperability test: a program made of the
-// packages of one release of Cilium, which does what its test says over its standard
-// input and output, see package model. It contains no rule of the protocol of its
-// own: what is read, written, accepted or refused is Cilium's doing.
+// packages of one release of Cilium. Its test drives it over its standard
+// input and output, see package model. It has no protocol rules of its
+// own: Cilium's code reads, writes, accepts and refuses the entries.
 //
 // The same source is built for each release: `go build` for the newest, with the
 // tags before1.20, before1.19 … and the go.mod of the folder releases for others.

@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
-// observed is what there is now of one kind. It is a [store.Observer].
+// observed has the present keys of one kind. It is a [store.Observer].
 type observed struct {
 	kind kind
 	mu   sync.Mutex

@@ -149,7 +149,7 @@ func (p *publish) each(objects model.Objects, do func(store.SyncStore, store.Key
 	return nil
 }
 
-// Synced says of kinds that what was put is all that there is.
+// Synced marks kinds as complete: all their objects were put.
 func (p *publish) Synced(names []model.Kind, _ *struct{}) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,7 @@ func (p *publish) Synced(names []model.Kind, _ *struct{}) error {
 	return nil
 }
 
-// Close ends publishing; what is published stays until its leases expire.
+// Close ends publishing; the published keys stay until their leases expire.
 func (p *publish) Close(struct{}, *struct{}) error { return p.close() }
 
 func (p *publish) close() error {

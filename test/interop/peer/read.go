@@ -27,9 +27,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
-// reader reads remote clusters as the release's agent does, whose parts it is made
-// of: the cluster mesh with its clients, stores and watchers, and the identity
-// allocator. What they hand on is kept in records.
+// reader reads remote clusters as the release's agent does. It is made of the agent's
+// parts: the cluster mesh with its clients, stores and watchers, and the identity
+// allocator. Their results are kept in records.
 type reader struct {
 	log *slog.Logger
 
@@ -114,7 +114,7 @@ func (r *reader) View(kind model.Kind, reply *model.Objects) error {
 	return errors.Join(r.records.collect(kind, reply), r.watchers.collect(kind, reply))
 }
 
-// Clusters tells what the reader says of the clusters.
+// Clusters returns the reader's status of the clusters.
 func (r *reader) Clusters(_ struct{}, reply *[]model.RemoteCluster) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -139,7 +139,7 @@ func remoteIdentities(from *identitycache.CachingIdentityAllocator) []model.Iden
 	return all
 }
 
-// owner owns the identity allocator, which has nobody to tell of identities.
+// owner owns the identity allocator. It ignores changes of identities.
 type owner struct{}
 
 func (owner) UpdateIdentities(_, _ identity.IdentityMap) <-chan struct{} {

@@ -50,7 +50,7 @@ func (w *watchers) factory(k kind, has func(cmtypes.CiliumClusterConfigCapabilit
 	}
 }
 
-// collect adds what is watched of a kind.
+// collect adds the watched objects of a kind.
 func (w *watchers) collect(k model.Kind, into *model.Objects) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +65,7 @@ func (w *watchers) collect(k model.Kind, into *model.Objects) error {
 	return nil
 }
 
-// status adds what is watched of a cluster.
+// status adds the number of entries and the sync state of a cluster's watchers.
 func (w *watchers) status(cluster string, into *model.RemoteCluster) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +88,7 @@ type watcher struct {
 	enabled atomic.Bool
 }
 
-// expect is what is known of the cluster whose objects are watched.
+// expect is the name and ID of the cluster whose objects are watched.
 func (w *watcher) expect() model.Expect {
 	return model.Expect{Cluster: w.cluster, ClusterID: w.id.Load()}
 }

@@ -34,8 +34,8 @@ func setLogger() *slog.Logger {
 	return log
 }
 
-// runKVStoreMesh is the program kvstoremesh, with its own flags, until a signal tells
-// it to end, or the end of the standard input. It answers no calls.
+// runKVStoreMesh runs the program kvstoremesh, with its own flags, until a signal
+// or the end of the standard input. It answers no calls.
 func runKVStoreMesh(args []string) error {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)

@@ -70,7 +70,7 @@ func (k kind) cachedDir(cluster string) string {
 	}
 }
 
-// Count tells how much there is now.
+// Count returns the number of present objects.
 func (w *watch) Count(_ struct{}, reply *model.WatchCountReply) error {
 	for _, one := range w.watched {
 		one.mu.Lock()
@@ -80,7 +80,7 @@ func (w *watch) Count(_ struct{}, reply *model.WatchCountReply) error {
 	return nil
 }
 
-// View tells what there is now.
+// View returns the present objects.
 func (w *watch) View(_ struct{}, reply *model.WatchReply) error {
 	for _, one := range w.watched {
 		if one.store.Synced() {
@@ -93,7 +93,7 @@ func (w *watch) View(_ struct{}, reply *model.WatchReply) error {
 	return nil
 }
 
-// watched is what is known of one kind.
+// watched has the known objects of one kind.
 type watched struct {
 	*observed
 	expect model.Expect

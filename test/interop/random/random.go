@@ -1,7 +1,7 @@
-// Package random makes objects from a seed, for tests that compare what one side wrote with what
-// the other read. Every object is one that a remote cluster's reader accepts and that survives its
-// encoding whole; within that, values are as odd as they may be: the bounds of every field, what is
-// there and what is not in all combinations, the least and the most of everything.
+// Package random makes objects from a seed, for tests that compare the objects that one side wrote with those
+// that the other side read. A remote cluster's reader accepts every object, and encoding loses none of
+// its data. Within these limits, values are as unusual as possible: the bounds of every field, all
+// combinations of optional fields, the minimum and the maximum of everything.
 //
 // The same seed makes the same objects, call for call. A Maker is for one goroutine.
 package random
@@ -124,8 +124,8 @@ func (m *Maker) OfKind(kind model.Kind, first, n int) model.Objects {
 	return o
 }
 
-// anyConfig makes the configuration of the i-th other cluster of the mesh. What it
-// says of the mesh's size matters only when that is 511.
+// anyConfig makes the configuration of the i-th other cluster of the mesh. Its
+// MaxConnectedClusters matters only when it is 511.
 func (m *Maker) anyConfig(i int) model.ClusterConfig {
 	limit := m.cluster.MaxConnectedClusters
 	config := m.ClusterConfig()

@@ -163,7 +163,7 @@ func (w *world) service(ctx context.Context) (*api.Service, error) {
 }
 
 // selects waits until traffic goes to just these backends, each "CLUSTER ADDRESS
-// NAME/PORT…", and tells why when it does not.
+// NAME/PORT…", and reports the reason when it does not.
 func (w *world) selects(when string, want ...string) {
 	w.t.Helper()
 	slices.Sort(want)

@@ -1,4 +1,4 @@
-// Package other is a module of somebody else, who reads the nodes of a cluster.
+// Package other is a user's module, which reads the nodes of a cluster.
 package other
 
 import (
