@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
 // runningFor is running, for a benchmark.
@@ -74,7 +76,7 @@ func BenchmarkWatchCache(b *testing.B) {
 			var bytes float64
 			for b.Loop() {
 				b.StopTimer()
-				before := heap()
+				before := heaptest.Live()
 				b.StartTimer()
 				c := newCore(1, highest, true)
 				now := time.Now()
@@ -82,7 +84,7 @@ func BenchmarkWatchCache(b *testing.B) {
 					c.upsert(uint64(i+1), key, now)
 				}
 				b.StopTimer()
-				bytes = float64(heap()-before) / identities
+				bytes = float64(heaptest.Live()-before) / identities
 				runtime.KeepAlive(c)
 				b.StartTimer()
 			}
@@ -129,12 +131,4 @@ func (free) UpdateKey(context.Context, uint64, Key, bool, Lock) error          {
 func labelsOf(i int) string {
 	return fmt.Sprintf("k8s:app.kubernetes.io/name=application-%d;k8s:app.kubernetes.io/version=1.%d;k8s:app=application-%d;"+
 		"k8s:io.cilium.k8s.policy.cluster=cluster2;k8s:io.kubernetes.pod.namespace=namespace-%03d;k8s:team=team-%d;", i/3, i, i/3, i%100, i%20)
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
 type change = store.Change[Identity]
@@ -272,19 +273,19 @@ func BenchmarkApply(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		_, s := newIdentities(b)
-		before := heap()
+		before := heaptest.Live()
 		var changes [batches][]change
 		for i := range changes {
 			changes[i] = batchOf(b, i*size, size)
 		}
 		changesBytes := uint64(batches * size * 40)
-		object = float64(heap()-before-changesBytes) / (batches * size)
+		object = float64(heaptest.Live()-before-changesBytes) / (batches * size)
 		for _, batch := range changes {
 			b.StartTimer()
 			s.Apply(batch)
 			b.StopTimer()
 		}
-		all = float64(heap()-before-changesBytes) / (batches * size)
+		all = float64(heaptest.Live()-before-changesBytes) / (batches * size)
 		runtime.KeepAlive(changes)
 		runtime.KeepAlive(s)
 		b.StartTimer()
@@ -292,12 +293,4 @@ func BenchmarkApply(b *testing.B) {
 	b.ReportMetric(object, "object-B/object")
 	b.ReportMetric(all, "B/object")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batches*size), "ns/object")
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

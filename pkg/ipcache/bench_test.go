@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
 const benchSize = 1_000_000
@@ -48,14 +49,6 @@ func addresses(entries []*Entry) []netip.Addr {
 		out[i] = e.Prefix().Addr()
 	}
 	return out
-}
-
-func liveHeap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 func filled(entries []*Entry) *Cache {
@@ -96,9 +89,9 @@ func perItem(b *testing.B, items int, unit string) {
 // index-B what the cache adds. The floor is a Go map of the same pointers.
 func BenchmarkFill(b *testing.B) {
 	for _, set := range benchSets {
-		base := liveHeap()
+		base := heaptest.Live()
 		entries := benchEntries(set.addr)
-		list := liveHeap()
+		list := heaptest.Live()
 		b.Run(set.name, func(b *testing.B) {
 			var c *Cache
 			for b.Loop() {
@@ -106,7 +99,7 @@ func BenchmarkFill(b *testing.B) {
 			}
 			perItem(b, benchSize, "ns/entry")
 			b.ReportMetric(float64(list-base)/benchSize-8, "object-B/entry") // without the slice's pointer
-			b.ReportMetric(float64(liveHeap()-list)/benchSize, "index-B/entry")
+			b.ReportMetric(float64(heaptest.Live()-list)/benchSize, "index-B/entry")
 			runtime.KeepAlive(c)
 		})
 		b.Run(set.name+"-floor", func(b *testing.B) {
@@ -115,7 +108,7 @@ func BenchmarkFill(b *testing.B) {
 				m = mapped(entries)
 			}
 			perItem(b, benchSize, "ns/entry")
-			b.ReportMetric(float64(liveHeap()-list)/benchSize, "index-B/entry")
+			b.ReportMetric(float64(heaptest.Live()-list)/benchSize, "index-B/entry")
 			runtime.KeepAlive(m)
 		})
 		runtime.KeepAlive(entries)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
 // snapshotNow is a snapshot of everything that was applied.
@@ -155,13 +156,13 @@ func BenchmarkIdentityIndex(b *testing.B) {
 	s := snapshotNow(c)
 	id := func(i int) []uint32 { return []uint32{uint32(65536 + i%5000)} }
 	b.Run("make", func(b *testing.B) {
-		base := liveHeap()
+		base := heaptest.Live()
 		var x *IdentityIndex
 		for b.Loop() {
 			x = NewIdentityIndex(c)
 			x.Find(s, id(0), benchSize)
 		}
-		b.ReportMetric(float64(int64(liveHeap())-int64(base))/benchSize, "B/entry")
+		b.ReportMetric(float64(int64(heaptest.Live())-int64(base))/benchSize, "B/entry")
 		runtime.KeepAlive(x)
 	})
 	b.Run("find", func(b *testing.B) {

@@ -10,7 +10,8 @@ import (
 // them. Each is an upper bound, beside the texts.
 const (
 	costEndpoint     = 96
-	costAddress      = 56
+	costFirstAddress = 56 // of an endpoint
+	costMoreAddress  = 96 // as their list grows
 	costPointer      = 16
 	costInterned     = 240 // a text of which services keeps one for all slices
 	costEndpointPort = 80
@@ -115,9 +116,6 @@ func (r *sliceReader) field(f field) error {
 	case 8:
 		s.Endpoints = append(s.Endpoints, Endpoint{})
 		e := &s.Endpoints[len(s.Endpoints)-1]
-		if err := r.reserveAddresses(e, f); err != nil {
-			return err
-		}
 		return f.message(func(f field) error { return r.endpoint(e, f) })
 	case 9:
 		s.Ports = append(s.Ports, EndpointPort{})
@@ -153,30 +151,17 @@ func (r *sliceReader) endpoint(e *Endpoint, f field) error {
 	return nil
 }
 
-// reserveAddresses makes room for the addresses of an endpoint, which are counted first.
-func (r *sliceReader) reserveAddresses(e *Endpoint, f field) error {
-	n := 0
-	if err := f.message(func(f field) error {
-		if f.number == 1 {
-			n++
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	if err := atMost(maxAddresses, n, "addresses of one endpoint"); err != nil {
-		return err
-	}
-	if err := r.take(n * costAddress); err != nil {
-		return err
-	}
-	if n > 0 {
-		e.Addresses = make([]string, 0, n)
-	}
-	return nil
-}
-
 func (r *sliceReader) address(e *Endpoint, f field) error {
+	cost := costFirstAddress
+	if len(e.Addresses) > 0 {
+		cost = costMoreAddress
+	}
+	if err := r.take(cost); err != nil {
+		return err
+	}
+	if err := atMost(maxAddresses, len(e.Addresses)+1, "addresses of one endpoint"); err != nil {
+		return err
+	}
 	e.Addresses = append(e.Addresses, "")
 	return r.string(f, &e.Addresses[len(e.Addresses)-1])
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
 // payload is so many values of 300 to 600 bytes, as services have.
@@ -101,7 +101,7 @@ func BenchmarkSyncMemory(b *testing.B) {
 	value := []byte("some value")
 	owns := func(int64) bool { return true }
 	for b.Loop() {
-		before := liveHeap()
+		before := heaptest.Live()
 		l := newLedger(false, true, false)
 		l.beginList()
 		l.endList(1, owns)
@@ -121,17 +121,9 @@ func BenchmarkSyncMemory(b *testing.B) {
 				}}, owns)
 			}
 		}
-		b.ReportMetric(float64(liveHeap()-before)/n, "B/key")
+		b.ReportMetric(float64(heaptest.Live()-before)/n, "B/key")
 		if !l.isClean() || l.wanted != n {
 			b.Fatalf("%d wanted, %d dirty", l.wanted, l.dirty)
 		}
 	}
-}
-
-func liveHeap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
-	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
 // TestRecordsMachine compares the records with a map. Names are few, so that places are used again
@@ -100,9 +101,9 @@ func BenchmarkRecords(b *testing.B) {
 	}
 	run := func(name string, fill func() (find func([]byte))) {
 		b.Run(name, func(b *testing.B) {
-			before := liveHeap()
+			before := heaptest.Live()
 			find := fill()
-			size := liveHeap() - before
+			size := heaptest.Live() - before
 			i := 0
 			for b.Loop() {
 				i = (i + 7919) % n
@@ -129,12 +130,4 @@ func BenchmarkRecords(b *testing.B) {
 		}
 		return func(name []byte) { _ = m[string(name)] }
 	})
-}
-
-func liveHeap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
