@@ -14,6 +14,7 @@ func TestHabitsOfKubectl(t *testing.T) {
 	a := clitest.NewAgent(t, clitest.Well("c10", 10), clitest.Well("c2", 2), clitest.Lost("c3"))
 	for args, want := range map[string]string{
 		"get clusters -A --no-headers -o wide --sort-by .id":                            "c2 ",
+		"get clusters -o name --sort-by id":                                             "c2\nc3\nc10\n",
 		"get clusters -o name --sort-by={.id}":                                          "c2\nc3\nc10\n",
 		"get clusters -o name --sort-by={.state}":                                       "c3\n",
 		"get clusters -o name --sort-by=.lastEvent":                                     "c2\n", // null in all
@@ -33,6 +34,8 @@ func TestHabitsOfKubectl(t *testing.T) {
 	for args, want := range map[string]string{
 		"get services -A -n shop":                "give one of them",
 		"get clusters -w -o jsonpath={.name}":    "use -o json",
+		"get clusters --sort-by nope":            "--sort-by: {.nope}: no item has this field: it has .cached",
+		"get clusters --sort-by {nope}":          `--sort-by: "{nope}" is no path such as {.items[*].name}: unrecognized identifier nope`,
 		"get clusters -w --sort-by .id":          "--sort-by is for a list",
 		"get cluster c2 --sort-by .id":           "--sort-by is for a list",
 		"get clusters --sort-by {.id":            "no path such as",

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
@@ -26,13 +27,20 @@ type Path struct {
 // ErrNoField is the error of a list that is to be in the order of a field that none of its items has.
 var ErrNoField = errors.New("no item has this field")
 
-// ParsePath reads a path.
+// ParsePath reads a path. As in kubectl, the braces and the first dot may be left out.
 func ParsePath(text string) (*Path, error) {
 	if !strings.Contains(text, "{") {
+		if text != "" && unicode.IsLetter(rune(text[0])) {
+			text = "." + text
+		}
 		text = "{" + text + "}"
 	}
 	p := &Path{text, jsonpath.New("path").AllowMissingKeys(true), jsonpath.New("path")}
-	if err := errors.Join(p.of.Parse(text), p.all.Parse(text)); err != nil {
+	err := errors.Join(p.of.Parse(text), p.all.Parse(text))
+	if err == nil && !strings.Contains(text, "range") { // which needs its items
+		_, err = p.of.FindResults(map[string]any{}) // some mistakes are not found before
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%q is no path such as {.items[*].name}: %w", text, err)
 	}
 	return p, nil
