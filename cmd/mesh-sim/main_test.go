@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// asProgram makes the test binary be mesh-sim itself.
+// asProgram is the variable that makes the test binary run as mesh-sim.
 const asProgram = "MESH_SIM_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -113,12 +113,12 @@ func TestSignalsEndItCleanly(t *testing.T) {
 	}
 }
 
-// start runs a simulator with this temporary directory, and returns what it printed until
-// it was ready, and what is still to come.
+// start runs a simulator with this temporary directory. It returns the output until the simulator was ready, and the
+// rest of it.
 func start(t *testing.T, temp string, args ...string) (cmd *exec.Cmd, printed string, rest io.Reader) {
 	t.Helper()
 	like := simulator(t, args...)
-	cmd = exec.Command(like.Path, args...) // which ends in order, not with the test's context
+	cmd = exec.Command(like.Path, args...) // the test stops it; its context would kill it
 	cmd.Env, cmd.Stderr = append(like.Env, "TMPDIR="+temp), new(bytes.Buffer)
 	stdout, err := cmd.StdoutPipe()
 	must(t, err)
@@ -150,7 +150,8 @@ func TestExitCodeOfTheCommand(t *testing.T) {
 	}
 }
 
-// TestTheLogOfTheCommand: what a command says goes to the file, and its end is shown when the command fails.
+// TestTheLogOfTheCommand: the output of the command goes to the file, and the end of it is shown when the command
+// fails.
 func TestTheLogOfTheCommand(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"0", "7"} {
@@ -174,7 +175,7 @@ func ctl(t *testing.T, temp string, env []string, args ...string) (stdout, stder
 	cmd.Env = append(append(cmd.Env, "TMPDIR="+temp), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	_ = cmd.Run() // the code says it
+	_ = cmd.Run() // the exit code has the result
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
@@ -196,7 +197,7 @@ func startSimulator(t *testing.T, temp string, args ...string) string {
 func TestControlFromTheCommandLine(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
-	temp, err := os.MkdirTemp("", "sim") // short: the path of a socket has a limit
+	temp, err := os.MkdirTemp("", "sim") // short, as the path of a socket has a limit
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
 	if _, errs, code := ctl(t, temp, nil, "list"); code != 2 || !strings.Contains(errs, "start mesh-sim") {

@@ -21,7 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// Nothing is global: two agents in one process have nothing in common.
+// There is no global state: two agents in one process have nothing in common.
 func TestTwoAgentsInOneProcess(t *testing.T) {
 	t.Parallel()
 	one := meshtest.Run(t, contents.Default("a1", 1), contents.Default("a2", 2))
@@ -46,7 +46,7 @@ func TestTwoAgentsInOneProcess(t *testing.T) {
 	second.Until("the second to go on", func() bool { return cmp.Equal(want, shown(second)) })
 }
 
-// The mesh directory may come later than the agent, and be made again.
+// The mesh directory may be created after the agent's start, and may be deleted and created again.
 func TestADirectoryThatComesAndGoes(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Run(t, meshtest.Clusters(2)...)
@@ -72,7 +72,7 @@ func TestADirectoryThatComesAndGoes(t *testing.T) {
 	fill("cluster1")
 	a.Until("cluster1", func() bool { return slices.Equal(a.ReadyClusters(), []string{"cluster1"}) })
 
-	// Gone: nobody can tell what was removed, so everything is kept.
+	// Without the directory the agent cannot see which files were removed, so it keeps all clusters.
 	agenttest.Must(t, os.RemoveAll(dir))
 	a.Until("the missing directory to be reported", func() bool {
 		out, _, _ := a.Call("status")
@@ -88,8 +88,8 @@ func TestADirectoryThatComesAndGoes(t *testing.T) {
 	})
 }
 
-// TestGRPCDoesNotLog: a remote that ends every connection with a complaint puts nothing
-// on stderr beside our log.
+// TestGRPCDoesNotLog: a remote that ends every connection with an error adds nothing to stderr except the lines of our
+// own log.
 func TestGRPCDoesNotLog(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -107,7 +107,7 @@ func TestGRPCDoesNotLog(t *testing.T) {
 			f := http2.NewFramer(c, nil)
 			_ = f.WriteSettings()
 			_ = f.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, []byte("too_many_pings"))
-			defer c.Close() // the client ends it
+			defer c.Close() // the client closes it
 		}
 	}()
 	t.Cleanup(func() { _ = l.Close(); <-ended })

@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 
-// TestBudgetsOfUnknownClustersAreLogged, and no others.
+// TestBudgetsOfUnknownClustersAreLogged: there is one line for the unknown cluster, and none for others.
 func TestBudgetsOfUnknownClustersAreLogged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

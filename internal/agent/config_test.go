@@ -18,7 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
 )
 
-// TestThePageOfTheMigration names modes, variables and flags as they are.
+// TestThePageOfTheMigration: the page names existing modes, variables and flags.
 func TestThePageOfTheMigration(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/identity-migration.md")
@@ -43,15 +43,14 @@ func TestThePageOfTheMigration(t *testing.T) {
 	}
 }
 
-// TestEverySettingIsInTheConfig: a flag of the agent that config.NewSettings does not
-// know could come from no file.
+// TestEverySettingIsInTheConfig: config.NewSettings has every flag of the agent; otherwise a file could not set it.
 func TestEverySettingIsInTheConfig(t *testing.T) {
 	t.Parallel()
 	var known, agents []string
 	all := pflag.NewFlagSet("settings", pflag.ContinueOnError)
 	config.NewSettings().Register(all)
 	all.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "config" { // which is no setting
+		if f.Name != "config" { // this one is not a setting
 			known = append(known, f.Name)
 		}
 	})
@@ -63,7 +62,7 @@ func TestEverySettingIsInTheConfig(t *testing.T) {
 	}
 }
 
-// TestVariablesOfOthers: only what looks like a mistake is warned of.
+// TestVariablesOfOthers: the agent warns only of variables that look like a mistake.
 func TestVariablesOfOthers(t *testing.T) {
 	t.Parallel()
 	root := cli.New("")

@@ -22,10 +22,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// visible is longer than a look takes: an etcd that answers for longer was seen.
+// visible is longer than the interval between two looks: an etcd that answers for longer than this was seen.
 const visible = time.Second
 
-// etcdOf is the etcd of a cluster that is the test's own.
+// etcdOf is the etcd of a cluster that the test itself writes.
 type etcdOf struct {
 	t    *testing.T
 	kv   *clientv3.Client
@@ -97,8 +97,7 @@ func (e etcdOf) export(affinity string, created int64) (key string) {
 	return x.Key()
 }
 
-// TestEachKindOfConflictIsSeen: made in real etcds, listed by a whole agent, and gone
-// when it is resolved.
+// TestEachKindOfConflictIsSeen: each is made in real etcds, listed by a whole agent, and gone when it is resolved.
 func TestEachKindOfConflictIsSeen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -113,7 +112,7 @@ func TestEachKindOfConflictIsSeen(t *testing.T) {
 	c2, c3 := etcdOf{t, s2.Client(t), "c2", 2}, etcdOf{t, s3.Client(t), "c3", 3}
 	c2.configure()
 	c3.configure()
-	etcdOf{t, c3.kv, "c5", 2}.configure() // behind a file that is not there yet
+	etcdOf{t, c3.kv, "c5", 2}.configure() // its client file does not exist yet
 	file(s2, "c2")
 	file(s3, "c3")
 	c2.node("n", "10.2.0.0/16", net.IPv4(192, 168, 2, 1))
@@ -162,8 +161,8 @@ func TestANameThatTwoClustersAnswerTo(t *testing.T) {
 	text := fmt.Sprintf("endpoints:\n- %s\n- %s\n", one.Endpoint(), other.Endpoint())
 	agenttest.Must(t, os.WriteFile(filepath.Join(dir, "c2"), []byte(text), 0o600))
 	a, _ := agenttest.InProcess(t, map[string]string{"clustermesh-config": dir, "cluster-name": "own", "cluster-id": "250"})
-	// Which etcd answers, once it has done so for longer than a look takes: what
-	// is over before that is not seen.
+	// The etcd that answers, once it has answered for longer than the interval between two looks: a shorter time may
+	// not be seen.
 	var answering string
 	var since time.Time
 	answers := func(some ...*etcdtest.Process) func() bool {
@@ -197,9 +196,8 @@ func TestANameThatTwoClustersAnswerTo(t *testing.T) {
 	}
 }
 
-// TestAMirrorKeepsToTheClaimPolicy as an agent does: a cluster with another ID than the
-// policy file gives it is not copied, until the file says otherwise. Which cluster had
-// which ID is remembered over a restart.
+// TestAMirrorKeepsToTheClaimPolicy as an agent does: a cluster whose ID is not the one in the policy file is not
+// copied, until the file is changed. The IDs of the clusters are remembered over a restart.
 func TestAMirrorKeepsToTheClaimPolicy(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.Start(t)
@@ -247,7 +245,7 @@ func TestAMirrorKeepsToTheClaimPolicy(t *testing.T) {
 	a.Stop()
 
 	pin("default: allow")
-	client("paris", "endpoints:\n- http://127.0.0.1:1\n") // it is away
+	client("paris", "endpoints:\n- http://127.0.0.1:1\n") // it is unreachable
 	client("evil", of("evil"))
 	b := start()
 	shows(b, "evil", codes.ClusterIDRemembered)

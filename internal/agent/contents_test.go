@@ -24,7 +24,7 @@ func tcpAddress(a *agenttest.Process) string {
 	return found[1]
 }
 
-// shown is what the agent shows of the clusters' contents: one line per key.
+// shown returns what the agent shows of the clusters' contents, one line per key.
 func shown(a *agenttest.Process) map[string]string {
 	a.T.Helper()
 	got := map[string]string{}
@@ -47,7 +47,7 @@ func shown(a *agenttest.Process) map[string]string {
 	return got
 }
 
-// expected brings the simulated contents into the same form.
+// expected returns the simulated contents in the same form.
 func expected(t *testing.T, m *sim.Mesh) map[string]string {
 	t.Helper()
 	want := map[string]string{}
@@ -91,7 +91,7 @@ func expected(t *testing.T, m *sim.Mesh) map[string]string {
 	return want
 }
 
-// portsText lists the numbers of ports in their order.
+// portsText lists port numbers in their order.
 func portsText(n int, port func(int) uint16) string {
 	ports := make([]uint16, n)
 	for i := range n {

@@ -20,7 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/meshtest"
 )
 
-// exported is the service web with a session affinity, and its export of a year.
+// exported returns the service web with a session affinity, and its export, which was created in this year.
 func exported(affinity string, year int) string {
 	return strings.Replace(web, "  clusterIP:", "  sessionAffinity: "+affinity+"\n  clusterIP:", 1) + fmt.Sprintf(`---
 apiVersion: multicluster.x-k8s.io/v1alpha1
@@ -32,8 +32,8 @@ metadata:
 `, year)
 }
 
-// TestTwoClustersOfOursDisagree: each publishes its export, and an agent of one of
-// them finds that the session affinities differ, until they do not.
+// TestTwoClustersOfOursDisagree: each publishes its export, and an agent of one of them reports that the session
+// affinities differ, until they are equal.
 func TestTwoClustersOfOursDisagree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -75,8 +75,8 @@ func TestTwoClustersOfOursDisagree(t *testing.T) {
 	}
 }
 
-// TestExportsOfManifestsAlone: an agent without a kvstore knows its own exports
-// from the manifests, and finds those of other clusters that disagree.
+// TestExportsOfManifestsAlone: an agent without a kvstore reads its own exports from the manifests, and finds exports
+// of other clusters that differ.
 func TestExportsOfManifestsAlone(t *testing.T) {
 	t.Parallel()
 	manifests := t.TempDir()
@@ -97,8 +97,7 @@ func TestExportsOfManifestsAlone(t *testing.T) {
 	a.Until("its end", func() bool { return len(own()) == 0 })
 }
 
-// Three clusters: the third is the agent's own, read from its kvstore; the
-// first claims one of its addresses.
+// Three clusters: the third one is the agent's own, read from its kvstore; the first one claims one of its addresses.
 func TestTheLocalClusterAndTwoRemotes(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Run(t, meshtest.Clusters(3)...)
@@ -148,8 +147,7 @@ func TestTheLocalClusterAndTwoRemotes(t *testing.T) {
 		t.Errorf("the claim of the remote is not shown: %+v", l.Candidates)
 	}
 
-	// When the own claim goes, the remote's does not count either: the address is in
-	// a pod network of the own nodes.
+	// Without the own claim, the remote one does not count either: the address is in a pod network of the own nodes.
 	if _, err := own.Client().Delete(t.Context(), wire.IPs.Key("cluster3", false, address.String())); err != nil {
 		t.Fatal(err)
 	}

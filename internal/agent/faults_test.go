@@ -15,8 +15,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestTheFirstLineNamesTheFault: what docs/faults.md says of the first line of status, with the real program. It names the cause
-// and the cluster, 'mesh-agent troubleshoot' of the remedy works as it stands there, and all is well again after the repair.
+// TestTheFirstLineNamesTheFault tests docs/faults.md on the first line of status, with the real program. The line names
+// the cause and the cluster, the 'mesh-agent troubleshoot' of the remedy works as it is written, and after the repair
+// the status is good again.
 func TestTheFirstLineNamesTheFault(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()

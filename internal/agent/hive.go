@@ -1,5 +1,5 @@
-// Package agent puts the program that stays together from cells, by mode (run, operate, mirror).
-// The hive of a mode makes everything and starts it; it ends with the first part that fails.
+// Package agent assembles the program from cells, one set for each mode (run, operate, mirror).
+// The hive of a mode creates all parts and starts them; it stops with the first part that fails.
 package agent
 
 import (
@@ -38,7 +38,7 @@ import (
 
 const stopTimeout = 9 * time.Second // for a clean stop
 
-// cells are what a mode has beside what all have.
+// cells returns the cells that only this mode has.
 func cells(m config.Mode) cell.Cell {
 	switch m {
 	case config.ModeOperate:
@@ -50,7 +50,7 @@ func cells(m config.Mode) cell.Cell {
 	}
 }
 
-// meshDirectory is where a mode looks for client files; empty for one that does not.
+// meshDirectory returns the directory in which a mode looks for client files; empty for a mode that has none.
 func meshDirectory(m config.Mode, c config.Config) string {
 	if m == config.ModeOperate && !c.Operate.ReadsRemotes() {
 		return ""
@@ -58,8 +58,7 @@ func meshDirectory(m config.Mode, c config.Config) string {
 	return c.ClustermeshConfig
 }
 
-// NewHive describes the program in a mode: who makes what, and who needs it. The
-// level is that of its log.
+// NewHive returns the hive of a mode: its parts and their dependencies. level is the level of its log.
 func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 	opts := hive.DefaultOptions()
 	opts.EnvPrefix = config.EnvPrefix
@@ -79,7 +78,7 @@ func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 		statedb.Cell,
 		viewCell(),
 		findingsCell(),
-		apiCell(), // listens before anything runs: an address in use ends it all
+		apiCell(), // listens before the other parts run: when an address is in use, the program ends
 		writerCell(),
 		cell.Invoke(showLeader, showIdentityRange),
 		cells(m),
@@ -108,7 +107,7 @@ func viewCell() cell.Cell {
 	)
 }
 
-// meshReaders are what a mode knows of clusters; nil for what it does not read.
+// meshReaders are a mode's sources of data about clusters; nil for a source that the mode does not have.
 type meshReaders struct {
 	cell.Out
 
@@ -120,14 +119,14 @@ type meshReaders struct {
 	Missing   missing
 }
 
-// missing says by cluster what is not synced of those without which an agent became ready.
+// missing returns the clusters without which the agent became ready, with the resources that are still not synced.
 type missing func() map[string]string
 
 func newView(t *view.Tables, remotes clustermesh.Clusters, own clustermesh.OwnCluster, ready view.Readiness, scopes *health.Registry, bounds *boundary.Boundaries) (*view.View, error) {
 	return view.New(view.Sources{Boundary: bounds.Part("changes"), Tables: t, Remotes: remotes, Own: own, Readiness: ready, Scopes: scopes})
 }
 
-// followView follows what changes as long as the program runs.
+// followView runs the view, which follows the changes of its tables, until the program stops.
 func followView(lc cell.Lifecycle, jobs job.Group, v *view.View, reg prometheus.Registerer) error {
 	runs(jobs, "changes", v.Run)
 	lc.Append(cell.Hook{OnStop: func(cell.HookContext) error { v.Close(); return nil }})
@@ -261,8 +260,8 @@ func newAPI(p apiParams) (*httpapi.Server, error) {
 	return httpapi.NewServer(sources, p.Log, options...)
 }
 
-// serveAPI opens the sockets when the program starts, so that an address in use
-// ends it, and serves until it stops.
+// serveAPI opens the sockets when the program starts, so that the program ends when an address is in use. It serves
+// until the program stops.
 func serveAPI(c config.Config, s *httpapi.Server, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, log *slog.Logger) error {
 	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error {
 		return s.Listen(c.Listen, c.Socket, c.Socket == api.DefaultSocket)

@@ -71,7 +71,7 @@ func newOperator(
 	return operate.New(p)
 }
 
-// reportTasks shows in the health how the operator's tasks fare.
+// reportTasks returns a function that reports the result of an operator's task in the health.
 func reportTasks(h cell.Health) func(task string, err error) {
 	var mu sync.Mutex
 	reports := make(map[string]func(error))
@@ -85,7 +85,7 @@ func reportTasks(h cell.Health) func(task string, err error) {
 	}
 }
 
-// ensureUsers gives the own etcd its users. The file is read each time.
+// ensureUsers creates the users of the own etcd. It reads the users file each time.
 func ensureUsers(c config.Config, ctx context.Context, w *kvstore.Durable) error {
 	users, err := c.Users()
 	if err != nil {
@@ -115,7 +115,7 @@ func mirrorCell() cell.Cell {
 	)
 }
 
-// stopping is what stops writing to an etcd that is nearly full.
+// stopping is implemented by a leader that stops writing to an etcd that is nearly full.
 type stopping interface {
 	Stopped() (code codes.Code, why string)
 }

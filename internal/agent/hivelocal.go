@@ -29,8 +29,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// localCell is the description of the own cluster, and its source. Each mode reads
-// what it needs: an agent no more pods than its own, an operator none at all.
+// localCell provides the description of the own cluster, and its source. Each mode reads only what it needs: an agent
+// reads only the pods of its own node, and an operator reads no pods.
 func localCell(m config.Mode) cell.Cell {
 	return cell.Module(
 		"local", "Description of the own cluster",
@@ -45,7 +45,7 @@ func localCell(m config.Mode) cell.Cell {
 	)
 }
 
-// newSource returns what fills the description; nil when there is no source.
+// newSource returns the function that fills the description; nil when there is no source.
 func newSource(c config.Config, m config.Mode, into *local.Cluster, h cell.Health, log *slog.Logger) (func(context.Context) error, error) {
 	report := func(err error) {
 		into.Report(err)
@@ -63,7 +63,7 @@ func newSource(c config.Config, m config.Mode, into *local.Cluster, h cell.Healt
 		kubernetes.LogThrough(log)
 		imports, lookAgain := m == config.ModeOperate && c.Operate.MCSAPI, time.Duration(0)
 		if imports {
-			lookAgain = 5 * time.Second // it installs definitions itself, and only two processes of a cluster look
+			lookAgain = 5 * time.Second // short, because it installs definitions itself, and only two processes of a cluster look
 		}
 		s, err := kubernetes.New(kubernetes.Options{
 			Kubeconfig: c.Local.Kubeconfig, NodeName: c.NodeName,
@@ -82,9 +82,9 @@ func newSource(c config.Config, m config.Mode, into *local.Cluster, h cell.Healt
 	return nil, nil
 }
 
-// withoutIdentities is the label of CiliumIdentities that are no description of the
-// cluster: those that this program allocates. An operator publishes them where
-// nobody else writes them to the kvstore.
+// withoutIdentities returns the label of the CiliumIdentities that are not part of the description of the cluster,
+// because this program allocates them. It is empty for an operator with the crd mode: the operator publishes these
+// identities, because no other process writes them to the kvstore.
 func withoutIdentities(c config.Config, m config.Mode) string {
 	if m == config.ModeOperate && c.Allocation.Place() == modes.CRD {
 		return ""
@@ -92,7 +92,7 @@ func withoutIdentities(c config.Config, m config.Mode) string {
 	return crdbackend.ManagedBy + "=" + crdbackend.Manager
 }
 
-// describedBy says how well services and slices are known from the description.
+// describedBy returns the sync status of services and slices that come from the description.
 func describedBy(from *local.Cluster) func(wire.Resource) store.Status {
 	return func(r wire.Resource) store.Status {
 		st := from.State()
@@ -106,8 +106,7 @@ func describedBy(from *local.Cluster) func(wire.Resource) store.Status {
 	}
 }
 
-// memberCell makes the own cluster a part of the view, and this node a member of
-// the cluster's kvstore.
+// memberCell adds the own cluster to the view, and registers this node in the cluster's kvstore.
 func memberCell() cell.Cell {
 	return cell.Module(
 		"member", "This node as its cluster sees it",
@@ -115,8 +114,8 @@ func memberCell() cell.Cell {
 	)
 }
 
-// showLocal lets the description drive the view: services always, exports and nodes
-// where no kvstore tells of them.
+// showLocal writes the description into the view: services always, exports and nodes only without a kvstore of the
+// own cluster.
 func showLocal(c config.Config, from *local.Cluster, v *clustermesh.View, jobs job.Group, log *slog.Logger) {
 	if !c.Local.Given() {
 		return

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// WithoutHive is the log without the lines of hive that repeat others: the program logs that it starts and stops,
-// and reports the error that Run of the hive returns.
+// WithoutHive returns the log without the lines of hive that repeat other lines: the program logs its start and its
+// end itself, and reports the error that Run of the hive returns.
 func WithoutHive(log *slog.Logger) *slog.Logger { return slog.New(withoutHive{log.Handler()}) }
 
 type withoutHive struct{ slog.Handler }

@@ -29,8 +29,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
-// warnOfBudgets logs which clusters have a budget of their own and no client file:
-// their names may be misspelled.
+// warnOfBudgets logs the clusters that have a budget and no client file: their names may be misspelled.
 func warnOfBudgets(b budget.Budgets, directory string, log *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(b.Clusters)) {
 		if _, err := os.Stat(filepath.Join(directory, name)); errors.Is(err, fs.ErrNotExist) {
@@ -50,12 +49,12 @@ func meshCell() cell.Cell {
 	)
 }
 
-// runs adds what is to run as long as the program does.
+// runs adds a job that runs until the program stops.
 func runs(jobs job.Group, name string, run func(context.Context) error) {
 	saying(jobs, name, "running", run)
 }
 
-// saying is runs with another message in the health.
+// saying does the same as runs, with another message in the health.
 func saying(jobs job.Group, name, message string, run func(context.Context) error) {
 	jobs.Add(job.OneShot(name, func(ctx context.Context, h cell.Health) error {
 		h.OK(message)
@@ -63,7 +62,7 @@ func saying(jobs job.Group, name, message string, run func(context.Context) erro
 	}, job.WithShutdown()))
 }
 
-// meshParams is what the clusters of the mesh directory are made of.
+// meshParams are the dependencies of the clusters of the mesh directory.
 type meshParams struct {
 	cell.In
 
@@ -106,12 +105,12 @@ func newMesh(p meshParams) (*clustermesh.Mesh, error) {
 	return m, p.Metrics.Register(clustermesh.NewCollector(m))
 }
 
-// reportDirectory shows in the health whether the mesh directory can be read.
+// reportDirectory returns a function that reports in the health whether the mesh directory can be read.
 func reportDirectory(h cell.Health, path string) func(error) {
 	return reporting(h.NewScope("directory"), "waiting for the mesh directory; the agent keeps its data", "watching "+path)
 }
 
-// reporting shows in the health what an error says, or that there is none.
+// reporting returns a function that reports an error in the health, or that there is none.
 func reporting(h cell.Health, failed, well string) func(error) {
 	return func(err error) {
 		if err != nil {
@@ -130,8 +129,8 @@ func newIPs(c config.Config) (*ipcache.Cache, error) {
 	return ipcache.New(rules), nil
 }
 
-// tellUnknownNetworks logs which networks nobody guards, because this agent does not
-// know them: where it reads its own nodes these announce the pod networks.
+// tellUnknownNetworks logs the flags of own networks that this agent does not know, and that remote clusters can
+// therefore claim. Where the agent reads its own nodes, these announce the pod networks.
 func tellUnknownNetworks(c config.Config, log *slog.Logger) error {
 	opts, err := c.KVStoreOptions()
 	if err != nil {
@@ -150,13 +149,13 @@ func tellUnknownNetworks(c config.Config, log *slog.Logger) error {
 	return nil
 }
 
-// followClaims puts the policy file in force, and then follows it.
+// followClaims puts the policy file in force, and then follows its changes.
 func followClaims(c config.Config, current *claims.Current, h cell.Health, jobs job.Group, log *slog.Logger) error {
 	file := c.Claims.ClaimPolicyFile
 	if file == "" {
 		return nil
 	}
-	first, err := claims.Load(file) // before anything is read of a cluster
+	first, err := claims.Load(file) // before the agent reads any cluster
 	if err != nil {
 		return exit.Usagef("--claim-policy-file: %w", err)
 	}

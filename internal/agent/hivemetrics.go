@@ -21,8 +21,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// newRegistry makes the registry of the program, and the boundaries of all parts that serve clients, or write what remote
-// clusters say somewhere. What collects metrics has one as well: it reads what remote clusters have brought.
+// newRegistry creates the registry of the program, and the boundaries of all parts that serve clients, or that write
+// data of remote clusters. The collection of metrics has a boundary as well, because it reads data of remote
+// clusters.
 func newRegistry(v version.Info, log *slog.Logger) (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer, *boundary.Boundaries) {
 	reg, bounds := prometheus.NewRegistry(), boundary.New(log)
 	reg.MustRegister(
@@ -35,8 +36,8 @@ func newRegistry(v version.Info, log *slog.Logger) (*prometheus.Registry, promet
 	return reg, apart{reg, bounds.Part("metrics")}, reg, bounds
 }
 
-// apart registers collectors that have a boundary: the registry calls them in goroutines of its own, which recover
-// nothing.
+// apart registers collectors with a boundary: the registry calls them in its own goroutines, which do not recover
+// panics.
 type apart struct {
 	prometheus.Registerer
 	boundary *boundary.Boundary
@@ -58,10 +59,10 @@ type collecting struct {
 }
 
 func (c collecting) Collect(ch chan<- prometheus.Metric) {
-	_ = c.boundary.Run(func() error { c.Collector.Collect(ch); return nil }) // it is counted there
+	_ = c.boundary.Run(func() error { c.Collector.Collect(ch); return nil }) // the boundary counts the error
 }
 
-// newMetrics makes those of the packages that several cells use.
+// newMetrics creates the metrics of the packages that several cells use.
 func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *store.Metrics, *syncstore.Metrics, error) {
 	reading, writing := store.NewMetrics(), syncstore.NewMetrics()
 	return etcd.NewMetrics(reg), reading, writing, errors.Join(reg.Register(reading), reg.Register(writing))
@@ -75,16 +76,16 @@ func gauge(name, help string, labels prometheus.Labels, value func() float64) pr
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
 }
 
-// leader is who does the work of a mode while all others stand by; nil in a mode without one.
+// leader does the work of a mode while all other processes stand by; nil in a mode without a leader.
 type leader interface {
-	// Leads reports whether this process does it.
+	// Leads reports whether this process is the leader.
 	Leads() bool
-	// Bootstrap is how long it took in this term until everything was written; 0
-	// before that, and while another process leads.
+	// Bootstrap is the time from the start of this term until everything was written; 0 before that, and while another
+	// process leads.
 	Bootstrap() time.Duration
 }
 
-// showLeader registers who leads, and how long it took, as metrics (wire.md §6.2).
+// showLeader registers the metrics of leadership: whether this process leads, and its bootstrap time (wire.md §6.2).
 func showLeader(m config.Mode, l leader, reg prometheus.Registerer) error {
 	if l == nil {
 		return nil
@@ -100,8 +101,7 @@ func showLeader(m config.Mode, l leader, reg prometheus.Registerer) error {
 	return errors.Join(reg.Register(leads), reg.Register(bootstrap))
 }
 
-// clusterSize returns the number of nodes of the own cluster at this moment, 0 while
-// nobody knows it.
+// clusterSize returns the current number of nodes of the own cluster; 0 while it is unknown.
 type clusterSize func() int
 
 type clusterSizeParams struct {
@@ -112,8 +112,8 @@ type clusterSizeParams struct {
 	Own    *local.Cluster `optional:"true"`
 }
 
-// newClusterSize counts the nodes unless their number is given: those of the view,
-// or those of the description where the view has none of them.
+// newClusterSize returns the given number of nodes, or counts them: those of the view, or those of the description
+// when the view has none.
 func newClusterSize(p clusterSizeParams) clusterSize {
 	if p.Config.ClusterSize > 0 {
 		return p.Config.GivenSize
@@ -132,7 +132,7 @@ func showClusterSize(size clusterSize, reg prometheus.Registerer) error {
 		func() float64 { return float64(size()) }))
 }
 
-// showIdentityRange registers how many identities a cluster of the mesh can have.
+// showIdentityRange registers the number of identities that a cluster of the mesh can have.
 func showIdentityRange(c config.Config, reg prometheus.Registerer) error {
 	layout, err := wire.NewLayout(c.MaxConnectedClusters)
 	if err != nil {

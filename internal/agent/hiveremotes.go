@@ -26,14 +26,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// slicesRole has the rights that an operator needs for EndpointSlices of remote backends.
+// slicesRole is the manifest with the rights that an operator needs for EndpointSlices of remote backends.
 const slicesRole = "deploy/endpointslices.yaml"
 
-// importsRole has the rights that an operator needs for the objects of the MCS API.
+// importsRole is the manifest with the rights that an operator needs for the objects of the MCS API.
 const importsRole = "deploy/mcs.yaml"
 
-// remotesCell writes objects that follow from remote clusters while the operator leads, when a flag says
-// so: EndpointSlices of their backends, imports of what they export. Only then does an operator read them.
+// remotesCell writes objects that are derived from remote clusters, while the operator leads and a flag requests it:
+// EndpointSlices of their backends, and imports of their exports. An operator with neither flag does not read remote
+// clusters.
 func remotesCell() cell.Cell {
 	return cell.Group(
 		cell.Provide(newRemoteObjects, func(o *operate.Operator, r *remoteObjects) (meshReaders, leader) {
@@ -47,15 +48,16 @@ func remotesCell() cell.Cell {
 	)
 }
 
-// remoteObjects are the clusters that an operator reads, and what writes what follows from them. Nil
-// without a flag for it.
+// remoteObjects are the clusters that an operator reads, and the controllers that write objects derived from them. It
+// is nil without a flag for it.
 type remoteObjects struct {
 	mesh        *clustermesh.Mesh
 	controllers []func(context.Context) error
-	writers     []*kubewrite.Writer // of the controllers
+	writers     []*kubewrite.Writer // those of the controllers
 }
 
-// run runs what writes during a term, each write with the proof that this is still the leader.
+// run runs the controllers during a term. Each write is made only after the proof that this process is still the
+// leader.
 func (r *remoteObjects) run(ctx context.Context, leading func(context.Context) error) error {
 	for _, w := range r.writers {
 		w.Prove(leading)
@@ -117,7 +119,7 @@ func newRemoteObjects(p meshParams, all *services.Services, bounds *boundary.Bou
 	return o, nil
 }
 
-// newKubeWriter returns what writes for a flag, and registers the metrics of that.
+// newKubeWriter returns the writer of a flag's objects, and registers its metrics.
 func newKubeWriter(p meshParams, flag, role string, metrics prometheus.Collector, lc cell.Lifecycle) (*kubewrite.Writer, error) {
 	if err := p.Metrics.Register(metrics); err != nil {
 		return nil, err
@@ -138,9 +140,9 @@ func isReady(m *clustermesh.Mesh) func() bool {
 	return func() bool { ready, _ := m.Ready(); return ready }
 }
 
-// remotesNeed says what is read of the clusters: for slices, services of remote clusters in both formats, and
-// nodes of the own one, whose networks no remote can have backends in (docs/claims.md); for imports what
-// remote clusters export.
+// remotesNeed reports which resources are read from the clusters. EndpointSlices need services of remote clusters in
+// both formats, and nodes of the own cluster: no remote cluster can have backends in the networks of these nodes
+// (docs/claims.md). Imports need the exports of remote clusters.
 func remotesNeed(c config.OperateConfig) func(own bool, r wire.Resource) bool {
 	return func(own bool, r wire.Resource) bool {
 		switch r {
@@ -155,7 +157,7 @@ func remotesNeed(c config.OperateConfig) func(own bool, r wire.Resource) bool {
 	}
 }
 
-// remotes are the clusters of the mesh directory. What one says that is being removed counts at once.
+// remotes returns the clusters of the mesh directory. A cluster that is being removed counts as read at once.
 func remotes(m *clustermesh.Mesh, read func(remotecluster.Status) bool) func() []reconcile.Remote {
 	return func() (all []reconcile.Remote) {
 		for _, c := range m.Clusters() {
@@ -167,10 +169,11 @@ func remotes(m *clustermesh.Mesh, read func(remotecluster.Status) bool) func() [
 
 func servicesRead(c remotecluster.Status) bool { return len(clustermesh.Unsynced(c)) == 0 }
 
-// exportsRead: exports are optional, so a cluster may be synced without them; one that exports nothing counts as read.
+// exportsRead reports whether the exports of a cluster were read. Exports are optional: a cluster may be synced
+// without them. A cluster that exports nothing counts as read.
 func exportsRead(c remotecluster.Status) bool { return c.Sources[wire.ServiceExports].Synced }
 
-// readRemotes runs what an operator without the flag has not.
+// readRemotes runs the parts that an operator needs to read remote clusters; none without a flag for it.
 func readRemotes(r *remoteObjects, c config.Config, current *claims.Current, from *local.Cluster, v *clustermesh.View, h cell.Health, jobs job.Group, log *slog.Logger) error {
 	if r == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// dnsCell answers DNS questions, when a flag says where.
+// dnsCell answers DNS queries, when a flag gives an address.
 func dnsCell() cell.Cell {
 	return cell.Module(
 		"dns", "Answers DNS questions about the services of all clusters",
@@ -33,7 +33,7 @@ func newTLS(c config.Config, log *slog.Logger) *transport.TLS {
 	return transport.NewTLS(files, log)
 }
 
-// followCertificates shows in the health, in the log and in metrics when the certificate files cannot be used.
+// followCertificates reports in the health, in the log and in metrics when the certificate files cannot be used.
 func followCertificates(t *transport.TLS, h cell.Health, jobs job.Group, reg prometheus.Registerer) error {
 	if t == nil {
 		return nil
@@ -43,8 +43,8 @@ func followCertificates(t *transport.TLS, h cell.Health, jobs job.Group, reg pro
 	return reg.Register(t.Collector())
 }
 
-// servers are those of other protocols than that of the API, for its status. They are added before
-// the agent starts, and do not change afterwards.
+// servers are the servers of protocols other than the API, for the API's status. They are added before the agent
+// starts, and do not change afterwards.
 type servers struct {
 	all []func() api.Serving
 	xds func() *api.XDSClients // nil: xDS is off
@@ -60,7 +60,7 @@ func (s *servers) serving() []api.Serving {
 	return all
 }
 
-// xdsClients are those of the xDS server; nil when that is off.
+// xdsClients returns the clients of the xDS server; nil when it is off.
 func (s *servers) xdsClients() *api.XDSClients {
 	if s.xds == nil {
 		return nil

@@ -29,8 +29,8 @@ func writerCell() cell.Cell {
 	)
 }
 
-// awaitKVStore fails when there is no connection at the start for too long. One
-// that is lost later is waited for.
+// awaitKVStore fails when the first connection takes longer than the timeout. A connection that is lost later causes
+// no error here: the writer reconnects.
 func awaitKVStore(ctx context.Context, w *kvstore.Durable, timeout time.Duration) error {
 	bound, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -40,7 +40,7 @@ func awaitKVStore(ctx context.Context, w *kvstore.Durable, timeout time.Duration
 	return nil
 }
 
-// newWriter returns nil where nothing is written: there is no kvstore, or nothing to say.
+// newWriter returns nil when nothing is written: there is no kvstore, or no data to write.
 func newWriter(m config.Mode, c config.Config, size clusterSize, of *etcd.Metrics, log *slog.Logger) (*kvstore.Durable, error) {
 	opts, err := c.KVStoreOptions()
 	if err != nil {
@@ -57,8 +57,8 @@ func newWriter(m config.Mode, c config.Config, size clusterSize, of *etcd.Metric
 	return etcd.NewDurable(own.Config, opts), nil
 }
 
-// writes reports whether a mode writes to the own kvstore: an agent does when it
-// knows what to say about its node, and for which cluster.
+// writes reports whether a mode writes to the own kvstore. An agent writes when it has a description of its node and
+// the ID of its cluster.
 func writes(c config.Config, m config.Mode) bool {
 	opts, err := c.KVStoreOptions()
 	if err != nil || !opts.HasLocal() {
@@ -67,7 +67,7 @@ func writes(c config.Config, m config.Mode) bool {
 	return m != config.ModeRun || c.Local.Given() && c.ClusterID != 0
 }
 
-// NeedsKVStore says what a mode that only writes is missing.
+// NeedsKVStore returns an error for a setting that is missing in a mode that only writes.
 func NeedsKVStore(c config.Config, m config.Mode) error {
 	if m == config.ModeRun {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// xdsCell tells gRPC programs and Envoys where services are, when a flag says where.
+// xdsCell serves the endpoints of services to gRPC programs and Envoys, when a flag gives an address.
 func xdsCell() cell.Cell {
 	return cell.Module(
 		"xds", "Tells gRPC programs and Envoys where the services of all clusters are",

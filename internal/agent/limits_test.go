@@ -36,7 +36,7 @@ func TestLimitsOfTheAPI(t *testing.T) {
 	}
 }
 
-// TestLimitsOfTheAPIAreKept: the flags reach the server, and what it refuses is counted.
+// TestLimitsOfTheAPIAreKept: the flags set the limits of the server, and refusals are counted.
 func TestLimitsOfTheAPIAreKept(t *testing.T) {
 	t.Parallel()
 	a := agenttest.StartAgent(t, t.TempDir(), "--listen-max-watches", "1")
@@ -62,7 +62,7 @@ func TestWhereAnAgentMayListen(t *testing.T) {
 	for _, test := range []struct {
 		listen string
 		config config.ListenConfig
-		want   string // in the mistake; empty: none
+		want   string // part of the mistake; empty for none
 	}{
 		{"127.0.0.1:9979", config.ListenConfig{}, ""},
 		{"127.8.9.1:1", config.ListenConfig{}, ""},
@@ -94,8 +94,8 @@ func TestWhereAnAgentMayListen(t *testing.T) {
 	}
 }
 
-// TestAskingAnAgentOverTLS: the command line shows its certificate, and without one
-// it says that the agent cannot be reached.
+// TestAskingAnAgentOverTLS: the command line presents its certificate. Without one it reports that the agent cannot be
+// reached.
 func TestAskingAnAgentOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -124,7 +124,7 @@ func TestAskingAnAgentOverTLS(t *testing.T) {
 		what string
 		args []string
 		code int
-		says string // on stderr
+		says string // part of stderr
 	}{
 		{"with everything", []string{"--server", url, "--server-ca-file", authority, "--server-cert-file", myCert, "--server-key-file", myKey}, exit.OK, ""},
 		{"without a certificate", []string{"--server", url, "--server-ca-file", authority}, exit.Usage, "certificate required"},
@@ -139,8 +139,8 @@ func TestAskingAnAgentOverTLS(t *testing.T) {
 	}
 }
 
-// TestProbesWithoutACertificate: where the API needs one, a kubelet has a listener of its own. It says
-// nothing but whether the agent is alive and ready.
+// TestProbesWithoutACertificate: where the API needs a client certificate, a kubelet has a separate listener. It
+// reports only whether the agent is alive and ready.
 func TestProbesWithoutACertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

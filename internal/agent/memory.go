@@ -8,12 +8,12 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// memoryShare is how much of the memory of its cgroup the program lets Go use: the
-// rest is for what Go does not count, and for the moment in which it collects.
+// memoryShare is the share of its cgroup's memory that Go may use. The rest is for memory that Go does not count, and
+// for the time of a garbage collection.
 const memoryShare = 0.9
 
-// LimitMemory sets GOMEMLIMIT from the memory limit of the cgroup, unless the environment has it:
-// near the limit garbage is collected more often, instead of the kernel ending the process.
+// LimitMemory sets GOMEMLIMIT from the memory limit of the cgroup, unless it is set in the environment. Near the
+// limit, Go collects garbage more often, so that the kernel does not end the process.
 func LimitMemory(log *slog.Logger) {
 	limit, err := memlimit.Set(memlimit.WithRatio(memoryShare), memlimit.WithProvider(memlimit.FromCgroup))
 	switch {

@@ -9,12 +9,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/version"
 )
 
-// failing is a collector that fails on what it finds.
+// failing is a collector whose Collect panics.
 type failing struct{ prometheus.Collector }
 
 func (failing) Collect(chan<- prometheus.Metric) { panic("an object that nobody expected") }
 
-// TestACollectorFailsAlone: the registry calls collectors in goroutines of its own.
+// TestACollectorFailsAlone: the registry calls collectors in its own goroutines.
 func TestACollectorFailsAlone(t *testing.T) {
 	t.Parallel()
 	_, reg, all, bounds := newRegistry(version.Info{}, nil)

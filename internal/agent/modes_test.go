@@ -19,8 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestTheModesTakeTheWholeTable: each flag of run is one of operate and mirror,
-// with the same default.
+// TestTheModesTakeTheWholeTable: operate and mirror have each flag of run, with the same default.
 func TestTheModesTakeTheWholeTable(t *testing.T) {
 	t.Parallel()
 	flags := func(cmd *cobra.Command) map[string]string {
@@ -48,7 +47,7 @@ func TestTheModesTakeTheWholeTable(t *testing.T) {
 	}
 }
 
-// TestBadInputEndsTheModes: with one line, before anything starts.
+// TestBadInputEndsTheModes: it ends them with one line, before anything starts.
 func TestBadInputEndsTheModes(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -108,7 +107,7 @@ func TestBadInputEndsTheModes(t *testing.T) {
 			"an unknown flag":               {Args: whole("--nope"), Want: "unknown flag"},
 		},
 	} {
-		if m != config.ModeRun { // which needs nothing
+		if m != config.ModeRun { // this one has no required settings
 			maps.Copy(mistakes, both)
 		}
 		for name, c := range mistakes {

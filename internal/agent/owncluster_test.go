@@ -46,8 +46,8 @@ endpoints:
   conditions: {ready: true}
 `
 
-// TestAClusterOfItsOwn: one process operates it, one mirrors another cluster, and
-// a second mirror stands by. All of them answer as an agent does, and end cleanly.
+// TestAClusterOfItsOwn: one process operates the cluster, one mirrors another cluster, and a second mirror stands by.
+// All of them answer requests as an agent does, and end without errors.
 func TestAClusterOfItsOwn(t *testing.T) {
 	t.Parallel()
 	remote, etcd, manifests := meshtest.Run(t, meshtest.Clusters(1)...), etcdtest.Start(t), t.TempDir()
@@ -104,7 +104,7 @@ func wantStatus(t *testing.T, a *agenttest.Process, m config.Mode, leads bool) {
 	}
 }
 
-// get is the code and the body of an answer over the socket.
+// get returns the code and the body of an answer over the socket.
 func get(t *testing.T, a *agenttest.Process, path string) string {
 	t.Helper()
 	resp, err := agenttest.UnixClient(a.Socket).Get("http://agent" + path)
@@ -115,7 +115,7 @@ func get(t *testing.T, a *agenttest.Process, path string) string {
 	return resp.Status[:4] + string(body)
 }
 
-// wantAnswers wants the usual from every path, over TCP too.
+// wantAnswers wants the usual answers of all paths, over TCP too.
 func wantAnswers(t *testing.T, all ...*agenttest.Process) {
 	t.Helper()
 	tcp := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -134,7 +134,7 @@ func wantAnswers(t *testing.T, all ...*agenttest.Process) {
 	}
 }
 
-// series are those of a process, with their values, that begin like this.
+// series returns the metrics of a process whose names begin with this text, with their values.
 func series(t *testing.T, a *agenttest.Process, begins string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -146,8 +146,8 @@ func series(t *testing.T, a *agenttest.Process, begins string) map[string]string
 	return all
 }
 
-// wantSeries wants those of wire.md §6.2: who leads, how long the first copy took,
-// and how far what is written is.
+// wantSeries wants the series of wire.md §6.2: the leader, the time until the first copy was complete, and the progress
+// of writing.
 func wantSeries(t *testing.T, operates, mirrors, standby *agenttest.Process) {
 	t.Helper()
 	const master = "mesh_agent_leader_election_master_status"
@@ -183,7 +183,7 @@ func wantSeries(t *testing.T, operates, mirrors, standby *agenttest.Process) {
 	}
 }
 
-// wantWritten wants one series of the family for each of what is written.
+// wantWritten wants one series of the family for each written resource.
 func wantWritten(t *testing.T, a *agenttest.Process, family string, labels []string, value string) {
 	t.Helper()
 	var got []string
@@ -199,7 +199,7 @@ func wantWritten(t *testing.T, a *agenttest.Process, family string, labels []str
 	}
 }
 
-// wantReport wants a bug report with nothing missing.
+// wantReport wants a bug report that is complete.
 func wantReport(t *testing.T, a *agenttest.Process) {
 	t.Helper()
 	out, errs, code := a.Call("bugreport", "-f", "-")
@@ -230,8 +230,8 @@ spec: {nodeName: n1, containers: [{name: c, image: i}]}
 status: {phase: Running, podIP: 10.9.0.1, podIPs: [{ip: 10.9.0.1}], hostIP: 10.0.0.1, hostIPs: [{ip: 10.0.0.1}]}
 `
 
-// TestMetricsOfIdentities: what the allocator of an agent and the garbage collection of an
-// operator count is among their metrics.
+// TestMetricsOfIdentities: the counters of an agent's allocator and of an operator's garbage collection are among their
+// metrics.
 func TestMetricsOfIdentities(t *testing.T) {
 	t.Parallel()
 	etcd, manifests := etcdtest.Start(t), t.TempDir()
@@ -255,8 +255,8 @@ func TestMetricsOfIdentities(t *testing.T) {
 	}
 }
 
-// TestReadyKnowsTheOwnCluster: while the description of the own cluster was not read, the agent is not ready, and does not
-// say that the own cluster has no service.
+// TestReadyKnowsTheOwnCluster: until the description of the own cluster has been read, the agent is not ready, and does
+// not report that the own cluster lacks a service.
 func TestReadyKnowsTheOwnCluster(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Run(t, meshtest.Clusters(1)...)

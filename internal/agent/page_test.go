@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
 )
 
-// TestPage: the page is where the API is, unless it is turned off.
+// TestPage: the API's listener serves the page, unless it is turned off.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]int{"true": http.StatusOK, "false": http.StatusNotFound} {

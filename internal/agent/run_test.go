@@ -46,7 +46,7 @@ func TestTheWholeProgramOnSimulatedClusters(t *testing.T) {
 		t.Errorf("lookup of an address no cluster claims: exit %d, %q", code, out)
 	}
 
-	// One file goes: its cluster does, and nothing else.
+	// One file is deleted: its cluster is removed, and no other.
 	agenttest.Must(t, os.Remove(filepath.Join(m.Dir(), "cluster3")))
 	for key, value := range want {
 		if strings.Contains(value, "cluster3") || strings.Contains(key, "cluster3") {
@@ -80,7 +80,7 @@ func TestABadFileHurtsNobodyElse(t *testing.T) {
 	if out, _, code := a.Call("status", "cluster1"); code != exit.OK {
 		t.Errorf("cluster1 suffers: exit %d\n%s", code, out)
 	}
-	// Mended, it is tried again.
+	// After the repair of its file, a cluster is tried again.
 	good, err := os.ReadFile(filepath.Join(m.Dir(), "cluster1"))
 	agenttest.Must(t, err)
 	agenttest.Must(t, os.WriteFile(bad, good, 0o600))
@@ -98,7 +98,7 @@ func TestADirectoryThatIsNotThere(t *testing.T) {
 		return code == exit.Unwell && strings.Contains(out, "The mesh directory cannot be read")
 	})
 	a.Until("the warning", func() bool { return strings.Contains(a.Log.String(), "does not exist") })
-	// Nothing is known of the clusters before their directory was read once.
+	// Before the first read of the directory no clusters are known.
 	for path, want := range map[string][2]string{"/healthz": {"200 ", ""}, "/readyz": {"503 ", "mesh directory"}, "/metrics": {"200 ", "mesh_agent_clustermesh_remote_clusters 0"}} {
 		if got := get(t, a, path); !strings.HasPrefix(got, want[0]) || !strings.Contains(got, want[1]) {
 			t.Errorf("%s: want %q in %.2000s", path, want, got)

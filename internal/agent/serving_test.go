@@ -12,8 +12,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
 )
 
-// TestNothingOfXDSRunsWithoutItsFlag: no goroutine, no metric, no line of the status, no client. With it there is
-// each of them.
+// TestNothingOfXDSRunsWithoutItsFlag: without it there is no goroutine, no metric, no line of the status, no client.
+// With it there is each of them.
 func TestNothingOfXDSRunsWithoutItsFlag(t *testing.T) {
 	t.Parallel()
 	without := agenttest.StartAgent(t, t.TempDir(), "--debug-pprof")
@@ -41,8 +41,8 @@ func TestNothingOfXDSRunsWithoutItsFlag(t *testing.T) {
 	}
 }
 
-// TestNothingOfDNSRunsWithoutItsFlag: no socket, no goroutine, no metric, no line of the status. With it there
-// is each of them.
+// TestNothingOfDNSRunsWithoutItsFlag: without it there is no socket, no goroutine, no metric, no line of the status.
+// With it there is each of them.
 func TestNothingOfDNSRunsWithoutItsFlag(t *testing.T) {
 	t.Parallel()
 	without := agenttest.StartAgent(t, t.TempDir(), "--debug-pprof")
@@ -79,7 +79,7 @@ func TestNothingOfDNSRunsWithoutItsFlag(t *testing.T) {
 	})
 }
 
-// hasUDP reports whether a process has a UDP socket of IPv4.
+// hasUDP reports whether a process has an IPv4 UDP socket.
 func hasUDP(t *testing.T, pid int) bool {
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/udp")

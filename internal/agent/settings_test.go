@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
-// TestMistakesTellNoSecrets: a value that cannot be taken may be a password with a slip beside it.
+// TestMistakesTellNoSecrets: a value that is refused may be a password with a typing error, so it is not shown.
 func TestMistakesTellNoSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
@@ -80,7 +80,8 @@ func TestPrecedenceIsDocumented(t *testing.T) {
 	}
 }
 
-// TestFlagsOfAMode: each mode shows the flags that it uses, by subject, and warns of others on the command line alone.
+// TestFlagsOfAMode: the help of each mode lists the flags that it uses, by subject. The mode warns of other flags only
+// if they are on the command line.
 func TestFlagsOfAMode(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]struct{ subject, shown, hidden string }{
@@ -101,8 +102,7 @@ func TestFlagsOfAMode(t *testing.T) {
 	}
 }
 
-// TestTheWholeProgramWithAFile runs the agent with settings from everywhere and
-// a JSON log, and changes its level.
+// TestTheWholeProgramWithAFile runs the agent with settings from all places and a JSON log, and changes the log level.
 func TestTheWholeProgramWithAFile(t *testing.T) {
 	t.Parallel()
 	file := samples.SettingsFile(t, "cluster-name: from-file\ncluster-id: 9\nlog-format: json\ndebug-pprof: true\n")
@@ -149,7 +149,7 @@ func TestTheWholeProgramWithAFile(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatFailsInJSON: the last words of a log are a line of it, too.
+// TestAnAgentThatFailsInJSON: the error that ends the agent is also a line of JSON.
 func TestAnAgentThatFailsInJSON(t *testing.T) {
 	t.Parallel()
 	_, errs, code := agenttest.Call(t, "run", "--log-format=json", "--listen", "127.0.0.1:0", "--clustermesh-config", t.TempDir(), "--socket", samples.SettingsFile(t, "no socket"))

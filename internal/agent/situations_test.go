@@ -18,11 +18,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// What operators of other meshes complain about, and what is so here; each test is
-// named after its situation.
+// These are situations about which operators of other meshes complain, and the behaviour here. Each test is named after
+// its situation.
 
-// TestAServerThatFreezesWhileTheConnectionStaysOpen: what was known of it is stale
-// within 45 seconds, with the timings of production, and status says so.
+// TestAServerThatFreezesWhileTheConnectionStaysOpen: its data are stale within 45 seconds, with the timings of
+// production, and status reports this.
 func TestAServerThatFreezesWhileTheConnectionStaysOpen(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -47,8 +47,8 @@ func TestAServerThatFreezesWhileTheConnectionStaysOpen(t *testing.T) {
 	a.Until("cluster1 to be well again", func() bool { _, _, code := a.Call("status"); return code == exit.OK })
 }
 
-// TestWaitRightAfterAFileWasDroppedIn waits for that cluster: however soon it asks, it
-// never takes the mesh without the cluster for the whole.
+// TestWaitRightAfterAFileWasDroppedIn: status --wait waits for the cluster of that file. However soon it is started, it
+// never counts the mesh without the cluster as complete.
 func TestWaitRightAfterAFileWasDroppedIn(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestWaitRightAfterAFileWasDroppedIn(t *testing.T) {
 		}
 		a.Until("all to be gone", func() bool { return len(a.Status().Clusters) == 0 })
 	}
-	// One that can never be ready is waited for in vain.
+	// A cluster that can never be ready makes the wait time out.
 	agenttest.Must(t, os.WriteFile(filepath.Join(dir, "nobody"), []byte("endpoints: [\"http://127.0.0.1:1\"]\n"), 0o600))
 	if out, errs, code := a.Patiently(a.Call, "status", "--wait", "--timeout", "1s"); code != exit.Unwell || !strings.Contains(out+errs, "nobody") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
@@ -104,8 +104,8 @@ ports: [{name: http, port: 8080, protocol: TCP}]
 endpoints: [{addresses: [10.250.0.1], conditions: {ready: true}}]
 `
 
-// TestWhyAServiceIsNotGlobal: one that another cluster does not export, one that the own cluster
-// has not, one that is not annotated, one whose affinity is local; each with its code.
+// TestWhyAServiceIsNotGlobal: another cluster does not export it, the own cluster does not have it, it is not
+// annotated, its affinity is local; each with its code.
 func TestWhyAServiceIsNotGlobal(t *testing.T) {
 	t.Parallel()
 	m, manifests := meshtest.Run(t, meshtest.Clusters(1)...), t.TempDir()
@@ -149,8 +149,7 @@ func TestWhyAServiceIsNotGlobal(t *testing.T) {
 	}
 }
 
-// TestEveryFormOfOutputNamesTheClusterOfABackend: wherever a backend's address stands,
-// its cluster stands beside it.
+// TestEveryFormOfOutputNamesTheClusterOfABackend: the cluster is shown next to the address of each backend.
 func TestEveryFormOfOutputNamesTheClusterOfABackend(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Run(t, meshtest.Clusters(2)...)

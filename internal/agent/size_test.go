@@ -24,8 +24,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// probes are the seconds between two probes of the own kvstore and of cluster1, and
-// the size of the own cluster, as the program shows them.
+// probes returns the seconds between two probes of the own kvstore and of cluster1, and the size of the own cluster, as
+// reported by the program.
 func probes(a *agenttest.Process) (own, remote, size float64) {
 	a.T.Helper()
 	if k := a.Status().KVStore; k != nil {
@@ -35,13 +35,13 @@ func probes(a *agenttest.Process) (own, remote, size float64) {
 	return own, now[`mesh_agent_clustermesh_remote_cluster_probe_interval_seconds{target_cluster="cluster1"}`], now["mesh_agent_cluster_size"]
 }
 
-// stretched is the interval between probes in a cluster of so many nodes.
+// stretched is the interval between probes in a cluster of this many nodes.
 func stretched(nodes float64) float64 { return max(10, 10*math.Log1p(nodes)/2) }
 
 func near(a, b float64) bool { return math.Abs(a-b) < 0.01 }
 
-// TestTheSizeOfTheClusterReachesEverySession: a size that is given holds in each mode,
-// for the sessions with remote clusters and with the own kvstore, read and written.
+// TestTheSizeOfTheClusterReachesEverySession: a configured size applies in each mode, to the sessions with remote
+// clusters and with the own kvstore, for reading and for writing.
 func TestTheSizeOfTheClusterReachesEverySession(t *testing.T) {
 	t.Parallel()
 	remote, etcd := meshtest.Run(t, meshtest.Clusters(1)...), etcdtest.Start(t)
@@ -60,7 +60,7 @@ func TestTheSizeOfTheClusterReachesEverySession(t *testing.T) {
 	}
 }
 
-// TestTheNodesOfTheOwnClusterAreCounted: those of its description, which come and go.
+// TestTheNodesOfTheOwnClusterAreCounted: the nodes of its description, which are added and removed.
 func TestTheNodesOfTheOwnClusterAreCounted(t *testing.T) {
 	t.Parallel()
 	remote, manifests := meshtest.Run(t, meshtest.Clusters(1)...), t.TempDir()
@@ -82,9 +82,8 @@ func TestTheNodesOfTheOwnClusterAreCounted(t *testing.T) {
 	}
 }
 
-// TestTheCountedNodesReachEverySession: an agent that reads 8,000 own nodes from its
-// own kvstore stretches the intervals of all sessions, of that one too, and the bound
-// beyond which a copy is stale.
+// TestTheCountedNodesReachEverySession: an agent that reads 8,000 own nodes from its own kvstore stretches the probe
+// intervals of all sessions, including that one, and the age above which a copy is stale.
 func TestTheCountedNodesReachEverySession(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -121,8 +120,8 @@ func TestOperationsOnRemoteKVStoresAreTraced(t *testing.T) {
 	})
 }
 
-// smallClusters describes clusters that hold a little of everything. The last
-// ones have an etcd of their own each, the others share one.
+// smallClusters describes clusters with a few objects of each kind. The last ones have an etcd each, the others share
+// one.
 func smallClusters(n, own int) []contents.Cluster {
 	all := make([]contents.Cluster, n)
 	for i := range all {
@@ -136,7 +135,7 @@ func smallClusters(n, own int) []contents.Cluster {
 	return all
 }
 
-// metrics are the series with their values.
+// metrics returns the series with their values.
 func metrics(a *agenttest.Process) map[string]float64 {
 	a.T.Helper()
 	values := map[string]float64{}
@@ -148,12 +147,12 @@ func metrics(a *agenttest.Process) map[string]float64 {
 	return values
 }
 
-// isFresh reports whether a cluster is known as it is now.
+// isFresh reports whether a cluster's data are current.
 func isFresh(c api.Cluster) bool {
 	return c.State == api.StateReady && c.Freshness.Worst.State == "synced"
 }
 
-// A mesh is as large as its cluster IDs allow: 254 others.
+// A mesh has at most as many clusters as there are cluster IDs: 254 others.
 func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 	t.Parallel()
 	waittest.Long(t)
@@ -164,7 +163,7 @@ func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 		t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)
 	}
 	var st api.Status
-	waittest.Until(t, "the agent to have everything", func() bool { // on a busy machine one of so many clusters may be late for a moment
+	waittest.Until(t, "the agent to have everything", func() bool { // on a busy machine one of the clusters may be late for a moment
 		st = a.Status()
 		s := st.Summary
 		return s.Clusters == clusters && s.ClustersReady == clusters && s.Nodes == clusters && s.Identities == 4*clusters && st.State == api.StateReady
@@ -179,8 +178,8 @@ func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	// What a cluster costs: its controller, its sources with a stream each, the
-	// configuration and the canaries; and a connection for each etcd.
+	// The cost of a cluster: its controller, its sources with a stream each, the configuration and the canaries; and a
+	// connection for each etcd.
 	now := metrics(a)
 	t.Logf("%.0f goroutines, %.0f files, %.0f MiB resident", now["go_goroutines"], now["process_open_fds"], now["process_resident_memory_bytes"]/(1<<20))
 	if n := now["go_goroutines"]; n > 40*clusters {

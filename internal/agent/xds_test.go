@@ -26,7 +26,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// listening is a gRPC server on an address until it is stopped; port 0 chooses one.
+// listening starts a gRPC server on an address; port 0 chooses a port. stop stops it.
 func listening(t *testing.T, ip string, port int) (at int, stop func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", ip, port))
@@ -39,7 +39,7 @@ func listening(t *testing.T, ip string, port int) (at int, stop func()) {
 	return l.Addr().(*net.TCPAddr).Port, func() { server.Stop(); <-ended }
 }
 
-// publish writes the part of a cluster in a service of the namespace shop: one backend, which may terminate.
+// publish publishes a cluster's part of a service of the namespace shop: one backend, which may terminate.
 func publish(t *testing.T, r *sim.Running, name, ip string, port int, terminating bool) {
 	t.Helper()
 	c := r.Cluster()
@@ -60,7 +60,7 @@ func publish(t *testing.T, r *sim.Running, name, ip string, port int, terminatin
 	agenttest.Must(t, r.Put(t.Context(), slice.Key(), slice.Encode()))
 }
 
-// dialXDS is a connection of a gRPC program that has read a bootstrap.
+// dialXDS returns a connection of a gRPC program that has read a bootstrap.
 func dialXDS(t *testing.T, bootstrap, target string) *grpc.ClientConn {
 	t.Helper()
 	r, err := xds.NewXDSResolverWithConfigForTesting([]byte(bootstrap))
@@ -71,8 +71,8 @@ func dialXDS(t *testing.T, bootstrap, target string) *grpc.ClientConn {
 	return conn
 }
 
-// TestGRPCClientThroughFaults: every etcd is killed, the agent is started again without them, and they come
-// back one by one. No call fails, also none to a service that only the cluster has which comes last.
+// TestGRPCClientThroughFaults: every etcd is killed, the agent is restarted without them, and they return one by one.
+// No call fails, including the calls to a service that only the last cluster has.
 func TestGRPCClientThroughFaults(t *testing.T) {
 	t.Parallel()
 	waittest.Long(t)
@@ -134,9 +134,9 @@ func TestGRPCClientThroughFaults(t *testing.T) {
 	calls("at the end", false)
 }
 
-// TestGRPCClientOverThreeClusters: an unmodified gRPC program balances over three simulated clusters with
-// the bootstrap that the program prints. No call fails while a backend drains, and comes back. A cluster
-// that is killed with its etcd is left, and found again (xds.md E 1, 4, 6, 25).
+// TestGRPCClientOverThreeClusters: an unmodified gRPC program balances over three simulated clusters with the bootstrap
+// that the program prints. No call fails while a backend drains and returns. A cluster that is killed with its etcd is
+// no longer used, and is used again after its return (xds.md E 1, 4, 6, 25).
 func TestGRPCClientOverThreeClusters(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Run(t, meshtest.Clusters(3)...)

@@ -60,7 +60,7 @@ func plantedMesh(t *testing.T) (dir string, secrets []string) {
 	return dir, secrets
 }
 
-// wantNoSecrets wants none of the secrets in any text, neither plain nor encoded.
+// wantNoSecrets checks that no text has any of the secrets, plain or encoded.
 func wantNoSecrets(t *testing.T, texts map[string]string, secrets []string) {
 	t.Helper()
 	for name, text := range texts {
@@ -77,7 +77,7 @@ func wantNoSecrets(t *testing.T, texts map[string]string, secrets []string) {
 	}
 }
 
-// TestBugreportKnowsEveryFlag: also those of commands within commands.
+// TestBugreportKnowsEveryFlag: it knows the flags of subcommands too.
 func TestBugreportKnowsEveryFlag(t *testing.T) {
 	t.Parallel()
 	names := config.FlagNames(cli.New(""))
@@ -137,7 +137,7 @@ func TestBugreportHasNoSecrets(t *testing.T) {
 	if text := files["environment.txt"]; !strings.Contains(text, "MESH_AGENT_TOKEN=(left out)\n") || strings.Contains(text, "ETCD_PASSWORD") {
 		t.Error(text)
 	}
-	// What the agent itself answers, and what it logged.
+	// The answers of the agent itself, and its log.
 	answers := map[string]string{"the log": a.Log.String()}
 	for _, args := range []string{"status -o json", "status", "status c2", "get clusters -o yaml", "get health", "describe cluster c3"} {
 		stdout, stderr, _ := a.Call(strings.Fields(args)...)
@@ -176,7 +176,7 @@ func TestBugreportIsAFile(t *testing.T) {
 	if !strings.Contains(files["lists/conflicts-001.json"], "10.2.1.10/32") || !strings.Contains(files["lists/events-001.json"], "MESH-3101") {
 		t.Error(files["lists/conflicts-001.json"], files["lists/events-001.json"])
 	}
-	// Nothing is overwritten.
+	// An existing file is not overwritten.
 	if got := a.Ask("bugreport", "-f", path); got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, "-f names another place") {
 		t.Errorf("%+v", got)
 	}
@@ -199,8 +199,7 @@ func TestBugreportCutsLists(t *testing.T) {
 	}
 }
 
-// TestBugreportWithoutAnAgent: what can be collected is, and the exit code says
-// that the agent is missing.
+// TestBugreportWithoutAnAgent: everything else is collected, and the exit code shows that the agent is missing.
 func TestBugreportWithoutAnAgent(t *testing.T) {
 	t.Parallel()
 	got := clitest.With(map[string]string{"MESH_AGENT_OUTPUT": "name"}, "/nonexistent", "127.0.0.1:1").Run("bugreport", "-f", "-")

@@ -33,7 +33,7 @@ func TestExitCodes(t *testing.T) {
 		of       *clitest.Agent
 		args     string
 		code     int
-		out, err string // what they contain; empty: nothing at all
+		out, err string // expected parts; empty for no output
 	}{
 		{a, "status", 1, "degraded", ""},
 		{a, "status c2", 0, "Cluster c2 (ID 2): ready", ""},
@@ -106,7 +106,7 @@ func TestExitCodes(t *testing.T) {
 		{a, "lookup nonsense", 2, "", "want an IPv4 or IPv6 address, or the name of a pod that has one"},
 		{a, "lookup web-0", 0, "10.2.1.10 is pod default/web-0 in cluster c2", ""},
 		{a, "lookup default/web-0", 0, "10.2.1.10 is pod default/web-0 in cluster c2", ""},
-		{a, "lookup web-", 2, "", "see 'mesh-agent get ips --contains web-'"}, // no part of a name
+		{a, "lookup web-", 2, "", "see 'mesh-agent get ips --contains web-'"}, // not a part of any name
 		{a, "lookup other/web-0", 2, "", "the name of a pod"},
 		{a, "get ips --contains eb-0", 0, "10.2.1.10/32", ""},
 		{a, "get ips --contains eb-1", 0, "", "No ips found."},
@@ -134,7 +134,7 @@ func TestExitCodes(t *testing.T) {
 			t.Parallel()
 			got := clitest.Patient(test.of.Ask, strings.Fields(test.args)...)
 			if got.Code != test.code || !clitest.Has(got.Out, test.out) || !clitest.Has(got.Err, test.err) {
-				// Progress is a message, too.
+				// Progress is also a message.
 				if test.err == "" && strings.HasPrefix(got.Err, "Waiting for") && got.Code == test.code {
 					return
 				}
@@ -213,8 +213,8 @@ func TestJSONIsTheAPIsOwn(t *testing.T) {
 	}
 }
 
-// waiting runs status with --wait until it says what it waits for. It returns what comes after
-// that, and the exit code.
+// waiting runs status with --wait until it has printed what it waits for. It returns the lines after that one, and the
+// exit code.
 func waiting(t *testing.T, out io.Writer, first string, args ...string) (lines *bufio.Reader, code <-chan int) {
 	t.Helper()
 	said, errs := io.Pipe()
@@ -233,7 +233,7 @@ func waiting(t *testing.T, out io.Writer, first string, args ...string) (lines *
 	return lines, ended
 }
 
-// TestWaitEndsWhenTheGoalIsReached also wants each step reported once.
+// TestWaitEndsWhenTheGoalIsReached also wants each step to be reported once.
 func TestWaitEndsWhenTheGoalIsReached(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Lost("c3"))
@@ -246,7 +246,7 @@ func TestWaitEndsWhenTheGoalIsReached(t *testing.T) {
 	}
 }
 
-// TestWaitForTheAgent: an agent that comes back is waited for.
+// TestWaitForTheAgent: the command waits for an agent that is not there yet.
 func TestWaitForTheAgent(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agent.sock")

@@ -29,7 +29,7 @@ func TestCompletion(t *testing.T) {
 	here, nowhere := clitest.With(nil, a.Socket, a.Address), clitest.With(nil, "/nonexistent/agent.sock", "127.0.0.1:1")
 	for _, test := range []struct {
 		of    clitest.Command
-		words string // the last one is being written; _ for none
+		words string // the last word is incomplete; _ for an empty one
 		want  []string
 	}{
 		{nowhere, "get clus", []string{"clusters"}},
@@ -119,7 +119,7 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-// TestCompletionInABareBash: without the package bash-completion, of words, flags and their values.
+// TestCompletionInABareBash: words, flags and their values are completed without the package bash-completion.
 func TestCompletionInABareBash(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")
@@ -158,7 +158,7 @@ func TestCompletionInABareBash(t *testing.T) {
 	}
 }
 
-// TestASocketOfOthers: whoever may not open the socket is told why.
+// TestASocketOfOthers: if the permissions of the socket deny access, the error names its owner and group.
 func TestASocketOfOthers(t *testing.T) {
 	t.Parallel()
 	denied := &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", fs.ErrPermission)}
@@ -178,7 +178,7 @@ func TestASocketOfOthers(t *testing.T) {
 	}
 }
 
-// TestWaitForAnAgentThatSaysNothing: to accept a connection is no answer.
+// TestWaitForAnAgentThatSaysNothing: an accepted connection does not count as an answer.
 func TestWaitForAnAgentThatSaysNothing(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))

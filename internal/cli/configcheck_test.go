@@ -214,9 +214,8 @@ func TestConfigCheckAsTestResults(t *testing.T) {
 	}
 }
 
-// TestConfigCheckSeesARotatedCertificate: the agent has connected with another
-// certificate than the one that the client file leads to now. When it connects
-// again, it uses that one, and nothing would change any more.
+// TestConfigCheckSeesARotatedCertificate: the agent has connected with another certificate than the client file has
+// now. After a new connection it uses that certificate, and a further connection would change nothing.
 func TestConfigCheckSeesARotatedCertificate(t *testing.T) {
 	t.Parallel()
 	certs := etcdtest.NewCerts(t)
@@ -247,6 +246,6 @@ func TestConfigCheckSeesARotatedCertificate(t *testing.T) {
 	}
 	text, err := os.ReadFile(file)
 	agenttest.Must(t, err)
-	agenttest.Must(t, os.WriteFile(file, append(text, "# again\n"...), 0o600)) // which makes a new connection
+	agenttest.Must(t, os.WriteFile(file, append(text, "# again\n"...), 0o600)) // this makes a new connection
 	a.Until("the new certificate to be used", func() bool { return connected() && len(changes()) == 0 })
 }

@@ -23,11 +23,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// The contract (interface.md), as what is asked and what comes of it. A line in a table is a line
-// of the contract; {words} stand for names of the simulated mesh, see [contract.names].
+// The contract (interface.md), as requests and their results. Each line of a table is a line of the contract; {words}
+// stand for names of the simulated mesh, see [contract.names].
 
-// contractPaths are the paths that are read, with the status and the shape of
-// their answers; none for what is no JSON.
+// contractPaths are the paths to read, with the status and the shape of their answers; without a shape if the answer is
+// not JSON.
 const contractPaths = `
 GET  /                                    200
 GET  /healthz                             200
@@ -61,8 +61,8 @@ GET  /v1/nothing                          404 Problem
 POST /v1/nodes                            405 Problem
 `
 
-// contractFilters are filters of lists, each with what every item that passes
-// holds; some items must not pass.
+// contractFilters are filters of lists, each with a text that every item that passes contains; some items must not
+// pass.
 const contractFilters = `
 /v1/clusters?cluster=cluster1             "name":"cluster1"
 /v1/nodes?cluster=cluster1                "cluster":"cluster1"
@@ -85,8 +85,8 @@ const contractFilters = `
 /v1/health?cluster=cluster1               "cluster":"cluster1"
 `
 
-// contract is a running agent that is held to it: two remote clusters at rest, one address claimed
-// by both, a third that does not answer, and the own one in its kvstore.
+// contract is a running agent that is tested: two remote clusters at rest, one address claimed by both, a third cluster
+// that does not answer, and the own one in its kvstore.
 type contract struct {
 	*agenttest.Process
 	http   *http.Client
@@ -98,7 +98,7 @@ type contract struct {
 func TestTheContract(t *testing.T) {
 	t.Parallel()
 	c := openContract(t)
-	t.Run("it", func(t *testing.T) { // ends when all of them have
+	t.Run("it", func(t *testing.T) { // ends when all subtests have
 		t.Run("paths", c.testPaths)
 		t.Run("filters", c.testFilters)
 		t.Run("pages", c.testPages)
@@ -166,8 +166,8 @@ func (c *contract) rows(table string) (rows [][]string) {
 	return rows
 }
 
-// Get asks the agent, and holds the answer to its OpenAPI document unless that
-// is what is asked for.
+// Get sends a request to the agent, and validates the answer with its OpenAPI document, unless it is a request for that
+// document.
 func (c *contract) Get(t *testing.T, method, path string, into any) (status int, media string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://agent"+path, nil)
@@ -262,7 +262,7 @@ func (c *contract) testFilters(t *testing.T) {
 	}
 }
 
-// testPages: the pages of a list are the list.
+// testPages: the pages of a list together are the list.
 func (c *contract) testPages(t *testing.T) {
 	t.Parallel()
 	for _, row := range c.rows(contractResources) {
@@ -283,7 +283,7 @@ func (c *contract) testPages(t *testing.T) {
 					t.Fatalf("a page of %d, not %d", len(page), size)
 				}
 			}
-			after, _ := c.items(t, "/v1/"+row[1]) // events may have come meanwhile
+			after, _ := c.items(t, "/v1/"+row[1]) // there may be new events meanwhile
 			if len(paged) < len(all) || len(paged) > len(after) || len(all) == 0 {
 				t.Errorf("%d items in pages, %d and then %d in all", len(paged), len(all), len(after))
 			}
@@ -291,7 +291,7 @@ func (c *contract) testPages(t *testing.T) {
 	}
 }
 
-// testWatch: the state comes as upserts, then synced, for each resource.
+// testWatch: for each resource, the watch sends the state as upserts, then synced.
 func (c *contract) testWatch(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,8 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
 )
 
-// contractCommands are command lines, with their exit codes and what they print:
-// a shape (as JSON), or a text that is in stdout (after ~) or stderr (after !).
+// contractCommands are command lines, with their exit codes and output: a shape (as JSON), or a text that is in stdout
+// (after ~) or stderr (after !).
 const contractCommands = `
 status                                    1 ~cluster1
 status cluster1                           0 ~cluster1
@@ -73,8 +73,7 @@ frobnicate                                2 !frobnicate
 run --frobnicate                          2 !frobnicate
 `
 
-// contractFlags are the flags of run with their defaults; those that later
-// modes bring are not among them.
+// contractFlags are the flags of run with their defaults, without the flags of later modes.
 const contractFlags = `
 cluster-name             "default"
 cluster-id
@@ -97,7 +96,7 @@ log-format               "text"
 config
 `
 
-// contractResources are what get and describe take, in the singular and the plural.
+// contractResources are the arguments of get and describe, in the singular and the plural.
 const contractResources = `
 cluster  clusters   Cluster
 node     nodes      Node

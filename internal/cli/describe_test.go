@@ -20,7 +20,7 @@ func TestDescribe(t *testing.T) {
 	tests := []struct {
 		args     string
 		code     int
-		out, err string // what they contain; empty: nothing at all
+		out, err string // expected parts; empty for no output
 	}{
 		{"describe cluster c2", 0, "10.2.1.10/32 is claimed by c2 and c3", ""},
 		{"describe cluster c3 -o json", 0, `"lastError": "connection refused"`, ""},
@@ -79,8 +79,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestDescribeEventOffersWhatWorks, also for the own cluster, which is none of
-// the list of clusters.
+// TestDescribeEventOffersWhatWorks: the suggested commands work, also for the own cluster, which is not in the list of
+// clusters.
 func TestDescribeEventOffersWhatWorks(t *testing.T) {
 	t.Parallel()
 	own := clitest.Lost("c1")

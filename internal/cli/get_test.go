@@ -21,7 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/clitest"
 )
 
-// watched is a `get -w` that runs.
+// watched is a running `get -w`.
 type watched struct {
 	t     *testing.T
 	lines *bufio.Scanner
@@ -51,7 +51,7 @@ func watch(a *clitest.Agent, t *testing.T, args ...string) *watched {
 	return w
 }
 
-// next is the next line, its fields apart by one space.
+// next returns the next line, its fields separated by one space.
 func (w *watched) next() string {
 	w.t.Helper()
 	if !w.lines.Scan() {
@@ -104,7 +104,7 @@ func TestGetWatches(t *testing.T) {
 	}
 }
 
-// TestGetWatchesOneAddress: a NAME is exactly that prefix, not what lies within.
+// TestGetWatchesOneAddress: a NAME matches exactly that prefix, and not the prefixes in it.
 func TestGetWatchesOneAddress(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2))
@@ -158,8 +158,8 @@ func TestGetSelects(t *testing.T) {
 	}
 }
 
-// TestEventsThatGrewOldAreNoNews: the ring of events lets the oldest go, which nobody
-// who reads along needs to see; programs are.
+// TestEventsThatGrewOldAreNoNews: when the ring of events drops its oldest ones, a person who watches is not shown
+// these deletions, but a program is.
 func TestEventsThatGrewOldAreNoNews(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]int{printer.Name: 0, "table": 0, printer.JSON: 1} {

@@ -8,7 +8,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/clitest"
 )
 
-// TestOneWordForOneThing: what people see has the terms of docs/glossary.md, whatever the fields of JSON are called.
+// TestOneWordForOneThing: texts for people use the terms of docs/glossary.md, also where the fields of JSON have other
+// names.
 func TestOneWordForOneThing(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2), clitest.Lost("c3"))
@@ -36,7 +37,7 @@ func TestOneWordForOneThing(t *testing.T) {
 	}
 }
 
-// TestUnknownResources: something similar is suggested; addresses have both of their names.
+// TestUnknownResources: a similar name is suggested; addresses have two names.
 func TestUnknownResources(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2))

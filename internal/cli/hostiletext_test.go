@@ -18,11 +18,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/clitest"
 )
 
-// hostileName is a name that does something to terminals, to the direction of
-// text, or to readers of YAML.
+// hostileName is a name that affects terminals, the direction of text, or readers of YAML.
 const hostileName = "n\x1b[2J\x00\x7f\u0085\u009b2J\u061c\u200e\u200f\u2028\u2029\u202e\u2066\u2069\ufffe"
 
-// wantHarmless wants none of these characters as they are.
+// wantHarmless wants none of these characters unquoted.
 func wantHarmless(t *testing.T, what, text string) {
 	t.Helper()
 	if strings.ContainsAny(text, "\x1b\x00\x7f\u0085\u009b\u061c\u200e\u200f\u2028\u2029\u202e\u2066\u2069\ufffe") {
@@ -30,8 +29,7 @@ func wantHarmless(t *testing.T, what, text string) {
 	}
 }
 
-// TestNamesThatDoSomething: such a name comes from a remote cluster, and must not
-// break what is shown of the others.
+// TestNamesThatDoSomething: a remote cluster has a hostile name, which must not break the output about other clusters.
 func TestNamesThatDoSomething(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2))

@@ -136,8 +136,8 @@ func TestIdentitiesAreDeleted(t *testing.T) {
 	clitest.CheckResult(t, "delete", identityCommand(s.Endpoint(), "delete", "131073"), clitest.Result{Code: 0, Out: "", Err: "Identity 131073 is deleted."})
 }
 
-// TestGarbageIsNotCollectedWhereNobodyHoldsReferences: a cluster whose identities
-// are objects of Kubernetes publishes them without references; all would go.
+// TestGarbageIsNotCollectedWhereNobodyHoldsReferences: a cluster whose identities are Kubernetes objects publishes them
+// without references; a collection would delete all of them.
 func TestGarbageIsNotCollectedWhereNobodyHoldsReferences(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t)
@@ -152,8 +152,7 @@ func TestGarbageIsNotCollectedWhereNobodyHoldsReferences(t *testing.T) {
 	clitest.CheckResult(t, "list", identityCommand(s.Endpoint(), "list"), clitest.Result{Code: 0, Out: "131072", Err: ""})
 }
 
-// TestIdentitiesOfRemoteClustersAreRead: by the range that the cluster says it has,
-// and where a mirror keeps them.
+// TestIdentitiesOfRemoteClustersAreRead: in the range of the cluster's configuration, and from a mirror's copy.
 func TestIdentitiesOfRemoteClustersAreRead(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t)
@@ -184,7 +183,7 @@ func TestIdentitiesOfRemoteClustersAreRead(t *testing.T) {
 	}
 }
 
-// TestAnIdentityIsHeldUntilAnInterrupt runs the program, which gives the reference back.
+// TestAnIdentityIsHeldUntilAnInterrupt runs the program, which then releases the reference.
 func TestAnIdentityIsHeldUntilAnInterrupt(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t)
@@ -195,7 +194,7 @@ func TestAnIdentityIsHeldUntilAnInterrupt(t *testing.T) {
 		w.says("Holding the reference of 10.0.0.9")
 		return id, w.interrupt
 	}
-	_, interrupt := hold("reserved:host") // of which nothing is written
+	_, interrupt := hold("reserved:host") // for this one it writes nothing
 	interrupt()
 	id, interrupt := hold("k8s:app=web")
 	held := func() int64 {
@@ -214,7 +213,7 @@ func TestAnIdentityIsHeldUntilAnInterrupt(t *testing.T) {
 	}
 }
 
-// TestLabelsInUseUnderTwoNumbersAreHealed: nothing is written before it is asked for.
+// TestLabelsInUseUnderTwoNumbersAreHealed: nothing is written until the repair is requested.
 func TestLabelsInUseUnderTwoNumbersAreHealed(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/clitest"
 )
 
-// TestHabitsOfKubectl: -A, --no-headers, --sort-by and -o jsonpath, and what they exclude.
+// TestHabitsOfKubectl: -A, --no-headers, --sort-by and -o jsonpath, and the flags that they exclude.
 func TestHabitsOfKubectl(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c10", 10), clitest.Well("c2", 2), clitest.Lost("c3"))
@@ -57,7 +57,7 @@ func TestHabitsOfKubectl(t *testing.T) {
 	}
 }
 
-// TestSince: of events and conflicts, those of a time until now.
+// TestSince: events and conflicts of a time before now are shown.
 func TestSince(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2), clitest.Well("c3", 3))
@@ -75,7 +75,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestHelpIsInGroups: each command is in one.
+// TestHelpIsInGroups: each command is in a group.
 func TestHelpIsInGroups(t *testing.T) {
 	t.Parallel()
 	out := clitest.With(nil, "/nonexistent", "127.0.0.1:1").Run("--help").Out

@@ -20,7 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
-// kvServer is an etcd with a little of everything.
+// kvServer is an etcd with a few keys of each kind.
 func kvServer(t *testing.T) *etcdtest.Server {
 	t.Helper()
 	s := etcdtest.Start(t)
@@ -139,7 +139,7 @@ func TestWhichKVStore(t *testing.T) {
 	}
 }
 
-// TestAListInPages: everything comes, in order, in pages.
+// TestAListInPages: the pages have all keys, in order.
 func TestAListInPages(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t)
@@ -199,7 +199,7 @@ func TestAWatchSurvivesItsServer(t *testing.T) {
 	clitest.Want(t, w.lines(2), "have\tcilium/x/a\t1", "have\tcilium/x/b\t1")
 	s.Put(t, "cilium/x/a", "2")
 	clitest.Want(t, w.lines(1), "put\tcilium/x/a\t2")
-	// While it is away there is nobody to ask; it says so, and goes on.
+	// While the etcd is unreachable the watch reports that; then it continues.
 	s.Kill(t)
 	w.says("Interrupted, trying again")
 	s.Restart(t)
@@ -209,19 +209,19 @@ func TestAWatchSurvivesItsServer(t *testing.T) {
 	}
 	s.Put(t, "cilium/x/a", "3")
 	got := w.lines(2)
-	slices.Sort(got) // a list that follows a resumption may order them otherwise
+	slices.Sort(got) // a list that follows a resumption may have another order
 	clitest.Want(t, got, "delete\tcilium/x/b", "put\tcilium/x/a\t3")
 	w.interrupt()
 }
 
-// TestAWatchFromNow leaves out what was there, and knows it nevertheless.
+// TestAWatchFromNow: keys that were there before are not shown, but later changes and deletions of them are.
 func TestAWatchFromNow(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t)
 	s.Put(t, "k", "old")
 	w := startWatch(t, "k", "--from-now", "-o", "json", "--kvstore-opt", "etcd.address="+s.Endpoint())
 	w.says(`Watching "k" of the local kvstore`)
-	// The list may come after this write, which then is not new: write until one is.
+	// The list may be read after this write, which is then not an event: write until there is one.
 	done := make(chan []string, 1)
 	go func() { done <- w.lines(1) }()
 	var first []string

@@ -11,14 +11,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/clitest"
 )
 
-// TestCommandsCanBePasted: the commands in advice ask the same agent and look into the same directory, whatever that is called.
+// TestCommandsCanBePasted: the suggested commands ask the same agent and read the same directory, for any name of the
+// directory.
 func TestCommandsCanBePasted(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2), clitest.Lost("c3"))
 	if got := a.Ask("status", "--server", a.Server); !strings.Contains(got.Out, "'mesh-agent troubleshoot c3 --server "+a.Server+"'") {
 		t.Errorf("status: %s%s", got.Out, got.Err)
 	}
-	environment := map[string]string{"MESH_AGENT_SERVER": a.Server} // the next command has it too
+	environment := map[string]string{"MESH_AGENT_SERVER": a.Server} // the next command has the same environment
 	if got := clitest.With(environment, "", "").Run("status"); !strings.Contains(got.Out, "'mesh-agent troubleshoot c3'") {
 		t.Errorf("with the server of the environment: %s%s", got.Out, got.Err)
 	}
@@ -29,7 +30,7 @@ func TestCommandsCanBePasted(t *testing.T) {
 		t.Errorf("troubleshoot has no %s: %s%s", want, got.Out, got.Err)
 	}
 
-	// A directory may be called as a command of the shell. Its name stays one word there.
+	// The name of a directory may contain a shell command. In the shell it has to remain one word.
 	const evil = "a'b; touch marker $(touch marker) `touch marker`"
 	there := filepath.Join(t.TempDir(), evil)
 	if err := os.Rename(plain, there); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// suggested is the file that an agent suggests, written to a file.
+// suggested writes the policy file that an agent suggests, and returns its path and text.
 func suggested(t *testing.T, a *agenttest.Process) (file, text string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "claims.yaml")
@@ -35,8 +35,8 @@ func suggested(t *testing.T, a *agenttest.Process) (file, text string) {
 	return file, string(content)
 }
 
-// TestWhatIsSuggestedRefusesOnlyWhatBreaksARule: an agent with the file has the same as the one
-// that suggested it, but for the address of one cluster that another one claims.
+// TestWhatIsSuggestedRefusesOnlyWhatBreaksARule: an agent with the suggested file has the same entries as the agent
+// that suggested it, except for the address of one cluster that another one claims too.
 func TestWhatIsSuggestedRefusesOnlyWhatBreaksARule(t *testing.T) {
 	t.Parallel()
 	one, two := contents.Default("cluster1", 1), contents.Default("cluster2", 2)
@@ -95,7 +95,7 @@ func TestWhatIsSuggestedRefusesOnlyWhatBreaksARule(t *testing.T) {
 		t.Errorf("a check of what is suggested: %+v", got)
 	}
 
-	// The file does restrict: what is outside of it is refused.
+	// The file does restrict: an address outside of its ranges is refused.
 	outside := wire.IPIdentityPair{IP: net.IPv4(203, 0, 113, 7), Identity: 2<<16 + 1}
 	if err := second.Put(t.Context(), outside.Key(), outside.Encode()); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,4 @@
-// Package cli is the command line of the program. Each subject has a package of its
-// own below this one.
+// Package cli is the command line of the program. Each subject has a package below this one.
 package cli
 
 import (
@@ -38,36 +37,36 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// Main runs a command line of the program that has this release, and returns its exit code.
+// Main runs a command line of this release of the program, and returns its exit code.
 func Main(release string, args []string) int {
 	silenceGRPC()
 	return command.Execute(New(release), args)
 }
 
-// New is the whole command line of the program.
+// New returns the whole command line of the program.
 func New(release string) *cobra.Command {
 	v := version.Of(release)
 	c := &command.Env{Getenv: os.Getenv, Environ: os.Environ, Poll: 500 * time.Millisecond, Completion: time.Second, Now: time.Now, Version: v}
 	return Root(c, run.Commands(v)...)
 }
 
-// silenceGRPC keeps gRPC's own log off stderr: it is beside ours in another form, and
-// a remote decides how much of it there is and has its texts in it. Why a connection
-// fails is in the errors of its calls. Who asks for gRPC's log gets it.
+// silenceGRPC keeps gRPC's own log off stderr: it has another format than ours, and a remote server controls its
+// amount and some of its texts. The errors of calls contain the reason why a connection fails. A user can enable
+// gRPC's log with its environment variable.
 func silenceGRPC() {
 	if os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL") == "" {
 		grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 	}
 }
 
-// Root is the whole command line: the commands that ask a running agent or a kvstore, and others.
+// Root returns the whole command line: the commands that use a running agent or a kvstore, and others.
 func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mesh-agent",
 		Short: "Shows all clusters of a mesh in one view",
 		Long: "mesh-agent reads the key-value stores of all clusters of a mesh and merges them into one view of nodes,\n" +
 			"services, identities and addresses, with the age of the data.",
-		Args:          cobra.ArbitraryArgs, // an unknown command is answered below, as wrong usage
+		Args:          cobra.ArbitraryArgs, // HelpOrUnknown reports an unknown command, as wrong usage
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          command.HelpOrUnknown,
@@ -102,7 +101,7 @@ func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// completeFlags makes the values of a command's flags complete, and those of all commands below it.
+// completeFlags adds completion of values to the flags of a command and of all its subcommands.
 func completeFlags(cmd *cobra.Command) {
 	note := func(f *pflag.Flag) {
 		var values []string
@@ -116,7 +115,7 @@ func completeFlags(cmd *cobra.Command) {
 		default:
 			return
 		}
-		// It fails for a flag that has one already, which then knows better.
+		// It fails for a flag that has a completion already, which is then a better one.
 		_ = cmd.RegisterFlagCompletionFunc(f.Name, command.Complete(func(*cobra.Command, []string) []string { return values }))
 	}
 	cmd.LocalFlags().VisitAll(note)

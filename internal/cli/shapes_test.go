@@ -48,16 +48,16 @@ Problem        type:string title:string status:number detail:string
 Ready          ready:bool reasons:texts
 `
 
-// shapes are objects by name, each with the types of its fields. A type is string, number, bool,
-// time (RFC 3339), object, texts (an object of strings), the possible strings (a|b), or a shape;
-// []T is an array, T? may be null. List:T is a page of a list. Other fields may be there, too.
+// shapes are objects by name, each with the types of its fields. A type is string, number, bool, time (RFC 3339),
+// object, texts (an object of strings), the possible strings (a|b), or a shape; []T is an array, T? may be null. List:T
+// is a page of a list. Objects may have more fields.
 type shapes struct {
 	fields map[string]map[string]string
 	mu     sync.Mutex
 	seen   map[string]bool // guarded by mu
 }
 
-// readShapes reads one shape a line; one that has several is all of them.
+// readShapes reads one shape per line; a shape may be composed of several others.
 func readShapes(text string) *shapes {
 	s := &shapes{fields: map[string]map[string]string{}, seen: map[string]bool{}}
 	for line := range strings.Lines(strings.TrimSpace(text)) {
@@ -73,7 +73,7 @@ func readShapes(text string) *shapes {
 	return s
 }
 
-// unseen are the shapes that nothing was compared with.
+// unseen returns the shapes that were never compared with a value.
 func (s *shapes) unseen() (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *shapes) checkFields(fields map[string]string, v any) error {
 	return nil
 }
 
-// openAPI is what is needed of an OpenAPI document to hold answers to it.
+// openAPI has the parts of an OpenAPI document that validate needs.
 type openAPI struct {
 	Paths map[string]map[string]struct {
 		Responses map[string]struct {
@@ -173,8 +173,8 @@ type openAPI struct {
 	Components struct{ Schemas map[string]map[string]any }
 }
 
-// validate compares an answer with the document. What it does not document is
-// an error, but for paths that are none and methods that are not allowed.
+// validate compares an answer with the document. An undocumented request or answer is an error, except 404 for an
+// unknown path and 405 for an unknown method.
 func (d openAPI) validate(method, path string, status int, media string, body []byte) error {
 	documented := d.find(path)
 	operation, ok := d.Paths[documented][strings.ToLower(method)]
@@ -198,8 +198,7 @@ func (d openAPI) validate(method, path string, status int, media string, body []
 	return d.check(content.Schema, v)
 }
 
-// find returns the documented path that a path is of; the one with the fewest
-// parameters when there are several.
+// find returns the documented path that matches a path; if there are several, the one with the fewest parameters.
 func (d openAPI) find(path string) (best string) {
 	for candidate := range d.Paths {
 		pattern := regexp.QuoteMeta(candidate)
@@ -212,8 +211,7 @@ func (d openAPI) find(path string) (best string) {
 	return best
 }
 
-// check compares a value with a JSON Schema. A word of the schema that it does
-// not know is an error, so that nothing is passed over.
+// check compares a value with a JSON Schema. An unknown keyword of the schema is an error, so that none is ignored.
 func (d openAPI) check(schema map[string]any, v any) error {
 	for word, arg := range schema {
 		if err := d.checkWord(word, arg, schema, v); err != nil {
@@ -290,8 +288,7 @@ func (d openAPI) checkWord(word string, arg any, schema map[string]any, v any) e
 	return fmt.Errorf("the schema's %q is unknown to this test", word)
 }
 
-// checkProperties checks the fields that the schema names, and the others when
-// it has something to say of them.
+// checkProperties checks the fields that the schema names, and the others if the schema restricts them.
 func (d openAPI) checkProperties(schema map[string]any, v any) error {
 	object, _ := v.(map[string]any)
 	properties, _ := schema["properties"].(map[string]any)

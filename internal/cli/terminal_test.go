@@ -24,7 +24,7 @@ func onTerminal(t *testing.T, width, height uint16, args ...string) (cmd *exec.C
 	return cmd, written
 }
 
-// typing starts one at whose keyboard a test types.
+// typing starts a command line on a terminal, whose keyboard the test types on.
 func typing(t *testing.T, width, height uint16, args ...string) (cmd *exec.Cmd, keyboard io.Writer, written *waittest.Output) {
 	t.Helper()
 	terminal, keyboard, written := terminaltest.Open(t, width, height)
@@ -39,14 +39,15 @@ func typing(t *testing.T, width, height uint16, args ...string) (cmd *exec.Cmd, 
 	return cmd, keyboard, written
 }
 
-// TestKeysOfTop: they change the order and the filter at once, and end the command; the terminal is as before.
+// TestKeysOfTop: they change the order and the filter at once, and end the command; then the terminal has its former
+// state.
 func TestKeysOfTop(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2), clitest.Lost("c3"))
 	cmd, keyboard, written := typing(t, 100, 24, "top", "--interval", "1h", "--server", a.Server)
 	last := func() string {
 		all := strings.Split(written.String(), "\x1b[J")
-		return all[max(len(all)-2, 0)] // each text ends with the escape
+		return all[max(len(all)-2, 0)] // each text ends with the escape sequence
 	}
 	for _, step := range []struct{ keys, has, hasNot string }{
 		{"", "s sort: rate   / filter: none   q quit", ""},
@@ -75,7 +76,8 @@ func TestKeysOfTop(t *testing.T) {
 	}
 }
 
-// TestWatchesOnATerminal: a watch is written over its last text, fits the screen however much there is, and ends well when interrupted.
+// TestWatchesOnATerminal: a watch overwrites its last text, fits the screen with any number of rows, and ends without
+// an error when interrupted.
 func TestWatchesOnATerminal(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2), clitest.Lost("c3"))
@@ -100,7 +102,8 @@ func TestWatchesOnATerminal(t *testing.T) {
 	}
 }
 
-// TestWideListsOnATerminal: a list fits the terminal and says what to do for more, -o wide is never cut, nor is a pipe.
+// TestWideListsOnATerminal: a list is cut to the terminal's width, with a hint on how to see more. The output of -o
+// wide, and into a pipe, is never cut.
 func TestWideListsOnATerminal(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2), clitest.Lost("c3"))
@@ -132,7 +135,7 @@ func TestWideListsOnATerminal(t *testing.T) {
 	}
 }
 
-// TestWatchOfAListOnATerminal: its rows fit the terminal as those of a list do, and say what changed.
+// TestWatchOfAListOnATerminal: its rows fit the terminal like those of a list, and show what changed.
 func TestWatchOfAListOnATerminal(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2))
@@ -159,7 +162,7 @@ func TestWatchOfAListOnATerminal(t *testing.T) {
 	}
 }
 
-// TestProgressOnATerminal: a command that waits says for what, and leaves nothing of it.
+// TestProgressOnATerminal: a command that waits shows the reason, and removes that text in the end.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -174,9 +177,9 @@ func TestProgressOnATerminal(t *testing.T) {
 	}()
 	cmd, written := onTerminal(t, 80, 24, "get", "nodes", "--server", "http://"+silent.Addr().String())
 	waittest.Until(t, "the progress", func() bool { return strings.Contains(written.String(), "\rWaiting for the agent … 1s") }, written.String)
-	agenttest.Must(t, (<-conns).Close()) // that was the answer
+	agenttest.Must(t, (<-conns).Close()) // the command gets no other answer
 	_ = cmd.Wait()
-	waittest.Until(t, "the error, in the place of the progress", func() bool { // what was written may still have to be read
+	waittest.Until(t, "the error, in the place of the progress", func() bool { // the terminal may deliver the written text later
 		_, after, _ := strings.Cut(written.String(), "1s\x1b[K")
 		return strings.Contains(after, "\r\x1b[KError: the agent cannot be reached")
 	}, written.String)

@@ -25,7 +25,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/pki"
 )
 
-// brokenClusters are client files with one thing wrong each; soon and well have nothing that fails.
+// brokenClusters are client files with one fault each; soon and well pass all checks.
 func brokenClusters(t *testing.T) (files map[string]string) {
 	t.Helper()
 	certs, others := etcdtest.NewCerts(t), etcdtest.NewCerts(t)
@@ -43,7 +43,7 @@ func brokenClusters(t *testing.T) (files map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = silent.Close() }) // it accepts nothing, the kernel does
+	t.Cleanup(func() { _ = silent.Close() }) // the kernel accepts connections, the process does not
 	poor := clitest.PlainCluster(t, "no-rights", "")
 	poor.EnableAuth(t, etcdserver.User{Name: "remote", Password: "geheim"})
 
@@ -101,7 +101,7 @@ func TestTroubleshootFindsWhatIsBroken(t *testing.T) {
 		"no cluster configuration": {remote("no-config"), "cluster-configuration", "there is no key cilium/cluster-config/no-config", "is this the etcd of that cluster", codes.ConfigurationMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// One after the other: the heartbeats were just written, and grow old in a queue.
+			// One by one: the heartbeats were just written, and would grow old while a check waits in a queue.
 			run := clitest.Troubleshooter()
 			if name == "silent" {
 				run.Cli.Troubleshooting.Timings.TLS = 300 * time.Millisecond
@@ -157,7 +157,7 @@ func TestTroubleshoot(t *testing.T) {
 		"well --include-local --kvstore-opt etcd.address=" + own.Endpoint() + " --clustermesh-config /nonexistent/m": {Code: 2, Out: "", Err: "--clustermesh-config says where it is"},
 	} {
 		t.Run(args, func(t *testing.T) {
-			// One after the other: the heartbeats were just written, and grow old in a queue.
+			// One by one: the heartbeats were just written, and would grow old while a check waits in a queue.
 			got := clitest.Troubleshooter().Run(append([]string{"troubleshoot"}, strings.Fields(args)...)...)
 			if got.Code != want.Code || !clitest.Has(got.Out, want.Out) || !clitest.Has(got.Err, want.Err) {
 				t.Errorf("exit code %d, want %d\n%s%s", got.Code, want.Code, got.Out, got.Err)
@@ -172,7 +172,7 @@ func TestTroubleshoot(t *testing.T) {
 	}
 }
 
-// TestTroubleshootIsInterrupted: it says nothing then.
+// TestTroubleshootIsInterrupted: then it prints nothing.
 func TestTroubleshootIsInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := clitest.MeshDirectory(t, map[string]string{"c2": "endpoints: ['http://127.0.0.1:1']"})
@@ -189,8 +189,9 @@ func TestTroubleshootIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestChecksTakeTheSettingsOfTheAgent of this machine, where nothing else says which directory is meant, and say so. What is
-// given has priority, an agent that is asked over TCP gives nothing, and one in a container has a directory that is not here.
+// TestChecksTakeTheSettingsOfTheAgent: without flags the checks use the directory of the agent on this machine, and
+// report this. Flags have priority. An agent that is asked over TCP provides no settings, and the directory of one in a
+// container does not exist here.
 func TestChecksTakeTheSettingsOfTheAgent(t *testing.T) {
 	t.Parallel()
 	own, far := clitest.PlainCluster(t, "own", ""), clitest.PlainCluster(t, "far", "")

@@ -39,8 +39,8 @@ func TestUsersCommands(t *testing.T) {
 	}
 }
 
-// TestUsersAreMadeByRootAlone: a job with root's certificate makes them, again and
-// again; whoever else tries says who can, and has changed nothing.
+// TestUsersAreMadeByRootAlone: a job with the certificate of root or of the cluster's admin makes the users,
+// repeatedly. For any other user the command fails, names these certificates, and changes nothing.
 func TestUsersAreMadeByRootAlone(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))

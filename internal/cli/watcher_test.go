@@ -72,7 +72,7 @@ func (w *watcher) says(part string) {
 	w.t.Fatalf("never said %q, but %q", part, heard)
 }
 
-// interrupt ends it as Ctrl-C does.
+// interrupt interrupts it like Ctrl-C.
 func (w *watcher) interrupt() {
 	w.t.Helper()
 	agenttest.Must(w.t, w.cmd.Process.Signal(syscall.SIGINT))

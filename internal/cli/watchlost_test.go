@@ -14,7 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/clitest"
 )
 
-// TestAWatchOutlivesItsAgent: it says that the agent is away, once, and goes on with the next one at the same place.
+// TestAWatchOutlivesItsAgent: the watch reports the loss of the agent once, and continues with the next agent at the
+// same address.
 func TestAWatchOutlivesItsAgent(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -46,7 +47,7 @@ func TestAWatchOutlivesItsAgent(t *testing.T) {
 	serve(22)
 	shows(`"id": 22,`)
 	agenttest.Must(t, w.cmd.Process.Signal(syscall.SIGINT))
-	for w.out.Scan() { // to its end
+	for w.out.Scan() { // to the end of its output
 	}
 	if w.err.Scan() {
 		t.Errorf("it also said %s", w.err.Text())

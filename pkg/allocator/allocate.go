@@ -9,17 +9,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// errLost is the error of an attempt whose ID was somebody else's, or went.
+// errLost is the error of an attempt whose ID belonged to another key, or whose mapping was deleted.
 var errLost = errors.New("the ID was taken by another key, or its mapping was deleted")
 
-// Allocate returns the ID of the key and counts it as used on this node, until as many Releases. A
-// key that is in use here costs no operation on the store. For another one the ID is found or made
-// under the key's lock, with as many attempts as the options say. It waits for the first list.
+// Allocate returns the ID of the key and counts one use on this node, which one Release ends. For a key that is in
+// use here, it needs no operation on the store. For any other key, it finds or creates the ID under the key's lock,
+// with as many attempts as the options allow. It waits for the first list.
 //
-// isNew tells that this call created the mapping, as far as it can know, and firstUse that the key
-// was not in use on this node. Concurrent calls for one key do the work once; when it fails, it
-// fails for all who have waited for it. When ctx ends it returns at once: nothing is held then, and
-// another one that waits for the key takes over.
+// isNew reports that this call created the mapping, as far as it can know. firstUse reports that the key was not in
+// use on this node. Concurrent calls for one key do the work once. When it fails, all calls that waited for it fail.
+// When ctx ends, the call returns at once and holds nothing; then another waiting call does the work.
 func (a *Allocator) Allocate(ctx context.Context, key Key) (id uint64, isNew, firstUse bool, err error) {
 	text := key.GetKey()
 	a.mu.Lock()
@@ -107,8 +106,8 @@ func (a *Allocator) allocate(ctx context.Context, key Key, text string) (id uint
 	return NoID, false, err
 }
 
-// abandon ends a turn that did not lead to an ID. Who waited for it fails as well, unless the
-// reason was this caller's own.
+// abandon ends a turn that did not lead to an ID. Calls that waited for it fail as well, unless the reason was the
+// end of this caller's own context.
 func (a *Allocator) abandon(ctx context.Context, text string, err error) {
 	if ctx.Err() != nil {
 		err = nil
@@ -120,8 +119,7 @@ func (a *Allocator) abandon(ctx context.Context, text string, err error) {
 	a.jobs.Give()
 }
 
-// attempt tries once to get an ID for the key, under its lock; when it succeeds it ends the turn
-// (spec wire.md §5).
+// attempt tries once to get an ID for the key, under its lock. When it succeeds, it ends the turn (spec wire.md §5).
 func (a *Allocator) attempt(ctx context.Context, key Key, text string) (id uint64, isNew bool, err error) {
 	lock, err := a.backend.Lock(ctx, key)
 	if err != nil {
@@ -141,8 +139,8 @@ func (a *Allocator) attempt(ctx context.Context, key Key, text string) (id uint6
 		return NoID, false, err
 	}
 	if try.create {
-		// When the ID is taken, then by an earlier attempt perhaps, whose answer
-		// was lost: the reference will tell.
+		// When the ID is taken, an earlier attempt whose answer was lost may have created this mapping.
+		// AcquireReference finds out.
 		if isNew, err = a.backend.AllocateID(ctx, try.id, key, lock); err != nil {
 			return NoID, false, err
 		}
@@ -160,7 +158,8 @@ func (a *Allocator) attempt(ctx context.Context, key Key, text string) (id uint6
 	return try.id, isNew, nil
 }
 
-// concluded takes in what became of the candidate. If it became the key's ID, the turn is over.
+// concluded records the result for the candidate. If it became the key's ID, concluded ends the turn and reports
+// true.
 func (a *Allocator) concluded(text string, tried candidate, held bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

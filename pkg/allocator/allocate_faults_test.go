@@ -11,7 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// TestAllocateTaken: IDs that others took unseen are tried, given back and left.
+// TestAllocateTaken: IDs that others have taken, and that the cache does not show yet, are tried and skipped. When
+// every ID is taken, the allocation fails.
 func TestAllocateTaken(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
@@ -38,7 +39,7 @@ func TestAllocateTaken(t *testing.T) {
 	})
 }
 
-// TestAllocateLockLost: an attempt whose lock ends is made again.
+// TestAllocateLockLost: an attempt that loses its lock is repeated.
 func TestAllocateLockLost(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		for _, op := range []string{"get", "allocate", "acquire"} {
@@ -63,7 +64,7 @@ func TestAllocateLockLost(t *testing.T) {
 	})
 }
 
-// TestAllocateVanished: a mapping that was seen, and went unseen, is made again.
+// TestAllocateVanished: a mapping that is in the cache, but was deleted since without an event, is created again.
 func TestAllocateVanished(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		for name, references := range map[string]map[string]uint64{
@@ -87,8 +88,8 @@ func TestAllocateVanished(t *testing.T) {
 	})
 }
 
-// TestAllocateAfterFailure: whichever call fails, done or not, the next attempt
-// ends with one mapping and one reference.
+// TestAllocateAfterFailure: for each call that may fail, before or after it took effect, the next attempt ends with one
+// mapping and one reference.
 func TestAllocateAfterFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		for _, op := range []string{"lock", "get", "allocate", "acquire"} {
@@ -124,8 +125,8 @@ func TestAllocateAfterFailure(t *testing.T) {
 	})
 }
 
-// TestStopEndsWaiting: who waits for the list, for a key that another one works on, or for the next
-// attempt, returns when the allocator stops; who works on a key still gets its answer.
+// TestStopEndsWaiting: a caller that waits for the list, for a key that another caller allocates, or for the next
+// attempt returns when the allocator stops. A caller that allocates a key still gets its result.
 func TestStopEndsWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		for what, fault := range map[string]func(context.Context, string, bool) error{
@@ -137,7 +138,7 @@ func TestStopEndsWaiting(t *testing.T) {
 			b.setFault(fault)
 			goOn, ended := make(chan struct{}), make(chan error, 2)
 			if what == "the turn" {
-				b.setFault(func(_ context.Context, op string, _ bool) error { // whatever its context
+				b.setFault(func(_ context.Context, op string, _ bool) error { // regardless of its context
 					if op == "lock" {
 						<-goOn
 					}
@@ -168,8 +169,8 @@ func TestStopEndsWaiting(t *testing.T) {
 	})
 }
 
-// TestAllocateStolen: while an allocation is under way, its ID comes to be
-// another key's on this node; it takes another one.
+// TestAllocateStolen: during an allocation, its ID is assigned to another key on this node; the allocation takes
+// another ID.
 func TestAllocateStolen(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		for _, when := range []string{"allocate", "acquire"} {

@@ -62,8 +62,8 @@ func TestAllocate(t *testing.T) {
 	})
 }
 
-// TestAllocateWaitsForList: before the first list nothing is allocated, and
-// waiting ends with the caller, the timeout or the allocator.
+// TestAllocateWaitsForList: nothing is allocated before the first list. Waiting ends with the caller's context, the
+// timeout or the allocator.
 func TestAllocateWaitsForList(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
@@ -98,7 +98,7 @@ func TestAllocateWaitsForList(t *testing.T) {
 	})
 }
 
-// TestAllocateOnce: concurrent calls for one key do the work once.
+// TestAllocateOnce: concurrent calls for one key share one allocation.
 func TestAllocateOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
@@ -151,8 +151,8 @@ mesh_agent_allocator_jobs_total{kind="drop",outcome="success"} 1
 	})
 }
 
-// TestAllocateGivesUp: after the last attempt the error tells how many there
-// were and what the last one met, and the waiters get it too.
+// TestAllocateGivesUp: after the last attempt the error contains the number of attempts and the last error. The waiting
+// callers get it too.
 func TestAllocateGivesUp(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		b.setFault(failOn("allocate", false, errAway))
@@ -177,8 +177,8 @@ func TestAllocateGivesUp(t *testing.T) {
 	}, WithMax(3))
 }
 
-// TestAllocateCancelled: a cancelled caller returns at once, whatever blocks,
-// holds nothing, and another one that waits for the key takes over.
+// TestAllocateCancelled: a cancelled caller returns at once, in any blocked call, and holds nothing. Another caller
+// that waits for the key takes over.
 func TestAllocateCancelled(t *testing.T) {
 	for _, op := range []string{"lock", "get", "allocate", "acquire"} {
 		t.Run(op, func(t *testing.T) {
@@ -222,8 +222,8 @@ func TestAllocateCancelled(t *testing.T) {
 	}
 }
 
-// TestAllocateCancelledAlone: of a caller that gave up nothing stays, not even
-// the reference that was taken though the answer never came.
+// TestAllocateCancelledAlone: a caller that gave up leaves nothing in the store, not even a reference that was written
+// but whose response was lost.
 func TestAllocateCancelledAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()

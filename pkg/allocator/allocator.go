@@ -29,24 +29,24 @@ type Allocator struct {
 	listed  chan struct{}  // closed by the watch when its first list is done
 	stopped chan struct{}  // closed by Run when it ends
 	jobs    waiting.Signal // jobs may be due
-	events  *events        // nil: nobody wants them
+	events  *events        // nil when events are disabled
 	reports *rate.Limiter
 
 	mu    sync.Mutex
 	core  *core
-	turns map[string]*work // of the keys that somebody works on
+	turns map[string]*work // by the texts of the keys that are being worked on
 
 	remotes remotes
 }
 
-// work is somebody's turn at a key.
+// work is the turn of one allocation or job at a key.
 type work struct {
-	done chan struct{} // closed when it ends
-	err  error         // set before, if all who waited have failed with it
+	done chan struct{} // closed when the turn ends
+	err  error         // set before done is closed, if all waiting calls fail with it
 }
 
-// NewAllocator returns an allocator over the backend, which does nothing before
-// it is run. The error tells every option that cannot be.
+// NewAllocator returns an allocator over the backend. It does nothing before Run is called. The error names all
+// invalid options.
 func NewAllocator(backend Backend, opts ...Option) (*Allocator, error) {
 	o := defaults()
 	for _, opt := range opts {
@@ -85,9 +85,9 @@ func NewAllocatorForGC(backend Backend, opts ...Option) (*Allocator, error) {
 	return a, nil
 }
 
-// Run follows the mappings and does what is due until ctx ends; it returns when
-// all its goroutines have ended, with the error of ctx. An allocator runs once.
-// What this node uses stays in the store: the references end with their leases.
+// Run follows the mappings and runs the jobs that are due, until ctx ends. It returns the error of ctx when all its
+// goroutines have ended. An allocator runs only once. The references of this node stay in the store; they end with
+// their leases.
 func (a *Allocator) Run(ctx context.Context) error {
 	if a.forGC {
 		return errors.New("an allocator for garbage collection is not run")
@@ -103,8 +103,8 @@ func (a *Allocator) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// WaitForInitialSync returns when the first list is complete. It fails with ctx,
-// when the list takes longer than the list timeout, and when Run has ended.
+// WaitForInitialSync waits until the first list is complete. It fails when ctx ends, when the list takes longer than
+// the list timeout, and when Run has ended.
 func (a *Allocator) WaitForInitialSync(ctx context.Context) error {
 	if isClosed(a.stopped) {
 		return ErrStopped
@@ -123,7 +123,7 @@ func (a *Allocator) WaitForInitialSync(ctx context.Context) error {
 	}
 }
 
-// with gives f the core under the lock.
+// with calls f with the core, under the lock.
 func (a *Allocator) with(f func(*core)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -139,10 +139,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// GetEvents returns the channel of events if the allocator was made with
-// [WithEvents], else nil. Who reads too slowly, or not at all, holds up nothing:
-// of several events of one ID that wait only one is kept, which is the
-// difference to what was sent before. The channel is closed when Run ends.
+// GetEvents returns the channel of events if the allocator was made with [WithEvents], else nil. A slow or missing
+// reader blocks nothing: of several pending events for one ID only one is kept, which is the difference from the last
+// event that was sent. The channel is closed when Run ends.
 func (a *Allocator) GetEvents() <-chan AllocatorEvent {
 	if a.events == nil {
 		return nil
@@ -150,7 +149,7 @@ func (a *Allocator) GetEvents() <-chan AllocatorEvent {
 	return a.events.out
 }
 
-// pause waits after so many failures in a row.
+// pause waits after the given number of failures in a row.
 func (a *Allocator) pause(ctx context.Context, failures int) error {
 	t := time.NewTimer(pause(failures, rand.Float64()))
 	defer t.Stop()
@@ -164,8 +163,7 @@ func (a *Allocator) pause(ctx context.Context, failures int) error {
 	}
 }
 
-// endTurn ends somebody's turn at a key; the caller holds a.mu. An error is that of everybody
-// who waited for it.
+// endTurn ends the turn at a key; the caller holds a.mu. With an error, all calls that wait for the turn fail.
 func (a *Allocator) endTurn(text string, err error) {
 	w := a.turns[text]
 	delete(a.turns, text)
@@ -173,7 +171,7 @@ func (a *Allocator) endTurn(text string, err error) {
 	close(w.done)
 }
 
-// beginTurn begins one; the caller holds a.mu.
+// beginTurn begins the turn at a key; the caller holds a.mu.
 func (a *Allocator) beginTurn(text string) {
 	a.turns[text] = &work{done: make(chan struct{})}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
-// runningFor is running, for a benchmark.
+// runningFor is running for benchmarks.
 func runningFor(b *testing.B, backend Backend, opts ...Option) *Allocator {
 	b.Helper()
 	a, err := NewAllocator(backend, opts...)
@@ -45,7 +45,7 @@ func BenchmarkAllocateHit(b *testing.B) {
 	}
 }
 
-// BenchmarkAllocateNew allocates keys that nobody has, and releases them.
+// BenchmarkAllocateNew allocates keys that no node uses, and releases them.
 func BenchmarkAllocateNew(b *testing.B) {
 	a := runningFor(b, newMemoryStore().backend("n"))
 	b.ReportAllocs()
@@ -61,9 +61,8 @@ func BenchmarkAllocateNew(b *testing.B) {
 	}
 }
 
-// BenchmarkWatchCache takes in the mappings of a full cluster of 65,535
-// identities. Bytes are those beside the keys and their texts, and with a range
-// of 24 bits, of which more is stored than of one that is full.
+// BenchmarkWatchCache adds the mappings of a full cluster of 65,535 identities. The reported bytes do not include the
+// keys and their texts. With a range of 24 bits the pool stores more than with a range that is full.
 func BenchmarkWatchCache(b *testing.B) {
 	const identities = 65535
 	keys := make([]Key, identities)
@@ -98,7 +97,7 @@ func BenchmarkWatchCache(b *testing.B) {
 	}
 }
 
-// BenchmarkRefresh refreshes 10,000 keys in use, over a backend that costs nothing.
+// BenchmarkRefresh refreshes 10,000 keys in use, with a backend whose calls cost nothing.
 func BenchmarkRefresh(b *testing.B) {
 	const keys = 10_000
 	backend := newMemoryStore().backend("n")
@@ -127,7 +126,8 @@ func (free) AllocateID(context.Context, uint64, Key, Lock) (bool, error)       {
 func (free) AcquireReference(context.Context, uint64, Key, Lock) (bool, error) { return true, nil }
 func (free) UpdateKey(context.Context, uint64, Key, bool, Lock) error          { return nil }
 
-// labelsOf is the text of a key of the usual size: what changes from one to the next are the application's name and version.
+// labelsOf returns the text of a key of the usual size. The application's name and version differ from one key to the
+// next.
 func labelsOf(i int) string {
 	return fmt.Sprintf("k8s:app.kubernetes.io/name=application-%d;k8s:app.kubernetes.io/version=1.%d;k8s:app=application-%d;"+
 		"k8s:io.cilium.k8s.policy.cluster=cluster2;k8s:io.kubernetes.pod.namespace=namespace-%03d;k8s:team=team-%d;", i/3, i, i/3, i%100, i%20)

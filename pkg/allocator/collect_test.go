@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// TestGC passes the rounds through, with the range.
+// TestGC: the range and the results of each round are passed through.
 func TestGC(t *testing.T) {
 	t.Parallel()
 	b := newMemoryStore().backend("n")
@@ -59,7 +59,8 @@ func TestGC(t *testing.T) {
 	}
 }
 
-// TestAnIDInUseHereIsNotDeleted, whatever the store says of its reference.
+// TestAnIDInUseHereIsNotDeleted: an ID that this node uses is not deleted, even when its reference is missing in the
+// store.
 func TestAnIDInUseHereIsNotDeleted(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		id := mustAllocate(t, a, "k")

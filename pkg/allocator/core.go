@@ -12,40 +12,40 @@ var ErrNoFreeID = errors.New("every ID of the range is taken")
 // errInUse is the error when two keys claim one ID: a mapping was altered while its key was in use.
 var errInUse = errors.New("the ID is in use for another key on this node")
 
-// core decides what has to happen; the Allocator does it. It knows the mappings
-// that were seen, the pool, and for each key what this node uses it for and who
-// works on it. At most one works on a key at a time: an allocation, or a job.
+// core decides on the next steps, and the Allocator does them. It has the mappings that were seen and the pool. For
+// each key it has the use on this node, and whether an allocation or a job works on the key. At most one of these
+// works on a key at a time.
 //
-// It does nothing itself: events and the time go in, and what is to be done in
-// the backend comes out. It belongs to whoever holds the Allocator's lock.
+// It does nothing itself: its inputs are events and the time, its output is the work to do in the backend. The
+// Allocator's lock guards it.
 //
 // An ID of the range is available in the pool if and only if no mapping of it is
 // known, it is not used here, and it is not leased.
 type core struct {
 	mappings mappings // without those that were refused
-	// rejected are the mappings that are there and were refused, by ID. The one in
-	// mappings is then what was there before.
+	// rejected are the existing mappings that were refused, by ID. For such an ID, mappings has the previous mapping,
+	// if any.
 	rejected map[uint64]Key
 	pool     *IDPool
-	protect  bool // whether a mapping in use that others changed is put back
+	protect  bool // whether mappings in use that others changed are put back
 
 	uses map[string]*use // by the text of the key
 	byID map[uint64]*use // those with refs > 0
 	todo map[*use]struct{}
 }
 
-// use is what there is to know of a key besides its mapping: it is in use, or
-// somebody works on it, or its reference must still be deleted.
+// use is the state of a key, apart from its mapping. It exists while the key is in use, while an allocation or a job
+// works on it, and while its reference must still be deleted.
 type use struct {
 	key  Key
 	text string
-	id   uint64 // what it is used as, or was, when refs > 0 or a job is due
+	id   uint64 // its ID on this node, now or before; set when refs > 0 or a job is due
 	refs int    // uses on this node
-	busy bool   // somebody works on it
+	busy bool   // an allocation or a job works on it
 
-	attempt attempt // of the allocation that works on it
+	attempt attempt // of the current allocation
 
-	// A use in core.todo needs a job; again: it needs another one after that.
+	// A use in core.todo needs a job. again means that it needs another one after that.
 	again    bool
 	failures int       // of the job, in a row
 	due      time.Time // of the job
@@ -53,8 +53,8 @@ type use struct {
 
 type attempt struct {
 	lease   uint64 // the ID that it has leased
-	gone    uint64 // the ID whose mapping was not there
-	taken   uint64 // the ID that turned out to be another key's
+	gone    uint64 // the ID whose mapping was missing
+	taken   uint64 // the ID that turned out to belong to another key
 	unsure  bool   // a reference may have been taken
 	changed bool   // a mapping of the key was deleted meanwhile
 }
@@ -75,16 +75,16 @@ func (c *core) hit(text string) (uint64, bool) {
 	return u.id, true
 }
 
-// turn is the answer to who wants to work on a key.
+// turn is the answer to a call that requests to work on a key.
 type turn int
 
 const (
-	turnWait  turn = iota // somebody else works on it
-	turnMine              // the caller does, from now on
-	turnInUse             // it is in use already, and was counted up
+	turnWait  turn = iota // another allocation or job works on it
+	turnMine              // the caller works on it, from now on
+	turnInUse             // it is in use already, and its count was increased
 )
 
-// begin begins an allocation, which ends with used or abandon.
+// begin begins an allocation. It ends with used or abandon.
 func (c *core) begin(key Key, text string) (uint64, turn) {
 	if id, ok := c.hit(text); ok {
 		return id, turnInUse
@@ -104,13 +104,12 @@ func (c *core) begin(key Key, text string) (uint64, turn) {
 // candidate is an ID that an allocation should try.
 type candidate struct {
 	id     uint64
-	create bool // its mapping first
+	create bool // whether to create its mapping first
 }
 
-// candidate decides on the ID, given the one that the references in the store have, or NoID:
-// somebody's use comes first, then a mapping that was seen, then an ID that nobody has. A leased ID
-// stays the one to try until it is known to be another key's: an attempt that failed may have
-// created its mapping.
+// candidate selects the ID to try. referenced is the ID that the references in the store have, or NoID. The
+// referenced ID comes first, then a mapping that was seen, then a free ID. A leased ID stays the one to try until it
+// is known to belong to another key: an attempt that failed may have created its mapping.
 func (c *core) candidate(text string, referenced uint64) (candidate, error) {
 	u := c.uses[text]
 	a := &u.attempt
@@ -136,7 +135,7 @@ func (c *core) candidate(text string, referenced uint64) (candidate, error) {
 	return candidate{a.lease, true}, nil
 }
 
-// refused: there was no mapping from the candidate to the key.
+// refused records that there was no mapping from the candidate to the key.
 func (c *core) refused(text string, tried candidate) {
 	a := &c.uses[text].attempt
 	if !tried.create {
@@ -150,14 +149,14 @@ func (c *core) refused(text string, tried candidate) {
 	}
 }
 
-// unsure: the reference may have been taken, and may not.
+// unsure records that it is unknown whether the reference was taken.
 func (c *core) unsure(text string, id uint64) {
 	u := c.uses[text]
 	u.id, u.attempt.unsure = id, true
 }
 
-// used ends an allocation: the key's reference is held. It reports false when another key got the
-// ID here meanwhile, whose mapping others have altered; then the allocation goes on.
+// used ends an allocation: the key's reference is held. It reports false when another key got this ID here meanwhile,
+// because others have altered a mapping; then the allocation continues.
 func (c *core) used(text string, id uint64, now time.Time) bool {
 	u := c.uses[text]
 	if c.byID[id] != nil {
@@ -169,7 +168,7 @@ func (c *core) used(text string, id uint64, now time.Time) bool {
 	c.pool.Remove(id)
 	u.id, u.refs, u.busy = id, 1, false
 	c.byID[id] = u
-	delete(c.todo, u) // the deletion of an earlier reference
+	delete(c.todo, u) // cancels the deletion of an earlier reference
 	mapped := c.there(id)
 	if u.attempt.changed || mapped != nil && mapped.GetKey() != text {
 		c.disturbed(u, now)
@@ -177,8 +176,7 @@ func (c *core) used(text string, id uint64, now time.Time) bool {
 	return true
 }
 
-// abandon ends an allocation that has failed. Nothing stays of it, but a
-// reference that may have been taken is to be deleted.
+// abandon ends a failed allocation. It keeps nothing, except a job to delete a reference that may have been taken.
 func (c *core) abandon(text string, now time.Time) {
 	u := c.uses[text]
 	c.endLease(u, NoID)
@@ -189,7 +187,7 @@ func (c *core) abandon(text string, now time.Time) {
 	c.forget(u)
 }
 
-// endLease ends what an allocation has leased; used is the ID that it got.
+// endLease ends the lease of an allocation; used is the ID that the allocation got, or NoID.
 func (c *core) endLease(u *use, used uint64) {
 	switch lease := u.attempt.lease; lease {
 	case NoID:
@@ -201,14 +199,14 @@ func (c *core) endLease(u *use, used uint64) {
 	u.attempt.lease = NoID
 }
 
-// forget drops a key of which nothing needs to be known.
+// forget drops a key that has no state to keep.
 func (c *core) forget(u *use) {
 	if _, due := c.todo[u]; !due && !u.busy && u.refs == 0 {
 		delete(c.uses, u.text)
 	}
 }
 
-// release counts down. At zero the reference is to be deleted: a job is due.
+// release decreases the count of uses. At zero, a job becomes due that deletes the reference.
 func (c *core) release(text string, now time.Time) (lastUse bool, err error) {
 	u := c.uses[text]
 	if u == nil || u.refs == 0 {
@@ -221,7 +219,7 @@ func (c *core) release(text string, now time.Time) (lastUse bool, err error) {
 	if c.there(u.id) == nil {
 		c.pool.Insert(u.id)
 	}
-	u.due = now // whatever it waited for
+	u.due = now // also during the pause after a failure
 	c.addJob(u, now)
 	return true, nil
 }

@@ -5,14 +5,14 @@ import "time"
 type jobKind int
 
 const (
-	// jobDrop deletes the reference of a key that is not used any more.
+	// jobDrop deletes the reference of a key that is no longer used.
 	jobDrop jobKind = iota
-	// jobRefresh writes mapping and reference of a key that is used, where they
-	// are missing, though the mapping is there for all that is known.
+	// jobRefresh writes mapping and reference of a key in use where they are missing. The mapping is not known to be
+	// missing.
 	jobRefresh
-	// jobPutBack does that for a mapping that is known to be missing.
+	// jobPutBack does the same for a mapping that is known to be missing.
 	jobPutBack
-	// jobRestore does it for a mapping that others have altered.
+	// jobRestore does the same for a mapping that others have altered.
 	jobRestore
 )
 
@@ -20,24 +20,25 @@ func (k jobKind) String() string {
 	return [...]string{"drop", "refresh", "put back", "restore"}[k]
 }
 
-// job is something to do in the backend for a key, whose turn it has: it ends with done.
+// job is work in the backend for a key. It has the turn at the key, until done ends it.
 type job struct {
 	kind    jobKind
 	key     Key
 	text    string
 	id      uint64
-	instead Key // jobRestore: what the mapping says
+	instead Key // jobRestore: the key that the mapping has
 }
 
-// The pauses after failures (spec wire.md §5). The longest is our own: an
-// allocation with 16 attempts would else take 11 minutes.
+// The pauses after failures (spec wire.md §5). pauseMax is not from the spec: without it, an allocation with 16
+// attempts would take 11 minutes.
 const (
 	pauseFirst = 20 * time.Millisecond
 	pauseMax   = 10 * time.Second
 )
 
-// pause is how long to wait after so many failures in a row, 1 or more: between
-// half and all of 20 ms doubled each time, as jitter decides, 0 <= jitter < 1.
+// pause returns how long to wait after this number of failures in a row, 1 or more. The base is 20 ms, doubled with
+// each further failure, up to pauseMax. The result is between half of the base and all of it, according to jitter,
+// 0 <= jitter < 1.
 func pause(failures int, jitter float64) time.Duration {
 	d := pauseMax
 	if shift := failures - 1; shift < 16 {
@@ -46,7 +47,7 @@ func pause(failures int, jitter float64) time.Duration {
 	return d/2 + time.Duration(jitter*float64(d/2))
 }
 
-// addJob makes a job due, unless one is. Its kind is decided when it begins.
+// addJob makes a job due, unless one is due already. The kind of the job is decided when it begins.
 func (c *core) addJob(u *use, now time.Time) {
 	if u.busy {
 		u.again = true
@@ -57,7 +58,7 @@ func (c *core) addJob(u *use, now time.Time) {
 	}
 }
 
-// disturbed: others changed the mapping of a key in use.
+// disturbed records that others changed the mapping of a key in use.
 func (c *core) disturbed(u *use, now time.Time) {
 	if c.protect {
 		c.addJob(u, now)
@@ -84,7 +85,7 @@ func (c *core) next(now time.Time, n int) []job {
 	return jobs
 }
 
-// take begins the job of one key, if there is one and nobody works on the key.
+// take begins the job of one key, if one is due and no other work on the key is in progress.
 func (c *core) take(text string) (job, bool) {
 	u := c.uses[text]
 	if _, due := c.todo[u]; !due || u.busy {
@@ -107,7 +108,7 @@ func (c *core) beginJob(u *use) job {
 	return j
 }
 
-// done ends a job. One that has failed is due again after a pause.
+// done ends a job. A failed job is due again after a pause.
 func (c *core) done(text string, failed bool, now time.Time, jitter float64) {
 	u := c.uses[text]
 	u.busy = false
@@ -124,7 +125,7 @@ func (c *core) done(text string, failed bool, now time.Time, jitter float64) {
 	c.forget(u)
 }
 
-// wake returns when the next job is due, which is now if it is overdue, and false when none is.
+// wake returns when the next job is due: now if it is overdue. It returns false when no job is due.
 func (c *core) wake(now time.Time) (at time.Time, ok bool) {
 	for u := range c.todo {
 		switch {
@@ -138,8 +139,8 @@ func (c *core) wake(now time.Time) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// upsert takes in a mapping that was seen. It returns what it was before, and whether the key
-// has another ID besides.
+// upsert records a mapping that was seen. It returns the previous key of the ID, and whether the key has another ID
+// too.
 func (c *core) upsert(id uint64, key Key, now time.Time) (old Key, duplicate bool) {
 	text := key.GetKey()
 	delete(c.rejected, id)
@@ -155,7 +156,7 @@ func (c *core) upsert(id uint64, key Key, now time.Time) (old Key, duplicate boo
 	return old, len(c.mappings.more[text]) > 0
 }
 
-// there returns the key of the mapping that is there, whether it was refused or not.
+// there returns the key of the existing mapping, refused or not.
 func (c *core) there(id uint64) Key {
 	if key := c.rejected[id]; key != nil {
 		return key
@@ -163,8 +164,8 @@ func (c *core) there(id uint64) Key {
 	return c.mappings.key(id)
 }
 
-// reject takes in a mapping that was seen and refused. Its ID is taken, and an earlier
-// mapping of it is in force but not there.
+// reject records a mapping that was seen and refused. Its ID is taken. An earlier mapping of the ID stays in force,
+// although it no longer exists.
 func (c *core) reject(id uint64, key Key, now time.Time) {
 	c.rejected[id] = key
 	c.pool.Remove(id)
@@ -174,7 +175,7 @@ func (c *core) reject(id uint64, key Key, now time.Time) {
 	}
 }
 
-// delete takes in that a mapping is gone, and returns what it was.
+// delete records that a mapping is gone, and returns its key.
 func (c *core) delete(id uint64, now time.Time) (old Key) {
 	old = c.mappings.delete(id)
 	if old == nil && c.rejected[id] == nil {
@@ -190,8 +191,8 @@ func (c *core) delete(id uint64, now time.Time) (old Key) {
 	return old
 }
 
-// noticed notes for an allocation of the key, if there is one, that a mapping of it is gone. That
-// may be older than what the allocation has done, but if it is not, it is never seen again.
+// noticed records, for the current allocation of the key if there is one, that a mapping of the key is gone. The
+// deletion may be older than the steps of the allocation. But if it is not, no later event reports it.
 func (c *core) noticed(gone Key) {
 	if gone == nil {
 		return

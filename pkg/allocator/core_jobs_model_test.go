@@ -21,7 +21,7 @@ func (m *coreModel) disturbed(text string) {
 	}
 }
 
-// gone: a mapping of the key is not there any more.
+// gone records in the model that a mapping of the key was deleted.
 func (m *coreModel) gone(text string) {
 	if w := m.working[text]; w != nil && w.kind == nil {
 		w.changed = true
@@ -80,7 +80,7 @@ func (m *coreModel) delete(t *rapid.T) {
 	m.disturbed(m.user(id))
 }
 
-// began checks a job and notes that it is under way.
+// began checks a job and records that it has started.
 func (m *coreModel) began(t *rapid.T, j job) {
 	want := jobRefresh
 	switch mapped := m.there(j.id); {

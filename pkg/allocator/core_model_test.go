@@ -14,13 +14,13 @@ import (
 
 var coreSteps = flag.Int("core.steps", 10_000, "how many steps the test of the core against its model takes")
 
-// The model's world is small, so that everything meets: IDs 1 to 6 may be
-// allocated, 7 and 8 only come as mappings.
+// The model is small, so that its operations often collide: IDs 1 to 6 may be allocated, 7 and 8 occur only as
+// mappings.
 const modelMax, modelAll = 6, 8
 
 func modelKeys() []string { return []string{"a", "b", "c", "d"} }
 
-// coreModel is what the core is, said naively.
+// coreModel is a naive implementation of the core.
 type coreModel struct {
 	core *core
 	now  time.Time
@@ -41,7 +41,7 @@ type modelWork struct {
 	taken   uint64
 	gone    uint64
 	unsure  bool
-	changed bool // a mapping of the key went
+	changed bool // a mapping of the key was deleted
 }
 
 type modelDebt struct {
@@ -50,10 +50,10 @@ type modelDebt struct {
 	again    bool
 }
 
-// TestCoreAgainstModel: whatever happens in whatever order, the core says what a naive model says.
+// TestCoreAgainstModel: after random operations in random order, the core and a naive model agree.
 func TestCoreAgainstModel(t *testing.T) {
 	t.Parallel()
-	const rounds = 100 // as rapid does them, unless set otherwise
+	const rounds = 100 // the default of rapid
 	rapid.Check(t, func(t *rapid.T) {
 		m := &coreModel{
 			core: newCore(1, modelMax, rapid.Bool().Draw(t, "protect")), now: time.Unix(1000, 0),
@@ -79,7 +79,7 @@ func (m *coreModel) key(t *rapid.T) string {
 	return rapid.SampledFrom(modelKeys()).Draw(t, "key")
 }
 
-// allocation draws one that is under way, and nil if there is none.
+// allocation draws an allocation that is in progress; nil if there is none.
 func (m *coreModel) allocation(t *rapid.T, tried bool) (string, *modelWork) {
 	var texts []string
 	for _, text := range modelKeys() {
@@ -287,7 +287,7 @@ func (m *coreModel) time(t *rapid.T) {
 	m.now = m.now.Add(time.Duration(rapid.IntRange(0, 50).Draw(t, "ms")) * time.Millisecond)
 }
 
-// check compares all there is.
+// check compares the complete state.
 func (m *coreModel) check(t *rapid.T) {
 	for id := uint64(1); id <= modelAll; id++ {
 		if m.core.pool.available(id) != m.available(id) {

@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// EventType is what has happened to a mapping.
+// EventType is the type of a change of a mapping.
 type EventType int
 
 // The types of events.
@@ -23,7 +23,7 @@ func (t EventType) String() string {
 	return [...]string{"create", "modify", "delete", "list done"}[t]
 }
 
-// AllocatorEvent tells what has happened to a mapping. For a deletion the key is what it was last.
+// AllocatorEvent is a change of a mapping. For a deletion, Key is the last key of the mapping.
 type AllocatorEvent struct {
 	Type EventType
 	ID   uint64
@@ -32,7 +32,7 @@ type AllocatorEvent struct {
 	Cluster string
 }
 
-// eventOf is what the events of one mapping have in common.
+// eventOf identifies the mapping that an event is about.
 type eventOf struct {
 	cluster string
 	id      uint64
@@ -40,10 +40,10 @@ type eventOf struct {
 
 func (ev AllocatorEvent) of() eventOf { return eventOf{ev.Cluster, ev.ID} }
 
-// events hands events to somebody who may be slow, or not there at all. What waits is at most one
-// event of each ID of a cluster: a later one takes the place of an earlier one, at the end of the queue, so that
-// the order is that of the store, and of an ID that came and went nothing is left. So the watch
-// never blocks, and memory is bounded by the number of IDs.
+// events is a queue of events for a reader that may be slow or missing. At most one event of each ID of a cluster
+// waits. A later one replaces an earlier one, at the end of the queue, so that the order is that of the store. Of an
+// ID that was created and deleted, no event is left. So the watch never blocks, and the number of IDs bounds the
+// memory.
 type events struct {
 	out chan AllocatorEvent // closed by run
 
@@ -59,7 +59,7 @@ func newEvents() *events {
 	}
 }
 
-// push never blocks. A nil receiver has nobody to tell.
+// push adds an event and never blocks. With a nil receiver it does nothing.
 func (e *events) push(ev AllocatorEvent) {
 	if e == nil {
 		return
@@ -81,7 +81,7 @@ func (e *events) push(ev AllocatorEvent) {
 	e.more.Give()
 }
 
-// merge makes one event of two of one ID; left is false when they cancel each other out.
+// merge makes one event of two successive events of one ID; left is false when they cancel each other out.
 func merge(before, now EventType) (merged EventType, left bool) {
 	switch {
 	case before == EventCreate && now == EventDelete:
@@ -95,7 +95,7 @@ func merge(before, now EventType) (merged EventType, left bool) {
 	}
 }
 
-// run sends until ctx ends, and closes the channel. A nil receiver returns.
+// run sends events until ctx ends, and closes the channel. With a nil receiver it returns at once.
 func (e *events) run(ctx context.Context) error {
 	if e == nil {
 		return nil

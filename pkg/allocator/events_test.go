@@ -16,7 +16,7 @@ func text(ev AllocatorEvent) string {
 	return fmt.Sprintf("%s %d %s", ev.Type, ev.ID, ev.Key)
 }
 
-// TestEvents come in the order of the store, and the channel ends with the allocator.
+// TestEvents: events arrive in the order of the store, and the channel is closed when the allocator stops.
 func TestEvents(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
@@ -48,15 +48,15 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// TestEventsUnread: nobody reads, and the watch goes on; who reads then learns
-// the difference to what was sent.
+// TestEventsUnread: the watch continues when no one reads the events. A later reader receives the difference to the
+// events sent before.
 func TestEventsUnread(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		if got := text(<-a.GetEvents()); got != "list done" {
 			t.Errorf("got %q", got)
 		}
 		s.behind(func() { s.set(1, "first") })
-		synctest.Wait() // it is on its way
+		synctest.Wait() // the event is waiting to be read
 		const rounds = 10_000
 		for n := range rounds {
 			s.behind(func() {
@@ -92,14 +92,14 @@ func TestEventsUnread(t *testing.T) {
 	}, WithEvents())
 }
 
-// TestEventsAgainstModel: however slow the reader is, what it was sent adds up to what there is,
-// each event is possible for who knows those before it, and at most one of each ID waits.
+// TestEventsAgainstModel: for a reader of any speed, the events add up to the current mappings. Each event is valid
+// after the events before it, and at most one event of each ID waits.
 func TestEventsAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		e := newEvents()
 		there, known := make(map[uint64]Key), make(map[uint64]Key)
-		var order []uint64 // of the latest events
+		var order []uint64 // IDs, by their latest events
 		read := func() bool {
 			ev, ok := e.pop()
 			if !ok {

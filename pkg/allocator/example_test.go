@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Two nodes that use the same labels get the same number, from a kvstore that they share.
+// Two nodes that use the same labels get the same number from the kvstore they share.
 func Example() {
 	client := memory.New() // or a kvstore.Durable
 	defer client.Close()

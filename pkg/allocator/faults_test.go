@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// world is a store with several nodes whose calls are slow and fail, and what
-// the nodes' users hold.
+// world is a store with several nodes, whose calls are slow and fail, and the IDs that users of the nodes hold.
 type world struct {
 	t     *testing.T
 	store *memoryStore
@@ -21,9 +20,9 @@ type world struct {
 	max   uint64
 
 	mu   sync.Mutex
-	rand *rand.Rand                   // of the faults
+	rand *rand.Rand                   // for the faults
 	held map[string]map[string]uint64 // by key and node
-	calm bool                         // no faults any more
+	calm bool                         // no more faults
 }
 
 func newWorld(t *testing.T, seed uint64, nodes, keys int, highest uint64) *world {
@@ -33,7 +32,7 @@ func newWorld(t *testing.T, seed uint64, nodes, keys int, highest uint64) *world
 	}
 }
 
-// fault delays every call, and now and then makes one fail, done or not, or ends a lock.
+// fault delays every call. Now and then it makes a call fail, before or after it took effect, or releases a lock.
 func (w *world) fault(ctx context.Context, _ string, _ bool) error {
 	w.mu.Lock()
 	delay, dice := time.Duration(w.rand.IntN(50))*time.Millisecond, w.rand.IntN(100)
@@ -57,7 +56,7 @@ func (w *world) fault(ctx context.Context, _ string, _ bool) error {
 	return nil
 }
 
-// endLock ends any lock, as if its lease had ended.
+// endLock releases one of the locks, as if its lease had ended.
 func (w *world) endLock() {
 	w.store.mu.Lock()
 	var holder *memoryLock
@@ -72,7 +71,7 @@ func (w *world) endLock() {
 	}
 }
 
-// hold notes that a node got the ID, and looks whether that can be.
+// hold records that a node got the ID, and checks that this is allowed.
 func (w *world) hold(node, text string, id uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +94,7 @@ func (w *world) letGo(node, text string) {
 	delete(w.held[text], node)
 }
 
-// live allocates and releases at random; what it holds at the end stays.
+// live allocates and releases at random; what it holds at the end stays allocated.
 func (w *world) live(a *Allocator, node string, seed uint64, steps int) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	has := make(map[string]bool)
@@ -122,7 +121,7 @@ func (w *world) live(a *Allocator, node string, seed uint64, steps int) {
 	}
 }
 
-// collect deletes mappings that nobody refers to, under the keys' locks.
+// collect deletes unreferenced mappings, under the keys' locks.
 func (w *world) collect(ctx context.Context) {
 	for ctx.Err() == nil {
 		w.store.mu.Lock()
@@ -149,7 +148,7 @@ func (w *world) collect(ctx context.Context) {
 	}
 }
 
-// vandalise deletes and alters mappings, with no regard to anybody.
+// vandalise deletes and alters mappings at random, also those in use.
 func (w *world) vandalise(ctx context.Context, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	for ctx.Err() == nil {
@@ -167,7 +166,8 @@ func (w *world) vandalise(ctx context.Context, seed uint64) {
 	}
 }
 
-// endure runs all nodes with beside beside them, until everything is calm.
+// endure runs all nodes, and the function beside at the same time, until no more faults occur and the nodes have
+// settled.
 func (w *world) endure(seed uint64, steps int, beside func(context.Context)) []*Allocator {
 	allocators := make([]*Allocator, w.nodes)
 	var lives, others sync.WaitGroup
@@ -196,7 +196,7 @@ func (w *world) endure(seed uint64, steps int, beside func(context.Context)) []*
 	return allocators
 }
 
-// checkContents looks whether the store has exactly what is held, and each pool what is free.
+// checkContents checks that the store contains exactly the held IDs, and that each pool has exactly the free IDs.
 func (w *world) checkContents(allocators []*Allocator) {
 	w.store.rightly(w.t)
 	for text, nodes := range w.held {
@@ -216,9 +216,9 @@ func (w *world) checkContents(allocators []*Allocator) {
 	}
 }
 
-// TestOneKeyOneID: whatever fails, before or after it was done, and while unused mappings are
-// collected, at no time has a key two IDs that are in use, or an ID two keys; and when it is calm
-// again, what is held is in the store, and nothing else is left.
+// TestOneKeyOneID: calls fail before or after they took effect, and unused mappings are collected meanwhile. At no time
+// does a key have two IDs in use, or an ID two keys. After the faults end, the store contains the held IDs and nothing
+// else.
 func TestOneKeyOneID(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -231,10 +231,9 @@ func TestOneKeyOneID(t *testing.T) {
 	}
 }
 
-// TestProtectionUnderFaults: whatever others do to mappings while everything
-// fails now and then, in the end each key in use has its mapping, with the ID
-// that it had. The range is large: nothing keeps a node from taking the ID of a
-// mapping that somebody has just deleted, but that there are so many others.
+// TestProtectionUnderFaults: others delete and alter mappings while calls fail now and then. In the end each key in use
+// has its mapping, with its original ID. The range is large on purpose: a node may take the ID of a mapping that was
+// just deleted, and only the size of the range makes that improbable.
 func TestProtectionUnderFaults(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

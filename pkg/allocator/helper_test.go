@@ -9,14 +9,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// inBubble runs the test on a clock of its own.
+// inBubble runs the test in a synctest bubble, with its own clock.
 func inBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, test)
 }
 
-// onStore runs a test with a store, and an allocator of one node that runs on it.
+// onStore runs a test with a store and a running allocator of one node.
 func onStore(t *testing.T, test func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator), opts ...Option) {
 	t.Helper()
 	inBubble(t, func(t *testing.T) {
@@ -33,7 +33,7 @@ func running(t *testing.T, b Backend, opts ...Option) *Allocator {
 	return a
 }
 
-// started returns an allocator that runs, and what stops it and waits.
+// started returns a running allocator, and a function that stops it and waits.
 func started(t *testing.T, b Backend, opts ...Option) (*Allocator, func()) {
 	t.Helper()
 	a, err := NewAllocator(b, opts...)
@@ -69,7 +69,7 @@ func mustRelease(t *testing.T, a *Allocator, text string) (lastUse bool) {
 	return lastUse
 }
 
-// wantContents compares the store when nothing happens any more.
+// wantContents compares the contents of the store after all activity has ended.
 func wantContents(t *testing.T, s *memoryStore, want string) {
 	t.Helper()
 	synctest.Wait()
@@ -79,7 +79,7 @@ func wantContents(t *testing.T, s *memoryStore, want string) {
 	s.rightly(t)
 }
 
-// failOn makes a fault of one operation, before or after it.
+// failOn returns a fault that fails one operation, before or after it took effect.
 func failOn(op string, after bool, err error) func(context.Context, string, bool) error {
 	return func(_ context.Context, o string, a bool) error {
 		if o == op && a == after {
@@ -89,10 +89,10 @@ func failOn(op string, after bool, err error) func(context.Context, string, bool
 	}
 }
 
-// blockOn makes a fault that blocks one operation until its context ends.
+// blockOn returns a fault that blocks one operation until its context ends.
 func blockOn(op string) func(context.Context, string, bool) error { return holdOn(op, nil) }
 
-// holdOn makes a fault that blocks one operation until a channel is closed, or its context ends.
+// holdOn returns a fault that blocks one operation until the channel is closed or its context ends.
 func holdOn(op string, until <-chan struct{}) func(context.Context, string, bool) error {
 	return func(ctx context.Context, o string, after bool) error {
 		if o != op || after {

@@ -18,9 +18,9 @@ const (
 	jobsAtOnce = 8
 )
 
-// Release gives back one use of the key. With the last one this node's reference is deleted; when
-// that fails, or somebody works on the key at the time, the deletion is made in the background, and
-// the release stands. The error is [ErrIdentityNonExistent] for a key that is not in use.
+// Release ends one use of the key. The last Release deletes this node's reference. When the deletion fails, or other
+// work on the key is in progress, the reference is deleted in the background, and the release still succeeds. The
+// error is [ErrIdentityNonExistent] for a key that is not in use.
 func (a *Allocator) Release(ctx context.Context, key Key) (lastUse bool, err error) {
 	text := key.GetKey()
 	a.mu.Lock()
@@ -45,11 +45,11 @@ func (a *Allocator) Release(ctx context.Context, key Key) (lastUse bool, err err
 	return lastUse, nil
 }
 
-// runJobs runs what is due, and makes due what is to be refreshed.
+// runJobs runs the jobs that are due, and at each sync interval makes a refresh due for all keys in use.
 func (a *Allocator) runJobs(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(jobsAtOnce)
-	defer func() { _ = g.Wait() }() // they have no errors
+	defer func() { _ = g.Wait() }() // the jobs return no errors
 	refresh := time.NewTicker(a.options.syncInterval)
 	defer refresh.Stop()
 	wake := time.NewTimer(0)
@@ -72,7 +72,7 @@ func (a *Allocator) runJobs(ctx context.Context) error {
 	}
 }
 
-// nextJobs begins jobs and sets the timer to when the next one is due.
+// nextJobs begins jobs, and sets the timer to the time when the next one is due.
 func (a *Allocator) nextJobs(wake *time.Timer) []job {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,8 +119,8 @@ func (a *Allocator) do(ctx context.Context, j job) error {
 	}
 }
 
-// putBack works under the key's lock: as long as mapping and reference are missing, another node
-// would give the key a new ID. One that has done so is followed where that is possible.
+// putBack works under the key's lock: while mapping and reference are missing, another node would give the key a new
+// ID. If another node has done so, this node takes that ID where possible.
 func (a *Allocator) putBack(ctx context.Context, j job) error {
 	lock, err := a.backend.Lock(ctx, j.key)
 	if err != nil {
@@ -140,7 +140,7 @@ func (a *Allocator) putBack(ctx context.Context, j job) error {
 	return a.backend.UpdateKey(ctx, j.id, j.key, false, lock)
 }
 
-// restore overwrites what others have made of the mapping, if nobody uses that.
+// restore overwrites a mapping that others have altered, unless the key that it has now is in use with this ID.
 func (a *Allocator) restore(ctx context.Context, j job) error {
 	lock, err := a.backend.Lock(ctx, j.instead)
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *Allocator) restore(ctx context.Context, j job) error {
 	return a.backend.UpdateKey(ctx, j.id, j.key, false, nil)
 }
 
-// report logs what concerns one key or ID; when there is too much of that, then at debug level.
+// report logs a message about one key or ID. When there are too many, the level is debug.
 func (a *Allocator) report(level slog.Level, msg string, args ...any) {
 	if !a.reports.Allow() {
 		level = slog.LevelDebug

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestPause is the table of pauses.
+// TestPause checks the pauses between attempts.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -33,7 +33,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestReleaseWhileAway: the release stands, and the reference goes as soon as the store is back.
+// TestReleaseWhileAway: a release counts although the store is away, and the reference is deleted as soon as the store
+// is back.
 func TestReleaseWhileAway(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		mustAllocate(t, a, "k")
@@ -59,7 +60,7 @@ func TestReleaseWhileAway(t *testing.T) {
 	}, WithMin(5), WithMax(5))
 }
 
-// TestReleaseCancelled: the deletion that the caller does not wait for is made.
+// TestReleaseCancelled: the reference is deleted although the caller does not wait for it.
 func TestReleaseCancelled(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		mustAllocate(t, a, "k")
@@ -73,8 +74,8 @@ func TestReleaseCancelled(t *testing.T) {
 	}, WithMin(5), WithMax(5))
 }
 
-// TestAllocateWhileReleasing: a key that is used again while the deletion of its
-// reference is still pending, or under way, keeps its reference.
+// TestAllocateWhileReleasing: a key that is used again while the deletion of its reference is pending, or in progress,
+// keeps its reference.
 func TestAllocateWhileReleasing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		for _, under := range []string{"pending", "under way", "under way, and fails"} {
@@ -114,7 +115,7 @@ func TestAllocateWhileReleasing(t *testing.T) {
 	})
 }
 
-// TestProtection: what others do to a mapping in use is undone at once, with the reference.
+// TestProtection: changes that others make to a mapping in use, and to its reference, are undone at once.
 func TestProtection(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		id := mustAllocate(t, a, "k")
@@ -153,7 +154,7 @@ func TestProtection(t *testing.T) {
 	}, WithMin(5), WithMax(6), WithMasterKeyProtection())
 }
 
-// TestProtectionWhileAway: as soon as the store is back.
+// TestProtectionWhileAway: changes are undone as soon as the store is back.
 func TestProtectionWhileAway(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		id := mustAllocate(t, a, "k")
@@ -170,8 +171,7 @@ func TestProtectionWhileAway(t *testing.T) {
 	}, WithMin(5), WithMax(6), WithMasterKeyProtection())
 }
 
-// TestProtectionWithinAllocation: a mapping that goes while its key is being
-// allocated is put back too.
+// TestProtectionWithinAllocation: a mapping that is deleted while its key is being allocated is put back too.
 func TestProtectionWithinAllocation(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		for text, harm := range map[string]func(){
@@ -181,7 +181,7 @@ func TestProtectionWithinAllocation(t *testing.T) {
 			b.setFault(func(_ context.Context, op string, after bool) error {
 				if op == "acquire" && after {
 					s.behind(harm)
-					<-time.After(time.Second) // the watch tells
+					<-time.After(time.Second) // the watch reports it
 				}
 				return nil
 			})
@@ -195,7 +195,8 @@ func TestProtectionWithinAllocation(t *testing.T) {
 	}, WithMin(5), WithMax(5), WithMasterKeyProtection())
 }
 
-// TestConflict: what others made of a mapping is left alone when it is in use, and is reported.
+// TestConflict: when others altered a mapping in use, and the altered mapping is in use as well, it is reported and not
+// put back until it is unused.
 func TestConflict(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
@@ -220,8 +221,8 @@ func TestConflict(t *testing.T) {
 	})
 }
 
-// TestConflictOfIDs: a key that another node got under another ID, while mapping
-// and reference were gone, is reported.
+// TestConflictOfIDs: a key that another node allocated with another ID, while mapping and reference were missing, is
+// reported.
 func TestConflictOfIDs(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
@@ -244,8 +245,8 @@ func TestConflictOfIDs(t *testing.T) {
 	})
 }
 
-// TestRefresh: every interval what is used is put back where it is missing, and
-// nothing else is touched.
+// TestRefresh: at every interval the missing mappings and references of used keys are written again. Nothing else is
+// changed.
 func TestRefresh(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		mustAllocate(t, a, "k")
@@ -267,7 +268,7 @@ func TestRefresh(t *testing.T) {
 	}, WithMin(5), WithMax(5), WithSyncInterval(time.Minute))
 }
 
-// TestRefreshOfMany: a round refreshes all of them, a bounded number at once.
+// TestRefreshOfMany: a round refreshes all keys, with a bounded number of calls at once.
 func TestRefreshOfMany(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		const keys = 100

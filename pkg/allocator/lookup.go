@@ -46,7 +46,7 @@ func (w watcher) OnDelete(id uint64, _ Key) {
 	a.mu.Lock()
 	old := a.core.delete(id, time.Now())
 	a.mu.Unlock()
-	a.jobs.Give() // perhaps
+	a.jobs.Give() // a job may be due
 	if old != nil {
 		a.events.push(AllocatorEvent{Type: EventDelete, ID: id, Key: old})
 	}
@@ -62,12 +62,13 @@ func (w watcher) OnReferencesLost() {
 	w.a.jobs.Give()
 }
 
-// Get returns the ID of the key, or [NoID]: from what was seen, else from the backend.
+// Get returns the ID of the key, or [NoID]. It takes the mappings that were seen, and asks the backend if they do not
+// have the key.
 func (a *Allocator) Get(ctx context.Context, key Key) (uint64, error) {
 	return a.GetIfLocked(ctx, key, nil)
 }
 
-// GetIfLocked is Get, but the backend is asked while the lock is held, or fails.
+// GetIfLocked is Get, but a request to the backend needs the lock, and fails when the lock is not held.
 func (a *Allocator) GetIfLocked(ctx context.Context, key Key, lock Lock) (uint64, error) {
 	if id := a.cached(key.GetKey()); id != NoID {
 		return id, nil
@@ -75,12 +76,13 @@ func (a *Allocator) GetIfLocked(ctx context.Context, key Key, lock Lock) (uint64
 	return a.ask(ctx, key, lock)
 }
 
-// GetNoCache returns the ID of the key as the backend tells it, or [NoID].
+// GetNoCache returns the ID of the key from the backend, or [NoID].
 func (a *Allocator) GetNoCache(ctx context.Context, key Key) (uint64, error) {
 	return a.ask(ctx, key, nil)
 }
 
-// GetByID returns the key of the ID, or nil: from what was seen, else from the backend.
+// GetByID returns the key of the ID, or nil. It takes the mappings that were seen, and asks the backend if they do
+// not have the ID.
 func (a *Allocator) GetByID(ctx context.Context, id uint64) (Key, error) {
 	if key := a.cachedKey(id); key != nil {
 		return key, nil
@@ -88,7 +90,7 @@ func (a *Allocator) GetByID(ctx context.Context, id uint64) (Key, error) {
 	return a.askByID(ctx, id)
 }
 
-// ask asks the backend for the ID of a key. What is refused is not there.
+// ask asks the backend for the ID of a key. A mapping that accept refuses counts as missing.
 func (a *Allocator) ask(ctx context.Context, key Key, lock Lock) (uint64, error) {
 	id, err := a.backend.Get(ctx, key, lock)
 	if err != nil || id == NoID || a.options.accept(id, key) != nil {
@@ -97,7 +99,7 @@ func (a *Allocator) ask(ctx context.Context, key Key, lock Lock) (uint64, error)
 	return id, nil
 }
 
-// askByID asks the backend for the key of an ID, likewise.
+// askByID asks the backend for the key of an ID, with the same rule.
 func (a *Allocator) askByID(ctx context.Context, id uint64) (Key, error) {
 	key, err := a.backend.GetByID(ctx, id)
 	if err != nil || key == nil || a.options.accept(id, key) != nil {
@@ -130,9 +132,9 @@ func (a *Allocator) GetByIDIncludeRemoteCaches(ctx context.Context, id uint64) (
 	return a.askByID(ctx, id)
 }
 
-// ForEach iterates over the mappings that were seen, the own ones first, then those of the remote
-// caches in the order of their names, each by ID. The iteration is over what was there when it came
-// to that cache; while it runs everything may be called.
+// ForEach iterates over the mappings that were seen: first those of the own cluster, then those of the remote caches
+// in the order of their names, each by ID. When the iteration reaches a cache, it copies the mappings of that cache.
+// All methods may be called while it runs.
 func (a *Allocator) ForEach() iter.Seq2[uint64, Key] {
 	return func(yield func(uint64, Key) bool) {
 		a.mu.Lock()
@@ -147,7 +149,7 @@ func (a *Allocator) ForEach() iter.Seq2[uint64, Key] {
 	}
 }
 
-// cached is the ID that the key is used as on this node, else its mapping's.
+// cached returns the ID that the key has in use on this node, else the ID of its mapping, else NoID.
 func (a *Allocator) cached(text string) uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,7 +159,7 @@ func (a *Allocator) cached(text string) uint64 {
 	return a.core.mappings.id(text)
 }
 
-// cachedKey is the key that uses the ID on this node, else its mapping's.
+// cachedKey returns the key that has the ID in use on this node, else the key of its mapping, else nil.
 func (a *Allocator) cachedKey(id uint64) Key {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMappingsAgainstModel: of IDs with one key the least is the key's.
+// TestMappingsAgainstModel: if several IDs have the same key, the lowest is the key's ID.
 func TestMappingsAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -65,14 +65,14 @@ func keyOrNil(text string) Key {
 	return textKey(text)
 }
 
-// TestLookups asks the own cache first, then the remote ones, then the backend.
+// TestLookups: lookups use the own cache first, then the remote ones, then the backend.
 func TestLookups(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
 		s.behind(func() { s.set(1, "seen") })
 		b := s.backend("n")
 		b.blind = true
-		b.setFault(blockOn("watch")) // from now on the cache is old
+		b.setFault(blockOn("watch")) // from now on the cache is outdated
 		a := running(t, b, WithMax(100))
 		synctest.Wait()
 		s.behind(func() {
@@ -100,7 +100,7 @@ func TestLookups(t *testing.T) {
 			for name, f := range map[string]ask{"Get": a.Get, "GetIfLocked": underLock, "GetIncludeRemoteCaches": a.GetIncludeRemoteCaches, "GetNoCache": a.GetNoCache} {
 				want := id
 				if text == "remote" && name != "GetIncludeRemoteCaches" || text == "seen" && name == "GetNoCache" {
-					want = NoID // nobody refers to it
+					want = NoID // it has no reference
 				}
 				if got, err := f(t.Context(), textKey(text)); err != nil || got != want {
 					t.Errorf("%s(%s) = %d, %v, want %d", name, text, got, err, want)
@@ -119,7 +119,7 @@ func TestLookups(t *testing.T) {
 		for _, op := range []string{"get", "get by ID"} {
 			b.setFault(failOn(op, false, errAway))
 			_, err := a.Get(t.Context(), textKey("unknown"))
-			_, err2 := a.GetByIDIncludeRemoteCaches(t.Context(), 101) // which nobody was given
+			_, err2 := a.GetByIDIncludeRemoteCaches(t.Context(), 101) // an ID without a mapping
 			if !errors.Is(errors.Join(err, err2), errAway) {
 				t.Errorf("%s: no error of the backend", op)
 			}

@@ -6,11 +6,10 @@ import (
 	"slices"
 )
 
-// mappings is a cache of mappings, by ID and by key. Two IDs may have one key:
-// the least of them is its ID.
+// mappings is a cache of mappings, by ID and by key. If several IDs have the same key, the least is the key's ID.
 type mappings struct {
 	keys map[uint64]Key
-	ids  map[string]uint64 // by the text of the key: the least
+	ids  map[string]uint64 // the least ID, by the text of the key
 	// more holds the other IDs of keys that have several, in ascending order.
 	more map[string][]uint64
 }
@@ -23,7 +22,7 @@ func (m *mappings) id(text string) uint64 { return m.ids[text] }
 
 func (m *mappings) key(id uint64) Key { return m.keys[id] }
 
-// set makes the ID stand for the key and returns for what it stood.
+// set sets the key of the ID and returns its previous key, or nil.
 func (m *mappings) set(id uint64, key Key) (old Key) {
 	old = m.delete(id)
 	text := key.GetKey()
@@ -40,7 +39,7 @@ func (m *mappings) set(id uint64, key Key) (old Key) {
 	return old
 }
 
-// delete forgets the ID and returns for what it stood, or nil.
+// delete removes the ID and returns its key, or nil.
 func (m *mappings) delete(id uint64) (old Key) {
 	old, found := m.keys[id]
 	if !found {
@@ -64,8 +63,8 @@ func (m *mappings) delete(id uint64) (old Key) {
 	return old
 }
 
-// all iterates, once, over what is there now, by ID. It holds a copy, sorted when
-// the iteration begins: the mappings may be changed meanwhile.
+// all iterates once over the current mappings, by ID. It has a copy, which is sorted when the iteration begins, so
+// the mappings may be changed meanwhile.
 func (m *mappings) all() iter.Seq2[uint64, Key] { return byID(maps.Clone(m.keys)) }
 
 func byID(keys map[uint64]Key) iter.Seq2[uint64, Key] {

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// memoryBackend is one node's backend. Before and after each call, fault may
-// block, or fail: then the call was not made, or its answer is lost.
+// memoryBackend is the backend of one node. Before and after each call, fault may block or return an error: then the
+// call was not made, or its response is lost.
 type memoryBackend struct {
 	store *memoryStore
 	node  string
 
-	applied int           // of the store's log; guarded by the store's mu
+	applied int           // number of entries of the store's log; guarded by the store's mu
 	moved   chan struct{} // closed and replaced when applied grows; guarded likewise
-	blind   bool          // it cannot catch up, and says it has
+	blind   bool          // it cannot catch up, but claims that it has
 
 	mu     sync.Mutex
 	fault  func(ctx context.Context, op string, after bool) error
@@ -181,7 +181,7 @@ func (b *memoryBackend) CatchUp(ctx context.Context, lock Lock) error {
 	}
 }
 
-// tell notes how much of the log the handler has received.
+// tell records how many entries of the log the handler has received.
 func (b *memoryBackend) tell(applied int) {
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()

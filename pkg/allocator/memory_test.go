@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// textKey is a key that is nothing but its text.
+// textKey is a key that consists of a text only.
 type textKey string
 
 func (k textKey) GetKey() string                               { return string(k) }
@@ -19,7 +19,7 @@ func (k textKey) GetAsMap() map[string]string                  { return map[stri
 func (k textKey) PutKeyFromMap(map[string]string) (Key, error) { return k, nil }
 func (k textKey) String() string                               { return string(k) }
 
-// memoryStore is a shared store in memory. It records what must never be.
+// memoryStore is a shared store in memory. It records violations of the guarantees.
 type memoryStore struct {
 	mu       sync.Mutex
 	mappings map[uint64]string
@@ -35,7 +35,7 @@ type memoryEvent struct {
 	key string // "": deleted
 }
 
-// memoryQueue is a lock: who sends holds it until somebody receives.
+// memoryQueue is a lock: a successful send acquires it, a receive releases it.
 type memoryQueue struct {
 	held   chan struct{}
 	holder *memoryLock
@@ -54,7 +54,7 @@ func newMemoryStore() *memoryStore {
 	}
 }
 
-// set makes the mapping say text; nothing deletes it. The caller holds s.mu.
+// set sets the mapping to text; an empty text deletes it. The caller holds s.mu.
 func (s *memoryStore) set(id uint64, text string) {
 	if s.mappings[id] = text; text == "" {
 		delete(s.mappings, id)
@@ -64,8 +64,7 @@ func (s *memoryStore) set(id uint64, text string) {
 	s.changed = make(chan struct{})
 }
 
-// refer writes a reference and looks whether one key has one ID, and one ID one
-// key. The caller holds s.mu.
+// refer writes a reference and checks that a key has one ID, and an ID one key. The caller holds s.mu.
 func (s *memoryStore) refer(text, node string, id uint64) {
 	if s.refs[text] == nil {
 		s.refs[text] = make(map[string]uint64)
@@ -83,14 +82,14 @@ func (s *memoryStore) refer(text, node string, id uint64) {
 	}
 }
 
-// behind changes the store as somebody who keeps to no rule.
+// behind changes the store directly, without following the rules of the allocator.
 func (s *memoryStore) behind(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-// contents are all mappings and references, in order.
+// contents returns all mappings and references, in order.
 func (s *memoryStore) contents() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +115,7 @@ func (s *memoryStore) queue(text string) *memoryQueue {
 	return s.locks[text]
 }
 
-// Unlock implements [Lock]; it is also how a lock is lost.
+// Unlock implements [Lock]; tests also use it to take a lock away.
 func (l *memoryLock) Unlock() {
 	l.store.mu.Lock()
 	defer l.store.mu.Unlock()
@@ -126,7 +125,7 @@ func (l *memoryLock) Unlock() {
 	}
 }
 
-// holds is the condition of an operation under a lock. The caller holds s.mu.
+// holds checks that the lock is still held, as the condition of an operation. The caller holds s.mu.
 func (s *memoryStore) holds(lock Lock) error {
 	if lock == nil {
 		return nil
@@ -137,7 +136,7 @@ func (s *memoryStore) holds(lock Lock) error {
 	return nil
 }
 
-// rightly fails the test if something happened that must never be.
+// rightly fails the test if the store recorded a violation.
 func (s *memoryStore) rightly(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()

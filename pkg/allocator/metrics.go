@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics are those of all allocators together. A nil one counts nothing.
+// Metrics are the metrics of all allocators together. A nil *Metrics counts nothing.
 type Metrics struct {
 	hits, known, created, failed                    prometheus.Counter // allocations
 	attempts, duplicates, refusedOwn, refusedRemote prometheus.Counter

@@ -11,12 +11,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// References is a [Backend] that tells who refers to a key. With it a node whose
-// reference was gone for a while takes the number that others have given to the key
-// meanwhile; without it the node goes on with its own, and the key has two.
+// References is a [Backend] that returns the nodes that refer to a key. With it, a node whose reference was gone for
+// a while takes the ID that others have given to the key meanwhile. Without it, the node keeps its own ID, and the
+// key has two.
 type References interface {
-	// ReferencesOf returns what refers to the key, under its lock. The error is
-	// [errors.ErrUnsupported] where what is behind it cannot tell.
+	// ReferencesOf returns the references of the key, under its lock. The error is [errors.ErrUnsupported] where the
+	// underlying store does not have this information.
 	ReferencesOf(ctx context.Context, key Key, lock Lock) (Referrers, error)
 }
 
@@ -24,18 +24,18 @@ type References interface {
 type Referrers struct {
 	// Own is the ID that this node's reference has, [NoID] without one.
 	Own uint64
-	// Others are those of other nodes, by ID, without IDs that are another key's.
+	// Others are the references of other nodes, by ID, without IDs that belong to another key.
 	Others map[uint64]Referrer
 }
 
-// Referrer is how other nodes refer to a key with one ID.
+// Referrer describes the references of other nodes with one ID.
 type Referrer struct {
 	Nodes    []string
 	Revision int64 // of the last change of the mapping, 0 while it is missing
 }
 
-// newer is the ID of the others whose mapping was made last, of several that miss
-// theirs the least; NoID when there is none.
+// newer returns the ID of other nodes whose mapping was changed last. If all mappings are missing, it is the least
+// ID; if there is no ID, [NoID].
 func (r Referrers) newer() (newest uint64) {
 	for _, id := range r.numbers() {
 		if newest == NoID || r.Others[id].Revision > r.Others[newest].Revision {
@@ -45,9 +45,9 @@ func (r Referrers) newer() (newest uint64) {
 	return newest
 }
 
-// move gives a key in use here the number that others have given to it, under its lock: when this
-// node's reference was gone, and nobody else refers to the number that it had. Where somebody does,
-// the two numbers stay, which is reported. The error is [errors.ErrUnsupported] without [References].
+// move gives a key in use here the ID that others have given to it, under its lock. It does so when this node's
+// reference was gone, and no other node refers to the ID that the key has here. If another node does, both IDs stay,
+// which is reported. The error is [errors.ErrUnsupported] without [References].
 func (a *Allocator) move(ctx context.Context, j job, lock Lock) (moved bool, err error) {
 	by, can := a.backend.(References)
 	if !can {
@@ -69,7 +69,7 @@ func (a *Allocator) move(ctx context.Context, j job, lock Lock) (moved bool, err
 		return false, nil
 	}
 	held, err := a.backend.AcquireReference(ctx, id, j.key, lock)
-	if err == nil && !held { // its mapping is missing: the next one who needs the key puts it back
+	if err == nil && !held { // its mapping is missing: the next node that needs the key writes it again
 		if _, err = a.backend.AllocateID(ctx, id, j.key, lock); err == nil {
 			held, err = a.backend.AcquireReference(ctx, id, j.key, lock)
 		}
@@ -97,8 +97,8 @@ func (r Referrers) numbers() []uint64 { return slices.Sorted(maps.Keys(r.Others)
 // canMove reports whether a key in use here could have this ID.
 func (c *core) canMove(id uint64) bool { return c.byID[id] == nil && c.pool.inRange(id) }
 
-// move gives a key, whose turn somebody has, another ID. It reports false when that
-// is another key's here.
+// move gives another ID to a key whose turn the caller has. It reports false when the ID belongs to another key here,
+// or is not in the range.
 func (c *core) move(text string, id uint64) bool {
 	u := c.uses[text]
 	if !c.canMove(id) {

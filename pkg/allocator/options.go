@@ -18,7 +18,7 @@ type Option func(*options)
 
 type options struct {
 	min, max, mask uint64
-	clusterMin     uint64 // what the IDs must not leave, if clusterMax is set
+	clusterMin     uint64 // IDs must be from clusterMin to clusterMax, if that is set
 	clusterMax     uint64
 	cluster        uint32
 	accept         func(id uint64, key Key) error
@@ -51,8 +51,8 @@ func WithMax(id uint64) Option { return func(o *options) { o.max = id } }
 // WithPrefixMask sets bits that are OR-ed into every ID.
 func WithPrefixMask(mask uint64) Option { return func(o *options) { o.mask = mask } }
 
-// WithCluster sets the range to that of a cluster, and makes it an error when
-// other options lead out of it (wire.md §2.3).
+// WithCluster sets the range to that of a cluster. It makes it an error when other options lead out of this range
+// (wire.md §2.3).
 func WithCluster(l wire.Layout, cluster uint32) Option {
 	return func(o *options) {
 		from, to := l.Range(cluster)
@@ -61,11 +61,11 @@ func WithCluster(l wire.Layout, cluster uint32) Option {
 	}
 }
 
-// WithValidator has accept look at every mapping of the own cluster that is seen: anybody who may
-// write there may have put it. One that it refuses with an error is logged and counted, and no
-// lookup and no event has it; what was before stays in force, and its ID is taken as long as it is
-// there. A key that is allocated here has to be one that accept takes. A remote cache has a
-// validator of its own ([Allocator.WatchRemoteKVStore]).
+// WithValidator makes the allocator call accept for every mapping of the own cluster that it sees, since any client
+// that may write there may have written it. A mapping that accept refuses with an error is logged and counted, and is
+// not in lookups and events. The previous mapping stays in force, and the ID is taken while the refused mapping
+// exists. accept has to allow each key that is allocated here. A remote cache has a validator of its own
+// ([Allocator.WatchRemoteKVStore]).
 func WithValidator(accept func(id uint64, key Key) error) Option {
 	return func(o *options) {
 		if accept != nil {
@@ -74,44 +74,43 @@ func WithValidator(accept func(id uint64, key Key) error) Option {
 	}
 }
 
-// WithEvents makes the allocator tell of mappings on [Allocator.GetEvents].
+// WithEvents makes the allocator send the changes of mappings on [Allocator.GetEvents].
 func WithEvents() Option { return func(o *options) { o.events = true } }
 
-// WithMasterKeyProtection puts a mapping that is in use here back at once when others delete or
-// alter it. Without it the refresh puts back a deleted one.
+// WithMasterKeyProtection makes the allocator write a mapping that is in use here again at once when others delete or
+// alter it. Without it, only the refresh writes a deleted one again.
 func WithMasterKeyProtection() Option { return func(o *options) { o.protect = true } }
 
-// WithoutGC makes an allocator that refuses to collect garbage, of locks too. What is
-// in use here is refreshed all the same.
+// WithoutGC makes an allocator that refuses garbage collection, also that of locks. It still refreshes the keys in
+// use here.
 func WithoutGC() Option { return func(o *options) { o.withoutGC = true } }
 
-// WithMoved has f called when a key which is in use here gets another ID ([References]): what it
-// was, and what it is. The uses count on. It must not block, and may be called before an
-// Allocate that has returned the earlier ID is seen to.
+// WithMoved sets a function that is called when a key in use here gets another ID ([References]). Its arguments are
+// the key, the earlier ID and the new ID. The count of uses stays the same. f must not block. It may be called before
+// the caller of Allocate has handled the earlier ID.
 func WithMoved(f func(key Key, from, to uint64)) Option { return func(o *options) { o.moved = f } }
 
 // WithMaxAttempts sets how often an allocation is tried. It is 16 unless set.
 func WithMaxAttempts(n int) Option { return func(o *options) { o.maxAttempts = n } }
 
-// WithSyncInterval sets how often what this node uses is refreshed. It is 5 minutes unless set.
+// WithSyncInterval sets how often the keys in use on this node are refreshed. It is 5 minutes unless set.
 func WithSyncInterval(d time.Duration) Option { return func(o *options) { o.syncInterval = d } }
 
 // WithListTimeout sets how long to wait for the first list. It is 3 minutes unless set.
 func WithListTimeout(d time.Duration) Option { return func(o *options) { o.listTimeout = d } }
 
-// WithLogger sets where is logged. Nothing is, unless set.
+// WithLogger sets the logger. Without it, nothing is logged.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// WithMetrics sets what counts. Nothing does, unless set.
+// WithMetrics sets the metrics. Without them, nothing is counted.
 func WithMetrics(m *Metrics) Option { return func(o *options) { o.metrics = cmp.Or(m, o.metrics) } }
 
 func (o *options) idRange() (from, to uint64) { return o.min | o.mask, o.max | o.mask }
 
 func (o *options) validate() error {
 	from, to := o.idRange()
-	// In a range of successive numbers all bits vary up to the highest one in
-	// which its ends differ. The mask may only have bits above it: then no two
-	// IDs become one, and they stay successive.
+	// In a range of successive numbers, all bits vary up to the highest bit in which the ends differ. The mask may
+	// only have bits above that one. Then no two IDs become the same, and they stay successive.
 	wrongBits := o.mask & (uint64(1)<<bits.Len64(o.min^o.max) - 1)
 	err := errors.Join(
 		mistakes.If(o.min == NoID, "the least ID is 0, which is no ID; the least possible is 1"),

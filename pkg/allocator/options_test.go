@@ -14,7 +14,7 @@ func TestOptions(t *testing.T) {
 	tests := map[string]struct {
 		opts     []Option
 		from, to uint64
-		fails    []string // what the error says
+		fails    []string // texts of the error
 	}{
 		"none":                               {nil, 1, math.MaxUint64, nil},
 		"a range":                            {[]Option{WithMin(5), WithMax(9)}, 5, 9, nil},

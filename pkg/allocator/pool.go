@@ -2,19 +2,19 @@ package allocator
 
 import "math/rand/v2"
 
-// IDPool knows which IDs of a range are available, and hands them out in random order. The
-// available ones are in a row without gaps. Each has its own place, counted from the least ID, as
-// long as the row reaches there; those beyond it have the places of IDs that are not available, and
-// only they are stored. So every operation takes constant time, and memory is needed for the IDs
-// that are not available, never for the range. An ID of the range is available, leased, or neither.
-// A pool belongs to one goroutine. IDs outside the range are ignored.
+// IDPool has the available IDs of a range, and hands them out in random order. The available IDs are in a row without
+// gaps. The place of an available ID is its distance from the least ID, if that place is inside the row. An available
+// ID whose own place is after the end of the row has the place of an ID that is not available; only these places are
+// stored. So every operation takes constant time. The memory depends on the number of IDs that are not available,
+// never on the range. An ID of the range is available, leased, or neither. A pool belongs to one goroutine. IDs
+// outside the range are ignored.
 type IDPool struct {
 	min  uint64
 	size uint64 // IDs in the range
 	free uint64 // 0 <= free <= size: the length of the row
 
 	// IDs are counted from min here.
-	row    map[uint64]uint64 // place to ID, where it is not the ID's own
+	row    map[uint64]uint64 // place to ID, where it is not the ID's own place
 	places map[uint64]uint64 // the reverse
 	taken  map[uint64]taken  // the IDs that are not available
 
@@ -26,7 +26,7 @@ type taken byte
 
 const (
 	takenUsed   taken = iota
-	takenLeased       // and comes back when it is released
+	takenLeased       // leased, and available again when it is released
 	takenGone         // leased, and removed meanwhile
 )
 
@@ -40,8 +40,8 @@ func NewIDPool(min, max uint64) *IDPool {
 	}
 }
 
-// Lease takes an available ID for an allocation that is under way; Use or
-// Release ends that. It reports false when none is available.
+// Lease takes an available ID for an allocation in progress. Use or Release ends the lease. It reports false when no
+// ID is available.
 func (p *IDPool) Lease() (uint64, bool) {
 	if p.free == 0 {
 		return NoID, false
@@ -51,7 +51,7 @@ func (p *IDPool) Lease() (uint64, bool) {
 	return p.min + n, true
 }
 
-// Use ends the lease of an ID: the allocation has succeeded. It is available again after an Insert.
+// Use ends the lease of an ID after a successful allocation. The ID becomes available again with Insert.
 func (p *IDPool) Use(id uint64) {
 	if p.inRange(id) && !p.available(id) {
 		p.taken[id-p.min] = takenUsed
@@ -69,7 +69,7 @@ func (p *IDPool) Release(id uint64) {
 	}
 }
 
-// Insert makes an ID available; one that is leased, when it is released.
+// Insert makes an ID available. A leased ID becomes available when it is released.
 func (p *IDPool) Insert(id uint64) {
 	switch {
 	case !p.inRange(id) || p.available(id):
@@ -80,8 +80,8 @@ func (p *IDPool) Insert(id uint64) {
 	}
 }
 
-// Remove makes an ID unavailable: somebody has it. One that is leased stays
-// leased and does not come back when it is released.
+// Remove makes an ID unavailable, because it is taken. A leased ID stays leased, and does not become available when
+// it is released.
 func (p *IDPool) Remove(id uint64) {
 	switch {
 	case !p.inRange(id):
@@ -99,21 +99,21 @@ func (p *IDPool) available(id uint64) bool {
 	return p.inRange(id) && !taken
 }
 
-// take removes an available ID from the row; the last one takes its place.
+// take removes an available ID from the row; the last ID of the row moves to its place.
 func (p *IDPool) take(n uint64, why taken) {
 	p.taken[n] = why
 	place := at(p.places, n)
 	p.free--
 	last := at(p.row, p.free)
-	p.put(n, n) // nowhere: its own place is behind the row, or is overwritten
+	p.put(n, n) // no stored place: its own place is after the row, or gets the last ID
 	delete(p.row, p.free)
 	if last != n {
 		p.put(place, last)
 	}
 }
 
-// add appends an ID to the row. Then those whose own places have come into the
-// row go there: the one of the new place, and the new one.
+// add appends an ID to the row. Then the IDs whose own places are now inside the row move there: the ID whose own
+// place is the new end, and the added ID.
 func (p *IDPool) add(n uint64) {
 	delete(p.taken, n)
 	end := p.free
@@ -123,7 +123,7 @@ func (p *IDPool) add(n uint64) {
 	p.goHome(n)
 }
 
-// goHome makes an available ID change places with who stands at its own.
+// goHome moves an available ID to its own place, in exchange with the ID there.
 func (p *IDPool) goHome(n uint64) {
 	if _, taken := p.taken[n]; taken || n >= p.free {
 		return
@@ -143,7 +143,7 @@ func (p *IDPool) put(place, n uint64) {
 	p.row[place], p.places[n] = n, place
 }
 
-// at is what the map says of i; what it does not mention is where it was.
+// at returns the value of i in the map, or i if the map does not have it.
 func at(m map[uint64]uint64, i uint64) uint64 {
 	if v, ok := m[i]; ok {
 		return v

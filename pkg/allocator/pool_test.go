@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPoolAgainstModel: whatever is done, exactly the IDs are available that a
-// naive set says, and nothing is stored that is where it was at first.
+// TestPoolAgainstModel: after random operations, exactly those IDs are available that a naive set has, and the pool
+// stores no ID that is in its initial place.
 func TestPoolAgainstModel(t *testing.T) {
 	t.Parallel()
 	type state struct{ available, leased, back bool }
@@ -21,7 +21,7 @@ func TestPoolAgainstModel(t *testing.T) {
 		for i := range uint64(size) {
 			model[lowest+i] = &state{available: true}
 		}
-		id := rapid.Uint64Range(0, size+1) // both ends of the range lie within
+		id := rapid.Uint64Range(0, size+1) // includes one ID outside the range on each side
 		draw := func(t *rapid.T) (uint64, *state) {
 			n := lowest - 1 + id.Draw(t, "id")
 			if s := model[n]; s != nil {
@@ -94,7 +94,7 @@ func TestPoolAgainstModel(t *testing.T) {
 	})
 }
 
-// TestPoolOfAllNumbers: the largest range costs nothing before it is used.
+// TestPoolOfAllNumbers: the largest range needs no memory before it is used.
 func TestPoolOfAllNumbers(t *testing.T) {
 	t.Parallel()
 	p := NewIDPool(1, math.MaxUint64)
@@ -118,7 +118,7 @@ func TestPoolOfAllNumbers(t *testing.T) {
 	}
 }
 
-// TestPoolIsRandom: two pools give IDs in orders of their own, and neither counts up.
+// TestPoolIsRandom: two pools return IDs in different orders, and neither in ascending order.
 func TestPoolIsRandom(t *testing.T) {
 	t.Parallel()
 	first := func() (ids [4]uint64) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// RemoteMappings is what is read of another cluster; a [Backend] has it.
+// RemoteMappings reads the mappings of another cluster. A [Backend] implements it.
 type RemoteMappings interface {
 	ListAndWatch(ctx context.Context, handler CacheMutations) error
 }
@@ -25,40 +25,40 @@ type RemoteCache struct {
 	source RemoteMappings
 	accept func(id uint64, key Key) error
 	onSync func()
-	events *events // nil: nobody wants them
+	events *events // nil without events
 	owner  *Allocator
 
 	synced  chan struct{} // closed when the first list is complete
 	watched atomic.Bool
 }
 
-// RemoteOption changes what a [RemoteCache] does.
+// RemoteOption changes a [RemoteCache].
 type RemoteOption func(*RemoteCache)
 
-// OnSync has f called once, when the first list of the cache is complete and the
-// lookups have it, unless the cache was replaced or closed before. It is called by the
-// goroutine of Watch, which goes on when f returns; f may use the allocator.
+// OnSync sets a function that is called once, when the first list of the cache is complete and the lookups have it,
+// unless the cache was replaced or closed before. The goroutine of Watch calls f and waits until it returns; f may
+// use the allocator.
 func OnSync(f func()) RemoteOption { return func(rc *RemoteCache) { rc.onSync = f } }
 
-// RemoteEvents has the allocator tell of the cache's mappings too on [Allocator.GetEvents], if
-// it was made with [WithEvents]: of each change of what lookups find under the cache's name, and of its
-// first complete list, as events of that Cluster. A cache that replaces another one tells of what is
-// different, and [RemoteCache.Close] of a deletion of each.
+// RemoteEvents makes the allocator also send events of the cache's mappings on [Allocator.GetEvents], if it was made
+// with [WithEvents]. There is an event for each change of the mappings that lookups find under the cache's name, and
+// one for its first complete list. The field Cluster has that name. A cache that replaces another one sends only the
+// differences. [RemoteCache.Close] sends a deletion of each mapping.
 func RemoteEvents() RemoteOption { return func(rc *RemoteCache) { rc.events = rc.owner.events } }
 
-// remotes are the mappings of other clusters, by name. What is known belongs to
-// the name; a cache that replaces another one goes on with it.
+// remotes are the mappings of other clusters, by name. They belong to the name: a cache that replaces another one
+// continues with its mappings.
 type remotes struct {
 	mu     sync.RWMutex
 	byName map[string]*remote
 	order  []string // the names, sorted
 }
 
-// remote is what is known of a cluster. No ID is in both mappings.
+// remote has the mappings of a cluster. No ID is in both fields.
 type remote struct {
 	cache    *RemoteCache // the latest; only it may change the mappings
-	mappings mappings     // what it has received
-	before   mappings     // what earlier caches had; empty once the list of the latest one is complete
+	mappings mappings     // the mappings that it has received
+	before   mappings     // the mappings of earlier caches; empty once the list of the latest one is complete
 }
 
 func (r *remote) id(text string) uint64 { return cmp.Or(r.mappings.id(text), r.before.id(text)) }
@@ -70,7 +70,7 @@ func (r *remote) key(id uint64) Key {
 	return r.before.key(id)
 }
 
-// all is as [mappings.all].
+// all iterates like [mappings.all].
 func (r *remote) all() iter.Seq2[uint64, Key] {
 	both := maps.Clone(r.before.keys)
 	maps.Copy(both, r.mappings.keys)
@@ -84,16 +84,14 @@ func (r *remote) replaced(by *RemoteCache) {
 	r.cache, r.mappings = by, newMappings()
 }
 
-// WatchRemoteKVStore adds the mappings of another cluster to the lookups; they come when
-// [RemoteCache.Watch] runs. A cache of the same name is replaced: what it knew stays until the new
-// one's first list is complete, and then goes unless the list has it. From an unfinished list
-// nothing is concluded: as long as it is not complete, what it has brought comes first, and the
-// rest is as it was last, as with any cluster that is away. When that lasts for longer than the
-// list timeout it is logged; [RemoteCache.Close] withdraws everything.
+// WatchRemoteKVStore adds the mappings of another cluster to the lookups. [RemoteCache.Watch] receives them. A cache
+// of the same name is replaced. Its mappings stay until the first list of the new cache is complete; then those that
+// are not in the list are removed. An incomplete list removes nothing: its mappings take precedence, and the others
+// stay as they were, as for any disconnected cluster. If the list is not complete within the list timeout, that is
+// logged. [RemoteCache.Close] withdraws everything.
 //
-// accept refuses a mapping with an error, such as one whose ID is not in that
-// cluster's range or whose labels name another cluster (wire.md §1.6); what was
-// before it stays in force. A nil one accepts all.
+// accept refuses a mapping with an error, such as one whose ID is not in that cluster's range or whose labels name
+// another cluster (wire.md §1.6). Then the previous mapping stays in force. A nil accept refuses nothing.
 func (a *Allocator) WatchRemoteKVStore(name string, source RemoteMappings, accept func(id uint64, key Key) error, opts ...RemoteOption) *RemoteCache {
 	if accept == nil {
 		accept = func(uint64, Key) error { return nil }
@@ -117,7 +115,7 @@ func (a *Allocator) WatchRemoteKVStore(name string, source RemoteMappings, accep
 	return rc
 }
 
-// Watch follows the mappings until ctx ends, and returns its error. What is known stays.
+// Watch follows the mappings until ctx ends, and returns its error. The mappings in the cache stay.
 func (rc *RemoteCache) Watch(ctx context.Context) error {
 	if rc.watched.Swap(true) {
 		return errors.New("a remote cache is watched only once; replace it to connect again")
@@ -143,8 +141,7 @@ func (rc *RemoteCache) late() {
 // Synced reports whether the first list is complete.
 func (rc *RemoteCache) Synced() bool { return isClosed(rc.synced) }
 
-// NumEntries is how many mappings are known under the cache's name; 0 after it
-// was replaced or closed.
+// NumEntries returns the number of mappings under the cache's name. It is 0 after the cache was replaced or closed.
 func (rc *RemoteCache) NumEntries() int {
 	r := &rc.owner.remotes
 	r.mu.RLock()
@@ -155,8 +152,8 @@ func (rc *RemoteCache) NumEntries() int {
 	return 0
 }
 
-// Close withdraws everything that is known under the cache's name, unless it was
-// replaced. It does not end Watch, which then changes nothing any more.
+// Close withdraws all mappings under the cache's name, unless the cache was replaced. It does not end Watch, which
+// changes nothing from then on.
 func (rc *RemoteCache) Close() {
 	r := &rc.owner.remotes
 	r.mu.Lock()
@@ -168,8 +165,8 @@ func (rc *RemoteCache) Close() {
 	}
 }
 
-// current returns what the cache may change, or nil when it is not the latest of
-// its name; the caller holds the lock.
+// current returns the mappings that the cache may change, or nil when it is not the latest cache of its name; the
+// caller holds the lock.
 func (rc *RemoteCache) current() *remote {
 	if known := rc.owner.remotes.byName[rc.name]; known != nil && known.cache == rc {
 		return known
@@ -177,7 +174,7 @@ func (rc *RemoteCache) current() *remote {
 	return nil
 }
 
-// deleted tells that mappings are gone; the caller holds the lock.
+// deleted sends events that mappings are gone; the caller holds the lock.
 func (rc *RemoteCache) deleted(mappings iter.Seq2[uint64, Key]) {
 	for id, key := range mappings {
 		rc.push(EventDelete, id, key)
@@ -235,8 +232,7 @@ func (w remoteWatcher) OnListDone() {
 	}
 }
 
-// listed ends what earlier caches knew, and reports whether the cache is still the latest
-// of its name.
+// listed removes the mappings of earlier caches, and reports whether the cache is still the latest of its name.
 func (w remoteWatcher) listed() bool {
 	rc, r := w.rc, &w.rc.owner.remotes
 	r.mu.Lock()
@@ -276,7 +272,7 @@ func (r *remotes) key(id uint64) Key {
 	return nil
 }
 
-// all is what is known under a name.
+// all iterates over the mappings under a name.
 func (r *remotes) all(name string) iter.Seq2[uint64, Key] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -286,7 +282,7 @@ func (r *remotes) all(name string) iter.Seq2[uint64, Key] {
 	return func(func(uint64, Key) bool) {}
 }
 
-// forEach calls yield for all of them, without the lock.
+// forEach calls yield for all mappings, without the lock.
 func (r *remotes) forEach(yield func(uint64, Key) bool) {
 	r.mu.RLock()
 	names := r.order

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// watched watches the remote cache until the test ends, and waits for its list.
+// watched watches the remote cache until the test ends or stop is called, and waits for its list.
 func watched(t *testing.T, rc *RemoteCache) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -40,8 +40,7 @@ func everything(a *Allocator) string {
 	return strings.Join(out, " ")
 }
 
-// TestRemoteCaches: what is known of a cluster stays when its connection is
-// lost, until a new cache has a complete list.
+// TestRemoteCaches: the entries of a cluster stay when its connection is lost, until a new cache has a complete list.
 func TestRemoteCaches(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, far := newMemoryStore(), newMemoryStore()
@@ -119,8 +118,8 @@ func TestRemoteCaches(t *testing.T) {
 	})
 }
 
-// TestRemoteListThatNeverEnds: nothing of what an earlier cache knew goes by a list
-// that is not complete, and what that list has brought comes first.
+// TestRemoteListThatNeverEnds: an incomplete list deletes none of the entries of an earlier cache, and its own entries
+// take precedence.
 func TestRemoteListThatNeverEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		far := newMemoryStore()
@@ -180,7 +179,7 @@ func (l *listsForEver) ListAndWatch(ctx context.Context, handler CacheMutations)
 	return ctx.Err()
 }
 
-// TestForEachOfClosed: a remote cache that is closed while the iteration comes to it is left out.
+// TestForEachOfClosed: a remote cache that is closed before the iteration reaches it is skipped.
 func TestForEachOfClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		far := newMemoryStore()
@@ -201,7 +200,7 @@ func TestForEachOfClosed(t *testing.T) {
 	})
 }
 
-// TestForEachStops where the caller stops, and the caller may call everything.
+// TestForEachStops: the iteration stops when the caller stops it, and the caller may call every method meanwhile.
 func TestForEachStops(t *testing.T) {
 	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		watched(t, a.WatchRemoteKVStore("far", s.backend("x"), nil))
@@ -224,8 +223,8 @@ func TestForEachStops(t *testing.T) {
 	})
 }
 
-// TestRemoteEvents: what the lookups find under a cache's name is what its events amount to,
-// through the replacement of the cache and its end.
+// TestRemoteEvents: the events of a cache's name add up to what lookups find under it, also when the cache is replaced
+// or closed.
 func TestRemoteEvents(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, far := newMemoryStore(), newMemoryStore()
@@ -261,7 +260,7 @@ func TestRemoteEvents(t *testing.T) {
 		stop := watched(t, old)
 		wants("far: create 1 a", "far: create 2 b", "far: list done")
 		s.behind(func() { s.set(1, "own") })
-		wants(": create 1 own") // an ID of the own cluster is no other cluster's
+		wants(": create 1 own") // IDs of the own cluster do not belong to other clusters
 		far.behind(func() { far.set(1, "a2") })
 		wants("far: modify 1 a2")
 		remoteWatcher{old}.OnUpsert(1, textKey("a2"))
@@ -274,7 +273,7 @@ func TestRemoteEvents(t *testing.T) {
 			far.set(4, "d")
 		})
 		again := a.WatchRemoteKVStore("far", far.backend("x"), accept, RemoteEvents())
-		remoteWatcher{old}.OnDelete(2, textKey("b")) // by the one that was replaced
+		remoteWatcher{old}.OnDelete(2, textKey("b")) // from the replaced cache
 		watched(t, again)
 		wants("far: create 4 d", "far: delete 1 a2", "far: list done")
 		old.Close()

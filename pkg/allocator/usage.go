@@ -11,10 +11,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Usage tells which mappings of a kvstore are in use, by one rule for garbage collection, for its dry
-// run and for checks: a reference uses a mapping that has its number and whose text leads to its path
-// (wire.md §5). One with the number alone belongs to other labels, and one with the path alone to
-// another number. It keeps no texts, and belongs to one goroutine.
+// Usage determines which mappings of a kvstore are in use. Garbage collection, its dry run and checks share its rule:
+// a reference uses a mapping that has its ID and whose text leads to its path (wire.md §5). A reference that has only
+// the ID in common with a mapping belongs to other labels. One that has only the path in common belongs to another
+// ID. Usage keeps no texts, and belongs to one goroutine.
 type Usage struct {
 	seed maphash.Seed
 	byID map[uint64]usage
@@ -26,20 +26,19 @@ type usage struct {
 	used     bool
 }
 
-// NewUsage returns one without mappings.
+// NewUsage returns a Usage without mappings.
 func NewUsage() *Usage {
 	return &Usage{seed: maphash.MakeSeed(), byID: make(map[uint64]usage)}
 }
 
-// Mapping adds a mapping with its text, readable or not, and its revision. All mappings are read and
-// added before the references are read: so none with a reference looks unused because the two were
-// written meanwhile.
+// Mapping adds a mapping with its text, readable or not, and its revision. All mappings are read and added before the
+// references are read. Otherwise a mapping with a reference could look unused, when both are written in between.
 func (u *Usage) Mapping(id uint64, text string, revision int64) {
 	u.byID[id] = usage{revision: revision, path: maphash.String(u.seed, pathOf(text))}
 }
 
-// Reference adds a reference by the key in its path ([ReadReference]), and reports whether it uses the
-// mapping of its number. mapped reports whether there is one.
+// Reference adds a reference by the key in its path ([ReadReference]). uses reports whether it uses the mapping of
+// its ID, mapped whether that mapping exists.
 func (u *Usage) Reference(key string, id uint64) (uses, mapped bool) {
 	m, mapped := u.byID[id]
 	if !mapped || m.path != maphash.String(u.seed, key) {
@@ -50,7 +49,7 @@ func (u *Usage) Reference(key string, id uint64) (uses, mapped bool) {
 	return true, true
 }
 
-// InUse reports whether a reference uses the mapping of the number.
+// InUse reports whether a reference uses the mapping of the ID.
 func (u *Usage) InUse(id uint64) bool { return u.byID[id].used }
 
 // Len is the number of mappings from lo to hi.
@@ -63,8 +62,8 @@ func (u *Usage) Len(lo, hi uint64) (n int) {
 	return n
 }
 
-// Unused returns the mappings from lo to hi that nobody uses: a round of garbage collection deletes
-// those of them that the round before has found at the same revision.
+// Unused returns the mappings from lo to hi that no reference uses. A round of garbage collection deletes those that
+// the previous round found at the same revision.
 func (u *Usage) Unused(lo, hi uint64) StaleIDs {
 	unused := make(StaleIDs)
 	for id, m := range u.byID {
@@ -75,16 +74,16 @@ func (u *Usage) Unused(lo, hi uint64) StaleIDs {
 	return unused
 }
 
-// IDs returns the numbers in ascending order.
+// IDs returns the IDs in ascending order.
 func (s StaleIDs) IDs() []uint64 { return slices.Sorted(maps.Keys(s)) }
 
-// pathOf is the key in the paths of the references of a text, whatever the base is.
+// pathOf returns the key in the paths of the references of a text. It does not depend on the base.
 func pathOf(text string) string {
 	const any = wire.IdentityAllocation
 	return strings.TrimSuffix(strings.TrimPrefix(any.ReferencesOf(text), any.References()), "/")
 }
 
-// MappingID reads the number in the name of a mapping, its key without the prefix of all of them.
+// MappingID reads the ID in the name of a mapping. The name is the mapping's key without the prefix of all mappings.
 func MappingID(name string) (uint64, error) {
 	id, err := wire.DecodeAllocatedID(name)
 	if err == nil && name != string(wire.EncodeAllocatedID(id)) {
@@ -98,7 +97,7 @@ func MappingID(name string) (uint64, error) {
 
 var errNoReference = errors.New("this is no node reference: KEY/NODE is expected below the prefix")
 
-// ReadReference reads a node reference, whose name is its key without the prefix of all of them.
+// ReadReference reads a node reference. The name is the reference's key without the prefix of all references.
 func ReadReference(name string, value []byte) (key, node string, id uint64, err error) {
 	key, node, ok := wire.ParseReferenceName(name)
 	if !ok || strings.HasPrefix(name, "/") {

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// TestRefusedOwnMappings: no lookup and no event tells of them, their IDs are taken, and
-// one that was before stays in force.
+// TestRefusedOwnMappings: a refused mapping appears in no lookup and no event. Its ID is taken, and a valid mapping
+// that it replaced stays in force.
 func TestRefusedOwnMappings(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
@@ -95,7 +95,7 @@ func TestRefusedOwnMappings(t *testing.T) {
 	})
 }
 
-// TestRefusedMappingOfAKeyInUse: it was altered, and is as it should be again.
+// TestRefusedMappingOfAKeyInUse: the mapping of a key in use is altered to a refused one, and is restored.
 func TestRefusedMappingOfAKeyInUse(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
@@ -114,8 +114,7 @@ func TestRefusedMappingOfAKeyInUse(t *testing.T) {
 	})
 }
 
-// TestOnSync: it is called once, when the lookups have the first list, and not for a
-// cache that was replaced or closed.
+// TestOnSync: it is called once, when lookups use the first list, and not for a cache that was replaced or closed.
 func TestOnSync(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		far := newMemoryStore()

@@ -1,6 +1,6 @@
 package api
 
-// Where an agent listens, and a client looks for it.
+// Where an agent listens by default, and where a client connects.
 const (
 	DefaultSocket = "/var/run/mesh-agent/mesh-agent.sock"
 	DefaultListen = "127.0.0.1:9979"

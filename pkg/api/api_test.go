@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestEveryResourceHasAField, of the name in its description.
+// TestEveryResourceHasAField: the field has the name in the resource's description.
 func TestEveryResourceHasAField(t *testing.T) {
 	t.Parallel()
 	for _, r := range wire.Resources() {
@@ -35,7 +35,8 @@ func TestEveryResourceHasAField(t *testing.T) {
 	}
 }
 
-// TestAnOlderAgentsClustersAreAssessed: it did not send what follows from the rest.
+// TestAnOlderAgentsClustersAreAssessed: an older agent does not send the fields that follow from the others; they are
+// filled in.
 func TestAnOlderAgentsClustersAreAssessed(t *testing.T) {
 	t.Parallel()
 	var older, newer Cluster

@@ -1,6 +1,6 @@
 package api
 
-// ServiceBackends is where connections to a service go.
+// ServiceBackends is the backends for connections to a service.
 type ServiceBackends struct {
 	Namespace string         `json:"namespace"`
 	Name      string         `json:"name"`
@@ -9,7 +9,7 @@ type ServiceBackends struct {
 	Node      string         `json:"node" doc:"The node of the client; empty when its backends are not preferred."`
 	Affinity  string         `json:"affinity" enum:"none,local,remote"`
 	Groups    []BackendGroup `json:"groups" doc:"The groups, the best first. Connections go to the first group with backends; the other groups are for failover."`
-	// Unconfirmed clusters may have other backends by now.
+	// Unconfirmed clusters may have other backends now.
 	Unconfirmed []string `json:"unconfirmed" doc:"Clusters whose services or endpoint slices are not known as of now."`
 }
 

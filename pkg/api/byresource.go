@@ -18,7 +18,7 @@ type ByResource[T any] struct {
 	IPs            T `json:"ips"`
 }
 
-// Of returns where the value of a resource is; nil for an unknown one.
+// Of returns a pointer to the value of a resource; nil for an unknown one.
 func (b *ByResource[T]) Of(r wire.Resource) *T {
 	switch r {
 	case wire.Nodes:
@@ -70,7 +70,7 @@ func (c Capabilities) All() iter.Seq2[string, any] {
 	}
 }
 
-// wire is what decides about resources, in the form of the configuration.
+// wire returns the settings about resources, in the form of the configuration.
 func (c Capabilities) wire() wire.Capabilities {
 	caps := wire.Capabilities{ServiceExportsEnabled: c.ServiceExportsEnabled}
 	if c.EndpointSlicesExportMode != nil {

@@ -58,19 +58,17 @@ func (c *Cluster) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Well reports whether the cluster is ready, its data fresh, and its service
-// backends used as those of any other.
+// Well reports whether the cluster is ready, its data fresh, and its service backends used like those of any other.
 func (c *Cluster) Well() bool { return c.Ready && c.State == "ready" && c.Fresh() && c.Kept() }
 
-// Kept reports whether the disconnect policy, if there is one, has nothing against
-// the use of its service backends.
+// Kept reports whether the disconnect policy, if there is one, does not restrict the use of its service backends.
 func (c *Cluster) Kept() bool { return c.Policy == nil || c.Policy.State == PolicyKeep }
 
-// Fresh reports whether every resource is known to equal the remote that is not optional.
+// Fresh reports whether every resource that is not optional is known to equal the remote.
 func (c *Cluster) Fresh() bool { return fresh(&c.Freshness.ByResource) }
 
-// fresh reports whether every resource is that a cluster is used for. Details may be
-// unknown: an agent that does not know the resource says nothing of them.
+// fresh reports whether every resource is fresh that the use of a cluster requires. Details may be unknown: an agent
+// that does not support the resource sends none.
 func fresh(all *ByResource[Freshness]) bool {
 	for r, f := range all.All() {
 		switch d := r.Describe(); {
@@ -82,8 +80,7 @@ func fresh(all *ByResource[Freshness]) bool {
 	return true
 }
 
-// Complete reports whether every resource has been listed completely that is neither
-// optional nor a detail of another.
+// Complete reports whether every resource that is neither optional nor a detail of another has been listed completely.
 func (c *Cluster) Complete() bool {
 	for r, synced := range c.Synced.All() {
 		if !*synced && !r.Describe().Optional && !c.Freshness.Of(r).NotRead && !c.Capabilities.wire().Details(r) {
@@ -93,19 +90,19 @@ func (c *Cluster) Complete() bool {
 	return true
 }
 
-// Has reports whether a resource of the cluster is shown: the agent reads it, and the cluster's capabilities say that
-// it writes it, or its state is in doubt (syncing or stale).
+// Has reports whether a resource of the cluster is shown: the agent reads it, and either the cluster's capabilities
+// include it, or its state is in doubt (syncing or stale).
 func (c *Cluster) Has(r wire.Resource) bool {
 	f := c.Freshness.Of(r)
 	state := f.State
 	return state != "" && !f.NotRead && (c.Capabilities.wire().Exports(r) || state == "syncing" || state == "stale")
 }
 
-// Assess fills in what follows from the other fields: what to do about the code, the
-// trouble, and the worst freshness.
+// Assess fills in the fields that are derived from others: the remedy of the code, the trouble, and the worst
+// freshness.
 func (c *Cluster) Assess() { c.AssessAs(codes.Cluster(c.Name)) }
 
-// AssessAs does so for a subject that need not be a remote cluster.
+// AssessAs is Assess for a subject that need not be a remote cluster.
 func (c *Cluster) AssessAs(as codes.Subject) {
 	e, _ := codes.Find(c.Code)
 	c.Remedy, c.Trouble, c.Freshness.Worst = as.Fill(e.Remedy), nil, Freshness{State: "synced"}
@@ -126,29 +123,29 @@ func (c *Cluster) AssessAs(as codes.Subject) {
 	}
 }
 
-// Certificates are until when the certificates of a connection are valid.
+// Certificates has the expiry times of the certificates of a connection.
 type Certificates struct {
 	Client    *time.Time `json:"client" doc:"The client certificate that a new session would use."`
 	Server    *time.Time `json:"server" doc:"The certificate of the etcd, from the last handshake."`
 	Authority *time.Time `json:"authority" doc:"The first end of the certificates above that of the etcd in its chain, from the last handshake."`
 }
 
-// Notice is something that will go wrong, or may.
+// Notice is a problem that will occur, or may.
 type Notice = codes.Notice
 
-// Trouble is a kind of thing that is wrong with a cluster.
+// Trouble is a kind of problem of a cluster.
 type Trouble struct {
 	Kind   string `json:"kind" enum:"failed,connecting,lost,degraded,stale,syncing,removing"`
 	Remedy string `json:"remedy" doc:"The remedy for clusters with this problem."`
 }
 
-// ClusterFreshness is that of all resources of a cluster.
+// ClusterFreshness is the freshness of all resources of a cluster.
 type ClusterFreshness struct {
 	ByResource[Freshness]
 	Worst Freshness `json:"worst" doc:"The worst state of the resources that are not optional, and the greatest age."`
 }
 
-// Refusal says which entries of a resource are refused, and why.
+// Refusal has the refused entries of a resource, with the reasons.
 type Refusal struct {
 	Resource string            `json:"resource"`
 	Count    int               `json:"count" doc:"The number of keys whose present value the agent refuses."`
@@ -170,7 +167,7 @@ type Freshness struct {
 	Lag        *Lag       `json:"lag,omitempty" doc:"How long recent events took to become visible; absent when there were none."`
 }
 
-// Lag is how long the latest batches of events took from their receipt until they were visible.
+// Lag is how long the latest batches of events took from receipt until they were visible.
 type Lag struct {
 	MedianSeconds float64 `json:"medianSeconds"`
 	P99Seconds    float64 `json:"p99Seconds" doc:"The 99th percentile."`
@@ -181,7 +178,7 @@ type Lag struct {
 
 // The states of a [ClusterPolicy].
 const (
-	PolicyKeep     = "keep"     // used as those of any cluster
+	PolicyKeep     = "keep"     // used like those of any cluster
 	PolicyDemote   = "demote"   // used only where no other cluster has a usable one
 	PolicyWithdraw = "withdraw" // removed where another cluster has a usable one
 )

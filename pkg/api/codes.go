@@ -5,7 +5,7 @@ type Codes struct {
 	Items []CodeEntry `json:"items" doc:"All findings of this version, sorted by code."`
 }
 
-// CodeEntry says what a code means.
+// CodeEntry describes a code.
 type CodeEntry struct {
 	Code     string `json:"code"`
 	Title    string `json:"title" doc:"The finding in a few words."`

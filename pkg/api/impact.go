@@ -19,7 +19,7 @@ type Loss struct {
 	Partly Losing `json:"partly" doc:"Services with some of their backends there."`
 }
 
-// Losing are the services with the same kind of loss.
+// Losing is the services with the same kind of loss.
 type Losing struct {
 	Services int      `json:"services"`
 	Names    []string `json:"names" doc:"The first of them, as NAMESPACE/NAME; at most 5."`
@@ -27,7 +27,7 @@ type Losing struct {
 	Of       int      `json:"of" doc:"The number of all their backends."`
 }
 
-// OfCluster is the loss with one cluster alone; nil when there is none.
+// OfCluster returns the loss with one cluster alone; nil when there is none.
 func (i *Impact) OfCluster(name string) *Loss {
 	if i != nil {
 		for at := range i.Each {
@@ -39,7 +39,7 @@ func (i *Impact) OfCluster(name string) *Loss {
 	return nil
 }
 
-// Sharing is which clusters share services with which.
+// Sharing is the clusters that share services with each other.
 type Sharing struct {
 	Items       []Sharer `json:"items" doc:"The clusters that share a service, by name."`
 	Unconfirmed []string `json:"unconfirmed" doc:"Clusters that may share other services by now, or that were never read."`

@@ -13,13 +13,13 @@ type Lookup struct {
 	Unconfirmed []string      `json:"unconfirmed" doc:"Clusters whose addresses are not known as of now: they may claim the address, or may have withdrawn a claim."`
 }
 
-// ServiceName names a service.
+// ServiceName is the name of a service.
 type ServiceName struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
-// Candidate is one claim that has the address.
+// Candidate is one claim that covers the address.
 type Candidate struct {
 	Entry  IP     `json:"entry"`
 	Won    bool   `json:"won"`

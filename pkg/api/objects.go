@@ -25,7 +25,7 @@ type NodeAddress struct {
 	IP   string `json:"ip"`
 }
 
-// Service is a service as all clusters together provide it.
+// Service is a service with the parts of all clusters.
 type Service struct {
 	Namespace string           `json:"namespace"`
 	Name      string           `json:"name"`
@@ -67,7 +67,7 @@ type Port struct {
 	Port     uint16 `json:"port"`
 }
 
-// ServiceExport is what a cluster says of a service that it exports through the MCS API.
+// ServiceExport is the data of a cluster about a service that it exports through the MCS API.
 type ServiceExport struct {
 	Cluster                       string    `json:"cluster"`
 	Namespace                     string    `json:"namespace"`
@@ -102,7 +102,7 @@ type IP struct {
 	Claims        int    `json:"claims" doc:"How many claims the prefix has."`
 }
 
-// Health is the state that a module, a background task or a cluster connection reports of itself.
+// Health is the state that a module, a background task or a cluster connection reports.
 type Health struct {
 	Name                string     `json:"name"`
 	Cluster             string     `json:"cluster" doc:"Set for a cluster connection."`
@@ -113,11 +113,10 @@ type Health struct {
 	ConsecutiveFailures int        `json:"consecutiveFailures"`
 }
 
-// Settings are the settings in force, by the names of their flags, as they
-// would be given there. Secrets are left out.
+// Settings are the settings in force, by the names of their flags, in the syntax of the flags. Secrets are left out.
 type Settings map[string]string
 
-// Conflict is something that more than one cluster claims, or on which they disagree.
+// Conflict is a disagreement between clusters, or an object that more than one cluster claims.
 type Conflict struct {
 	Kind     string    `json:"kind" enum:"cluster-id,cluster-name,pod-cidr,ip,node-ip,claim,identity,service-port,service-affinity"`
 	Code     string    `json:"code" doc:"The stable code of the finding."`
@@ -129,7 +128,7 @@ type Conflict struct {
 	Since    time.Time `json:"since" doc:"When this agent first saw it."`
 }
 
-// Event is something that happened: a line of the agent's recent history.
+// Event is an event of the agent's recent history.
 type Event struct {
 	ID       uint64            `json:"id" doc:"The number of the event; it increases with each event of this process."`
 	Time     time.Time         `json:"time"`

@@ -12,7 +12,7 @@ type ConfigKey struct {
 	Key string `json:"key" doc:"The key of configHash, hexadecimal; each process has its own."`
 }
 
-// Serving is a server of another protocol that answers from the view.
+// Serving is a server of another protocol that serves the view.
 type Serving struct {
 	Protocol string `json:"protocol" doc:"The protocol, such as DNS."`
 	Address  string `json:"address" doc:"The address of the listener."`
@@ -20,7 +20,7 @@ type Serving struct {
 	Refused  uint64 `json:"refused" doc:"The number of requests and connections refused because of a limit or, by xDS, because not every cluster was known yet."`
 }
 
-// Description is what a source says of the own cluster.
+// Description is the report of a source on the own cluster.
 type Description struct {
 	Source  string         `json:"source" doc:"The directory of manifests, or the Kubernetes API."`
 	Listed  bool           `json:"listed" doc:"Whether all objects that existed at the start are known."`
@@ -30,7 +30,7 @@ type Description struct {
 	Refused []string       `json:"refused" doc:"The objects of the source that the agent cannot use, and why."`
 }
 
-// Written is what the process keeps in the own kvstore below one prefix.
+// Written is the entries that the process maintains in the own kvstore below one prefix.
 type Written struct {
 	Prefix    string `json:"prefix"`
 	Cluster   string `json:"cluster" doc:"The cluster whose entries they are."`
@@ -44,7 +44,7 @@ type Written struct {
 const (
 	StateStarting = "starting" // has not been ready yet
 	StateReady    = "ready"    // every cluster is ready, and its data fresh
-	StateDegraded = "degraded" // serves, but something is wrong with a cluster, or with the local kvstore
+	StateDegraded = "degraded" // serves, but a cluster or the local kvstore has a problem
 )
 
 // Status is the answer of /v1/status.
@@ -70,7 +70,7 @@ type Ignored struct {
 	Reason string `json:"reason"`
 }
 
-// AgentInfo describes the agent that answers.
+// AgentInfo describes the agent that sent the answer.
 type AgentInfo struct {
 	Version       string    `json:"version"`
 	Cluster       string    `json:"cluster" doc:"The own cluster."`
@@ -82,7 +82,7 @@ type AgentInfo struct {
 	Leads         *bool     `json:"leads,omitempty" doc:"Only operate and mirror: whether this process is the leader."`
 }
 
-// Summary counts what the lists hold.
+// Summary has the number of items in the lists.
 type Summary struct {
 	Clusters       int `json:"clusters"`
 	ClustersReady  int `json:"clustersReady" doc:"The number of clusters that are ready. The data of some of them may be stale."`
@@ -130,7 +130,8 @@ func (k *KVStore) Well() bool {
 		!slices.ContainsFunc(k.Written, func(w Written) bool { return w.Refused > 0 })
 }
 
-// ListenerCertificates are those that listeners with TLS use, and what will go wrong with them, or with the files on disk.
+// ListenerCertificates are the certificates that listeners with TLS use, with future problems of them, or of the files
+// on disk.
 type ListenerCertificates struct {
 	Server          *time.Time `json:"server" doc:"The end of the certificate that the agent shows; null before it listens."`
 	Authority       *time.Time `json:"authority" doc:"The first end of the certificates above it in its file; null without any."`

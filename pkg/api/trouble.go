@@ -29,7 +29,7 @@ func TroubleOf(state string, ready, connected, fresh bool) TroubleKind {
 	return ""
 }
 
-// Remedy is what to do about the trouble of any cluster, in a person's words.
+// Remedy describes for users how to solve the trouble of any cluster.
 func (t TroubleKind) Remedy() string {
 	const checkPath = "'mesh-agent troubleshoot CLUSTER' finds out from this node which step fails: DNS, firewall, TLS, the certificates " +
 		"of both sides, rights, the etcd itself. "

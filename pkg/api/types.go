@@ -8,7 +8,7 @@ const MediaTypeProblem = "application/problem+json"
 // resumed.
 const HeaderToken = "Resume-Token"
 
-// MaxLimit is the greatest page; a greater limit is clamped to it.
+// MaxLimit is the largest page; a larger limit is reduced to it.
 const MaxLimit = 5000
 
 // List is the answer of every list endpoint.

@@ -4,7 +4,7 @@ package api
 const (
 	WatchUpsert     = "upsert"     // the object is there, as it is now
 	WatchDelete     = "delete"     // the object, as it was, is gone
-	WatchReset      = "reset"      // forget everything: the state follows from the beginning
+	WatchReset      = "reset"      // discard everything: the state follows from the beginning
 	WatchSynced     = "synced"     // the state of this resource is complete; changes follow
-	WatchDisconnect = "disconnect" // the agent ends the watch, and says why
+	WatchDisconnect = "disconnect" // the agent ends the watch, with the reason
 )

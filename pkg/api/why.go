@@ -6,7 +6,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// Explanation is why something is as it is.
+// Explanation is the reasons for the state of an object.
 type Explanation struct {
 	Verdict Verdict `json:"verdict"`
 	Steps   []Step  `json:"steps" doc:"The evidence for the verdict, the most important first."`
@@ -18,7 +18,7 @@ type Verdict struct {
 	Text string     `json:"text" doc:"The message of the finding."`
 }
 
-// Step is one thing that was looked at.
+// Step is one thing that was checked.
 type Step struct {
 	Code    codes.Code `json:"code" doc:"The rule that applied."`
 	Cluster string     `json:"cluster" doc:"The cluster that the evidence is about."`
@@ -27,7 +27,7 @@ type Step struct {
 	AsOf    *time.Time `json:"asOf" doc:"The time until which this is known to be true; null when it never was, or needs no proof."`
 }
 
-// Key is a key of a kvstore, as it is known.
+// Key is a key of a kvstore, with its known contents.
 type Key struct {
 	Key      string     `json:"key"`
 	Revision int64      `json:"revision" doc:"The mod revision of the last read value."`

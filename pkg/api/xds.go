@@ -8,8 +8,8 @@ type XDSClients struct {
 	Gone  []XDSClient `json:"gone" doc:"Streams of other clients that ended within 10 minutes, the last one first: at most 64, with at most 10 names of each type."`
 }
 
-// XDSClient is a gRPC program or an Envoy that follows services by xDS, as a stream of it. Node and
-// program are what it says of itself.
+// XDSClient is a gRPC program or an Envoy that follows services by xDS, as one stream. Node and program are what it
+// sends about itself.
 type XDSClient struct {
 	Number  uint64         `json:"number" doc:"The number of the stream, counted from the start of the agent."`
 	Peer    string         `json:"peer" doc:"The address of the client; unix for a client of the unix socket."`

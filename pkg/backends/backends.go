@@ -1,22 +1,22 @@
 // Package backends chooses the backends for the connections to a service, and their order. All consumers of the view
 // use this one choice, for every protocol.
 //
-// [Choose] is a pure function of a global service, a port and the client. The backends that [services.Global.InUse]
-// leaves come in groups, best first. These criteria divide them, the strongest first:
+// [Choose] is a pure function of a global service, a port and the client. The backends in use ([services.Global.InUse])
+// are divided into groups, best first, by these criteria, the strongest first:
 //
 //  1. the use of the cluster by the disconnect policy ([services.BackendUse]): backends of demoted
 //     clusters come after all others, those of withdrawn ones count only when no other cluster has any;
 //  2. the affinity of the own cluster's service (wire.md §4.4): the preferred side before the other;
-//  3. the place of the backend, as far as the client's place is known: its node, its zone, elsewhere.
+//  3. the location of the backend, if the client's location is known: its node, its zone, elsewhere.
 //
-// Connections go to the first group that has a backend for them; the others are for when its backends fail. A backend
-// that terminates and still serves takes no new connections while any backend stays. It is listed as draining, so
-// that its connections may finish. When all remaining backends terminate, they take new connections, as in
-// Kubernetes. The choice differs from Cilium's in one point (§4.4): with the affinity remote, connections go to local
-// backends that stay, even if remote ones still terminate.
+// Connections go to the first group that has a backend for them; the other groups are used when its backends fail. A
+// backend that terminates and still serves takes no new connections while another backend does not terminate. It is
+// listed as draining, so that its connections may finish. When all remaining backends terminate, they take new
+// connections, as in Kubernetes. The choice differs from Cilium's in one point (§4.4): with the affinity remote,
+// connections go to local backends that do not terminate, even if remote ones still terminate.
 //
-// An address comes once, however many clusters claim it: as one that stays rather than as one that
-// terminates, then in the better group, then from the first cluster.
+// An address comes once, even if several clusters claim it. The entry is chosen by these criteria: it does not
+// terminate, then the better group, then the first cluster.
 package backends
 
 import (
@@ -30,14 +30,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Asker is where a client is, for the backends that are near to it. The own cluster is known to the
-// service. Empty: nothing is near.
+// Asker is the location of a client, used to prefer near backends. The own cluster is known from the service. Empty: no
+// backend is near.
 type Asker struct {
-	Zone string // those in it come before others of the same cluster or side
-	Node string // those on it come before others of the zone; only nodes of the own cluster count
+	Zone string // backends in it come before others of the same cluster or side
+	Node string // backends on it come before others of the zone; only nodes of the own cluster count
 }
 
-// Choice is where the connections to a service go.
+// Choice is the backends for the connections to a service.
 type Choice struct {
 	Groups []Group // best first; each has a backend
 }
@@ -47,8 +47,7 @@ type Group struct {
 	Use  services.BackendUse // of their clusters, by the disconnect policy
 	Side Side                // by the affinity
 	Near Nearness            // to the client
-	// Backends take connections, Draining only keep those that they have. Both are sorted by cluster
-	// and address.
+	// Backends take new connections, Draining only keep their present ones. Both are sorted by cluster and address.
 	Backends, Draining []Backend
 }
 
@@ -62,35 +61,35 @@ const (
 	Remote              // all other clusters
 )
 
-// String is "any", "local" or "remote".
+// String returns "any", "local" or "remote".
 func (s Side) String() string { return [...]string{"any", "local", "remote"}[s] }
 
 // Nearness is how near a group is to the client.
 type Nearness uint8
 
-// The nearest is first. Without the client's place, every backend is Anywhere.
+// The nearest is first. Without the client's location, every backend is Anywhere.
 const (
 	SameNode Nearness = iota
 	SameZone
 	Anywhere
 )
 
-// String is "node", "zone" or "anywhere".
+// String returns "node", "zone" or "anywhere".
 func (n Nearness) String() string { return [...]string{"node", "zone", "anywhere"}[n] }
 
-// Backend is one of a service's, with the ports that were asked for.
+// Backend is one backend of a service, with the selected ports.
 type Backend struct {
 	Cluster  string
 	Local    bool // of the own cluster
 	IP       netip.Addr
-	Other    netip.Addr      // the second address of its pod, only by [Choice.ByPod]; invalid when there is none, or it is not certain
+	Other    netip.Addr      // the second address of its pod, only from [Choice.ByPod]; invalid when there is none, or it is not certain
 	Ports    []services.Port // those that match, by number; must not be changed
 	Hostname string          // empty when it has none
 	Zone     string          // empty when it has none
 	Node     string          // empty when it is not known
 }
 
-// String is a line for a person: "10.1.0.7 of east (http 8080/TCP)".
+// String returns a description such as "10.1.0.7 of east (http 8080/TCP)".
 func (b Backend) String() string {
 	text := b.IP.String() + " of " + b.Cluster
 	if len(b.Ports) == 0 {
@@ -135,7 +134,7 @@ func Choose(g *services.Global, port Port, from Asker) Choice {
 			use: part.Use, side: side, rank: rank, near: from.nearness(part, &b), draining: b.Terminating(),
 		})
 	}
-	if !slices.ContainsFunc(all, func(c candidate) bool { return !c.draining }) { // they are all that is left
+	if !slices.ContainsFunc(all, func(c candidate) bool { return !c.draining }) { // no other backends are left
 		for i := range all {
 			all[i].draining = false
 		}
@@ -143,8 +142,8 @@ func Choose(g *services.Global, port Port, from Asker) Choice {
 	return group(once(all))
 }
 
-// Usable are the backends of a service that connections to some port may go to, each with the part of
-// its cluster: an address comes once for each cluster that has it.
+// Usable iterates over the backends of a service that can take connections to some port, each with the part of its
+// cluster: an address comes once for each cluster that has it.
 func Usable(g *services.Global) iter.Seq2[*services.Service, services.Backend] {
 	ranks := ranksOf(g)
 	return func(yield func(*services.Service, services.Backend) bool) {
@@ -219,9 +218,9 @@ func group(sorted []candidate) (c Choice) {
 	return c
 }
 
-// ranks are of the two sides of a service, by its affinity.
+// ranks has the ranks of the two sides of a service, by its affinity.
 type ranks struct {
-	alone         bool // the own cluster's service is not global: it has no other side
+	alone         bool // the own cluster's service is not global: the other side is not used
 	affinity      Side
 	local, remote uint8
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// part is the part of a cluster in the service ns/web, in a notation of the tests: backends are ADDRESS with their
-// properties, as "1 2-terminating 3@zone 4/node".
+// part returns the part of a cluster in the service ns/web, from the notation of these tests: backends are ADDRESS with
+// their properties, as "1 2-terminating 3@zone 4/node".
 func part(cluster, of string, change ...func(*services.Service)) *services.Service {
 	s := &services.Service{Cluster: cluster, Namespace: "ns", Name: "web", Shared: true, IncludeExternal: true, Source: wire.SourceClusterMesh}
 	if cluster == "own" {
@@ -51,7 +51,8 @@ func affinity(a wire.Affinity) func(*services.Service) {
 
 func notGlobal(s *services.Service) { s.Shared, s.IncludeExternal = false, false }
 
-// show writes a choice in the notation of the tests: groups by " | ", draining ones in brackets.
+// show formats a choice in the notation of these tests: groups are separated by " | ", draining backends are in
+// brackets.
 func show(c backends.Choice) string {
 	var groups []string
 	for _, g := range c.Groups {
@@ -133,13 +134,13 @@ func TestPorts(t *testing.T) {
 		"http":     "east:[http/8081] own:[http/8080]",
 		"metrics":  "own:[metrics/9090]",
 		"80":       "east:[http/8081] own:[http/8080]", // of the own cluster's service
-		"81":       "east:[http/8081] own:[http/8080]", // no port of it, but of that of another
+		"81":       "east:[http/8081] own:[http/8080]", // the own service does not have it, another cluster's does
 		"82":       "own:[metrics/9090]",
-		"53":       "east:[dns/53]", // of no service: of the backends, TCP before others
+		"53":       "east:[dns/53]", // no service has it, the backends do; TCP takes precedence
 		"53/udp":   "east:[dns-udp/53]",
 		"53/SCTP":  "",
-		"83":       "own:[metrics/9090]", // TCP before what stands before it
-		"83/UDP":   "",                   // the backends have that name for another protocol
+		"83":       "own:[metrics/9090]", // TCP takes precedence over the UDP port listed first
+		"83/UDP":   "",                   // the backends have that name with another protocol
 		"http/TCP": "east:[http/8081] own:[http/8080]",
 		"http/UDP": "",
 		"9090":     "own:[metrics/9090]",
@@ -169,8 +170,8 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestChoiceEqualsModel compares the choice of random services with what its rules say, one address
-// after the other, and with the selection that is shown to people.
+// TestChoiceEqualsModel compares the choice for random services with a model of the rules, address by address, and with
+// the selection that is shown to users.
 func TestChoiceEqualsModel(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -206,7 +207,7 @@ func TestChoiceEqualsModel(t *testing.T) {
 	}
 }
 
-// randomParts are what up to four clusters have of a service, with addresses that meet.
+// randomParts returns the parts of a service in up to four clusters, with some addresses in common.
 func randomParts(rng *rand.Rand) []*services.Service {
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
 	var all []*services.Service
@@ -246,8 +247,8 @@ func texts(g *services.Global) (text string) {
 	return text
 }
 
-// modelOf is the choice by its rules, without regard to speed: each backend gets a number of six digits that says how
-// good it is, and the best of each address remains.
+// modelOf computes the choice by its rules, without regard to speed: each backend gets a rank of six digits, and the
+// best of each address remains.
 func modelOf(g *services.Global, from backends.Asker) string {
 	type one struct {
 		cluster  string

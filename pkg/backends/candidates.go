@@ -9,13 +9,13 @@ import (
 // Candidate is a usable backend with the criteria of the choice.
 type Candidate struct {
 	Part             *services.Service // of its cluster
-	services.Backend                   // with those ports alone that match
-	Rank             int               // of its group: lower is better, and equal ones are of one group
+	services.Backend                   // with only those ports that match
+	Rank             int               // of its group: lower is better, and candidates of one group have the same rank
 }
 
-// Candidates iterates over the usable backends that have a port, by cluster and then by address. It takes no memory,
-// for callers that need a few backends of a large service: [Choice.Now] are the candidates of the least rank that do
-// not terminate or, where all terminate, of the least rank, with each address once, from the first cluster.
+// Candidates iterates over the usable backends that have a port, by cluster and then by address. It allocates no
+// memory, for callers that need a few backends of a large service. [Choice.Now] are the candidates of the least rank
+// that do not terminate or, where all terminate, of the least rank, with each address once, from the first cluster.
 func Candidates(g *services.Global, port Port, from Asker) iter.Seq[Candidate] {
 	return func(yield func(Candidate) bool) {
 		if g == nil {

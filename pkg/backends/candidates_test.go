@@ -11,7 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// TestCandidatesAreTheChoice: those of the least rank, each address once, are those that connections go to.
+// TestCandidatesAreTheChoice: the candidates of the lowest rank, each address once, are the backends that connections
+// go to.
 func TestCandidatesAreTheChoice(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Pod is what a cluster says of the pod that has an address. The zero value is no pod, or none that is known.
+// Pod is the pod that has an address, according to a cluster. The zero value means no pod, or an unknown one.
 type Pod struct {
 	Namespace, Name string
-	Identity        uint32     // of security
-	Host            netip.Addr // of its node; invalid for none
+	Identity        uint32     // the security identity
+	Host            netip.Addr // the address of its node; invalid for none
 }
 
 // known reports whether it is a pod.
 func (p Pod) known() bool { return p.Namespace != "" && p.Name != "" }
 
-// Pods says which pod of a cluster has an address.
+// Pods returns the pod of a cluster that has an address.
 type Pods func(cluster string, ip netip.Addr) Pod
 
 // DualStack reports whether a cluster has backends of both families in the choice, so that two of them may be one pod.
@@ -73,15 +73,15 @@ func (c Choice) ByPod(namespace string, of Pods) Choice {
 	return out
 }
 
-// addressesOf are the backends of one pod.
+// addressesOf has the backends of one pod.
 type addressesOf struct {
 	four, six *Backend
-	list      [2]int // that of four and of six: in which group, and whether they drain
+	list      [2]int // for four and six: the index of the list, by group and draining
 	host      [2]netip.Addr
-	more      bool // than one of a family
+	more      bool // than one of a family, or with different identities
 }
 
-// pairs are the IPv6 addresses of pods by their IPv4 addresses.
+// pairs returns the IPv6 addresses of pods by their IPv4 addresses.
 func (c Choice) pairs(namespace string, of Pods) map[netip.Addr]netip.Addr {
 	type key struct {
 		cluster, name string
@@ -122,8 +122,8 @@ func (p *addressesOf) add(b *Backend, list int, host netip.Addr) {
 	*at, p.list[family], p.host[family] = b, list, host
 }
 
-// certain reports whether both addresses are of one pod. Clusters with a node address of each family may give
-// that of the pod's family, so nodes are compared within one family alone.
+// certain reports whether both addresses are of one pod. Clusters whose nodes have an address of each family may report
+// the one of the pod's family, so node addresses are compared only within one family.
 func (p *addressesOf) certain() bool {
 	if p.four == nil || p.six == nil || p.more || p.list[0] != p.list[1] {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// pods reads "ADDRESS=[NAMESPACE/]POD[#IDENTITY][@HOST]", all of the cluster east.
+// pods parses "ADDRESS=[NAMESPACE/]POD[#IDENTITY][@HOST]"; all pods are of the cluster east.
 func pods(text string) backends.Pods {
 	all := make(map[netip.Addr]backends.Pod)
 	for _, one := range strings.Fields(text) {

@@ -11,18 +11,18 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Port chooses among the ports of a service: all of them, the zero value, or those of a name or a
-// number, with a protocol or without. A number is that of the service, which clients know; where no
-// cluster says which ports its service has, as for a headless one, it is that of the backends. A
-// number without a protocol that several protocols have is that of TCP.
+// Port selects ports of a service: all of them, the zero value, or those of a name or a number, with a protocol or
+// without. A number is that of the service, which clients use; where no cluster exports the ports of its service, as
+// for a headless one, it is that of the backends. If several protocols have a number, and none is given, the number
+// means TCP.
 type Port struct {
 	named  bool
 	name   string
-	proto  string // empty for all, or for TCP before the others
+	proto  string // empty for all, or for TCP if it has the number
 	number uint16
 }
 
-// ParsePort reads a name or a number, with "/UDP" behind it for a protocol; empty means all ports. Kubernetes allows
+// ParsePort parses a name or a number, with an optional protocol as in "/UDP"; empty means all ports. Kubernetes allows
 // no name of digits alone, so a text is never both.
 func ParsePort(text string) Port {
 	text, proto, _ := strings.Cut(text, "/")
@@ -33,8 +33,7 @@ func ParsePort(text string) Port {
 	return Port{named: text != "" || proto != "", name: text, proto: proto}
 }
 
-// CheckPort returns an error for a text that no port can have; [ParsePort] reads this text as a name that no port
-// has.
+// CheckPort returns an error for a text that no port can have; [ParsePort] parses this text as a name that no port has.
 func CheckPort(text string) error {
 	name, proto, given := strings.Cut(text, "/")
 	wrong := given && !slices.Contains([]string{"TCP", "UDP", "SCTP"}, strings.ToUpper(proto))
@@ -50,13 +49,13 @@ func CheckPort(text string) error {
 	return nil
 }
 
-// NamedPort is the port of a name, which may be empty, with a protocol, such as TCP.
+// NamedPort returns the port of a name, which may be empty, with a protocol, such as TCP.
 func NamedPort(name, protocol string) Port { return Port{named: true, name: name, proto: protocol} }
 
-// Any reports whether all ports are asked for.
+// Any reports whether all ports are selected.
 func (p Port) Any() bool { return p == Port{} }
 
-// String is what [ParsePort] reads.
+// String returns a text for [ParsePort].
 func (p Port) String() string {
 	text := p.name
 	if p.number > 0 {
@@ -68,11 +67,11 @@ func (p Port) String() string {
 	return text
 }
 
-// tcp is the protocol that a number without a protocol stands for, where there is a port of it.
+// tcp is the protocol of a number without a protocol, if a port has both.
 const tcp = "TCP"
 
-// within returns the port by the name that its number has in the service: in the own cluster's part, else in the
-// first part that has the number. Without one, the number is that of the backends.
+// within replaces a number by the name that it has in the service: in the own cluster's part, else in the first part
+// that has the number. If no part has it, the number is that of the backends.
 func (p Port) within(g *services.Global) Port {
 	if p.number == 0 {
 		return p
@@ -108,7 +107,7 @@ func (p Port) matches(o services.Port) bool {
 	return true
 }
 
-// of are the ports that match among those of a backend, or of a service. They may be a part of the same list.
+// of returns the ports that match among those of a backend, or of a service. The result may be a part of the same list.
 func (p Port) of(ports []services.Port) []services.Port {
 	if p.number > 0 && p.proto == "" {
 		if first := (Port{number: p.number, proto: tcp}).list(ports); len(first) > 0 {
@@ -127,7 +126,7 @@ func (p Port) list(ports []services.Port) []services.Port {
 	for last < len(ports) && p.matches(ports[last]) {
 		last++
 	}
-	if slices.ContainsFunc(ports[last:], p.matches) { // they do not stand together
+	if slices.ContainsFunc(ports[last:], p.matches) { // they are not adjacent
 		return slices.DeleteFunc(slices.Clone(ports), func(o services.Port) bool { return !p.matches(o) })
 	}
 	return ports[first:last:last]

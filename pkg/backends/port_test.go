@@ -2,7 +2,7 @@ package backends
 
 import "testing"
 
-// TestCheckPort: a port that no service can have is said to be one, and not that no backend has it.
+// TestCheckPort: a port that no service can have is reported as invalid, and not as one that no backend has.
 func TestCheckPort(t *testing.T) {
 	t.Parallel()
 	for text, good := range map[string]bool{

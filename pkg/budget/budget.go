@@ -6,22 +6,22 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Share is how much of one resource a cluster may have. 0 is no bound.
+// Share is how much of one resource a cluster may have. 0 means no limit.
 type Share struct {
 	Keys  int   // keys, whether their values are accepted or refused
 	Bytes int64 // bytes of these keys' names and values in etcd
 }
 
-// Budget is what one cluster may cost. 0 is no bound, in every field.
+// Budget is the limits of one cluster. In every field, 0 means no limit.
 type Budget struct {
-	// Resources has the share of each resource; a resource without one has no bound.
+	// Resources has the share of each resource; a resource without one has no limit.
 	Resources map[wire.Resource]Share
 	// Value is how many bytes one value may have.
 	Value int64
 	// Events is how many events a second are taken, of all resources together. A cluster that sends more is read more
 	// slowly: nothing is lost, and its freshness shows the delay.
 	Events int
-	// List is how long one list of a resource may take.
+	// List is how long the listing of a resource may take.
 	List time.Duration
 }
 
@@ -33,8 +33,8 @@ const (
 	mib = 1 << 20
 )
 
-// Default is the budget of a cluster without settings of its own. A cluster with
-// 5,000 nodes and 250,000 addresses fits into it four times.
+// Default is the budget of a cluster without its own settings. It is four times as large as a cluster with 5,000 nodes
+// and 250,000 addresses needs.
 func Default() Budget {
 	shares := make(map[wire.Resource]Share)
 	for _, r := range wire.Resources() {
@@ -43,7 +43,7 @@ func Default() Budget {
 	}
 	return Budget{
 		Resources: shares,
-		Value:     1536 * kib, // the limit of etcd itself for one request
+		Value:     1536 * kib, // the limit of etcd for one request
 		Events:    10_000,
 		List:      10 * time.Minute,
 	}
@@ -51,7 +51,7 @@ func Default() Budget {
 
 // Budgets has the budgets of all clusters.
 type Budgets struct {
-	Budget                     // of clusters without their own
+	Budget                     // of clusters without their own budget
 	Clusters map[string]Budget // complete ones, by cluster
 }
 

@@ -1,9 +1,9 @@
-// Package budget says how much one remote cluster may cost: how many keys and bytes of each resource are kept, how
-// large a value may be, how many events a second are taken, and how long a list may run. A remote cluster is another
-// trust domain; its writers and its etcd may send anything, but it gets no more than its budget, and the other
+// Package budget limits the resources that one remote cluster may use: how many keys and bytes of each resource are
+// kept, how large a value may be, how many events a second are taken, and how long a list may take. A remote cluster is
+// another trust domain; its writers and its etcd may send anything, but it gets no more than its budget, and the other
 // clusters are not affected.
 //
-// The package is data: [Parse] reads settings, [Budgets.Of] returns the budget of one cluster. pkg/store refuses
+// The package is data: [Parse] parses settings, [Budgets.Of] returns the budget of one cluster. pkg/store refuses
 // entries over the budget while it reads, and internal/own/mirror while it copies.
 //
 // Concurrency: values are immutable once they were parsed.

@@ -5,10 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Memory bounds the memory of the entries of all remote clusters together. Budgets bound each cluster generously;
-// together they exceed the memory of a container. A third of the bound is divided equally, so that each cluster has a
-// part that the others cannot take. The rest goes to the clusters that need it first. The sizes of entries are
-// estimates.
+// Memory limits the memory of the entries of all remote clusters together. The budgets of single clusters are generous;
+// together they exceed the memory of a container. A third of the limit is divided equally, so that each cluster has a
+// part that the others cannot use. The rest is for the clusters that need it first. The sizes of entries are estimates.
 //
 // Its methods may be called from any goroutine.
 type Memory struct {
@@ -20,12 +19,12 @@ type Memory struct {
 	accounts map[string]*Account
 }
 
-// NewMemory bounds it by so many bytes; 0 is no bound.
+// NewMemory returns a limit of so many bytes; 0 means no limit.
 func NewMemory(bound int64) *Memory {
 	return &Memory{bound: bound, accounts: make(map[string]*Account)}
 }
 
-// Account is that of a cluster: the same one each time; nil where there is no bound.
+// Account returns the account of a cluster, the same one each time; nil without a limit.
 func (m *Memory) Account(cluster string) *Account {
 	if m == nil || m.bound == 0 {
 		return nil
@@ -55,13 +54,13 @@ func (m *Memory) Close(cluster string) {
 	}
 }
 
-// Account is what the entries of one cluster take. The nil Account has no bound.
+// Account counts the memory of the entries of one cluster. The nil Account has no limit.
 type Account struct {
 	of   *Memory
 	used atomic.Int64
 }
 
-// Used is how many bytes that is, as estimated.
+// Used returns the counted bytes. They are estimates.
 func (a *Account) Used() int64 {
 	if a == nil {
 		return 0
@@ -69,8 +68,8 @@ func (a *Account) Used() int64 {
 	return a.used.Load()
 }
 
-// Add counts bytes, or gives some back, and reports whether there was room for them;
-// otherwise it has counted nothing.
+// Add counts bytes, or releases them if n is negative, and reports whether there was room for them; otherwise it counts
+// nothing.
 func (a *Account) Add(n int64) bool {
 	if a == nil {
 		return true
@@ -83,7 +82,7 @@ func (a *Account) Add(n int64) bool {
 	return true
 }
 
-// Fits reports whether there is room for so many bytes more.
+// Fits reports whether there is room for n more bytes.
 func (a *Account) Fits(n int64) bool {
 	if a == nil || n <= 0 {
 		return true

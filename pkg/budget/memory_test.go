@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMemoryIsShared: the first cluster gets two thirds, and every cluster has a part of the last one.
+// TestMemoryIsShared: the first cluster gets two thirds, and every other cluster gets a share of the last third.
 func TestMemoryIsShared(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(900)

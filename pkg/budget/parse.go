@@ -15,10 +15,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Parse reads budgets from options on top of the defaults. The options are value (bytes), events (a
-// second), list (a duration), and RESOURCE.keys and RESOURCE.bytes, each for all clusters, or for
-// one behind its name, as in east.ips.keys or east.events. Sizes are written as Kubernetes writes
-// quantities (512Mi, 1M, 1048576); 0 is no bound. The error names every option that is wrong.
+// Parse parses budgets from options on top of the defaults. The options are value (bytes), events (a second), list (a
+// duration), and RESOURCE.keys and RESOURCE.bytes. Each is for all clusters, or for one if the name begins with it, as
+// in east.ips.keys or east.events. Sizes are written like quantities of Kubernetes (512Mi, 1M, 1048576); 0 means no
+// limit. The error names every wrong option.
 func Parse(options map[string]string) (Budgets, error) { return ParseOn(Default(), options) }
 
 // ParseOn is Parse on top of other defaults.
@@ -33,7 +33,7 @@ func ParseOn(defaults Budget, options map[string]string) (Budgets, error) {
 	return b, errors.Join(errs...)
 }
 
-// option is the key of one setting, taken apart.
+// option is the parsed key of one setting.
 type option struct {
 	key      string
 	cluster  string // empty for all clusters
@@ -41,7 +41,7 @@ type option struct {
 	field    string
 }
 
-// sorted splits the keys. Options for all clusters come first.
+// sorted parses the keys. Options for all clusters come first.
 func sorted(options map[string]string) []option {
 	all := make([]option, 0, len(options))
 	for key := range maps.Keys(options) {
@@ -129,8 +129,8 @@ func (b *Budget) setShare(o option, value string) error {
 	return err
 }
 
-// The limits of an option that is a bound. A value below the least refuses every cluster, and a value above the most
-// bounds nothing but looks like a bound.
+// The allowed range of an option that is not 0. A value below the minimum would refuse every cluster, and one above the
+// maximum would limit nothing.
 const (
 	mostKeys   = 100_000_000
 	mostEvents = 10_000_000
@@ -162,7 +162,7 @@ func setSize(to *int64, value string, least, most int64) error {
 	return nil
 }
 
-// ParseSize reads a number of bytes as Kubernetes writes quantities.
+// ParseSize parses a number of bytes in the form of Kubernetes quantities.
 func ParseSize(text string) (int64, error) {
 	q, err := resource.ParseQuantity(text)
 	n, whole := q.AsInt64()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPartsFit: all of them together leave something for the rest of the program.
+// TestPartsFit: the sum of all parts leaves memory for the rest of the program.
 func TestPartsFit(t *testing.T) {
 	before := debug.SetMemoryLimit(1 << 30)
 	defer debug.SetMemoryLimit(before)

@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// rules finds the claims that break a rule (docs/claims.md). A suggestion does not grant the claims that an agent
-// reports.
+// rules finds the claims that break a rule (docs/claims.md). A suggestion does not grant claims that an agent would
+// report.
 type rules struct {
 	all       []Seen
 	own       bart.Table[struct{}]
@@ -37,14 +37,14 @@ func newRules(all []Seen, own []netip.Prefix) *rules {
 }
 
 // SaysWhose reports whether a pod network that a remote node announces is small enough to show the owner of the
-// addresses in it. The networks of nodes are much smaller. A larger one would shut out other clusters, and each
-// change of it would judge all claims in it again.
+// addresses in it. The networks of nodes are much smaller. A larger one would exclude other clusters, and after each
+// change of it all claims in it would have to be judged again.
 func SaysWhose(p netip.Prefix) bool {
 	return p.Bits() >= byFamily(p.Addr(), 16, 48)
 }
 
 // judge returns those of a cluster's networks that break no rule, and calls note for the others. Claims of endpoints
-// must not lie in the pod networks of other clusters; claims of nodes may.
+// must not be in the pod networks of other clusters; claims of nodes may.
 func (r *rules) judge(i int, networks []netip.Prefix, ofEndpoints bool, note func(why string, p netip.Prefix)) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(networks), func(p netip.Prefix) bool {
 		why := r.breach(i, p, ofEndpoints)
@@ -55,7 +55,7 @@ func (r *rules) judge(i int, networks []netip.Prefix, ofEndpoints bool, note fun
 	})
 }
 
-// breach says which rule a claim breaks; empty for none.
+// breach returns the rule that a claim breaks; empty for none.
 func (r *rules) breach(i int, p netip.Prefix, ofEndpoint bool) string {
 	if r.own.OverlapsPrefix(p) {
 		return fmt.Sprintf("%s, in a network of the own cluster", codes.OwnNetworkClaimed)
@@ -83,7 +83,7 @@ func (r *rules) whose(p netip.Prefix) bool {
 	return r.own.OverlapsPrefix(p) || r.announced.OverlapsPrefix(p)
 }
 
-// reserved are the addresses that the cluster claims with an identity that it cannot vouch for.
+// reserved returns the addresses that the cluster claims with an identity that a remote cluster cannot vouch for.
 func (s *Seen) reserved() []netip.Prefix {
 	var all []netip.Prefix
 	atNode := make(map[netip.Addr]bool, len(s.Nodes))

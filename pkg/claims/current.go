@@ -10,14 +10,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// Current is the policy in force. Its zero value, and nil, restrict nothing.
+// Current is the policy in force. Its zero value restricts nothing, and neither does nil.
 type Current struct {
 	mu      sync.Mutex
 	policy  *Policy       // guarded by mu; nil restricts nothing
 	changed chan struct{} // guarded by mu; closed when policy changes; nil until the next Get
 }
 
-// Get returns the policy, and a channel that is closed when there is another.
+// Get returns the policy, and a channel that is closed when it changes.
 func (c *Current) Get() (*Policy, <-chan struct{}) {
 	if c == nil {
 		return nil, nil
@@ -47,7 +47,7 @@ func (c *Current) Set(p *Policy) {
 	}
 }
 
-// rescan is how often a policy file is looked at.
+// rescan is how often a policy file is read.
 const rescan = 2 * time.Second
 
 // Follow puts the policy of the file in force, again after each change of the file's contents, until ctx ends. If the
@@ -56,7 +56,7 @@ const rescan = 2 * time.Second
 func (c *Current) Follow(ctx context.Context, file string, report func(error), log *slog.Logger) error {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	content, known := "", false
-	var failed error // of the contents that were read last
+	var failed error // the error of the last contents
 	away := false
 	for {
 		now, err := read(file)
@@ -76,7 +76,7 @@ func (c *Current) Follow(ctx context.Context, file string, report func(error), l
 			report(err)
 		} else if away {
 			away = false
-			report(failed) // the file is back with the same contents
+			report(failed) // the file exists again with the same contents
 		}
 		if err := waiting.Sleep(ctx, rescan); err != nil {
 			return err

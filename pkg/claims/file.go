@@ -15,10 +15,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// maxFile bounds a policy file.
+// maxFile is the maximum size of a policy file.
 const maxFile = 4 << 20
 
-// Load reads a policy file. The error has every mistake by itself, as [errors.Join] does.
+// Load reads a policy file. The error has every mistake separately, as from [errors.Join].
 func Load(file string) (*Policy, error) {
 	content, err := read(file)
 	if err != nil {
@@ -31,8 +31,8 @@ func Load(file string) (*Policy, error) {
 	return p, errors.Join(mistakes...)
 }
 
-// read reads a file of a sensible size. It does not wait for a pipe or a device, and
-// a file that grows meanwhile is not read further.
+// read reads a file up to a maximum size. It does not wait for a pipe or a device, and does not read more of a file
+// that grows meanwhile.
 func read(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	switch {
@@ -58,8 +58,8 @@ func read(file string) ([]byte, error) {
 	return content, nil
 }
 
-// Parse reads the contents of a policy file. The error has every mistake by itself,
-// as [errors.Join] does, with its line.
+// Parse parses the contents of a policy file. The error has every mistake separately, as from [errors.Join], with its
+// line.
 func Parse(content []byte) (*Policy, error) {
 	p, mistakes := parse(content)
 	return p, errors.Join(mistakes...)
@@ -130,7 +130,7 @@ func document(content []byte) (*yaml.Node, error) {
 
 const null = "!!null"
 
-// note notes a mistake.
+// note records a mistake.
 func (r *reader) note(at *yaml.Node, field, format string, args ...any) {
 	r.mistakes = append(r.mistakes, fmt.Errorf("line %d: %s: %s", at.Line, field, fmt.Sprintf(format, args...)))
 }
@@ -188,7 +188,7 @@ func (r *reader) cluster(name string, at, value *yaml.Node) {
 	r.policy.grants[name] = g
 }
 
-// described writes a list; one that is not there differs from an empty one.
+// described formats a list; a missing one differs from an empty one.
 func described[T any](all *[]T) string {
 	if all == nil {
 		return "all"
@@ -196,7 +196,7 @@ func described[T any](all *[]T) string {
 	return fmt.Sprintf("%q", fmt.Sprint(*all))
 }
 
-// pin reads a cluster ID: no mesh has the ID 0, and 511 is the largest one that any layout has (wire.md §1.2).
+// pin reads a cluster ID: no mesh has the ID 0, and 511 is the largest ID of any layout (wire.md §1.2).
 func (r *reader) pin(field, name string, n *yaml.Node) uint32 {
 	n = resolved(n)
 	id, err := strconv.ParseUint(n.Value, 10, 32)
@@ -243,7 +243,7 @@ func resolved(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// kind is what a node is, in a sentence.
+// kind returns the kind of a node, for use in a sentence.
 func kind(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
@@ -256,7 +256,7 @@ func kind(n *yaml.Node) string {
 	return "a text"
 }
 
-// shown is a value in a message: itself, or what it is.
+// shown formats a value for a message: the text of a scalar, or the kind of any other node.
 func shown(n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode && n.Tag != null {
 		return strconv.Quote(n.Value)

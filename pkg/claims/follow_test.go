@@ -14,7 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestFollow: an unusable file changes nothing, and the reports follow the file, also when it returns unchanged.
+// TestFollow: an unusable file changes nothing, and the reports follow the file, also when it returns to its earlier
+// content.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -36,7 +37,7 @@ func TestFollow(t *testing.T) {
 				err = os.WriteFile(file, []byte(text), 0o600)
 			}
 			waittest.Must(t, err)
-			time.Sleep(rescan + time.Second) // of the bubble
+			time.Sleep(rescan + time.Second) // on the bubble's clock
 			synctest.Wait()
 			if health, _ := reported.Load().(string); !strings.Contains(health, want) {
 				t.Errorf("%s: %s, want %s", what, health, want)

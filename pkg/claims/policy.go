@@ -17,11 +17,11 @@ type Mode string
 
 // The modes.
 const (
-	Report  Mode = "report"  // they count as with Cilium, and are findings
+	Report  Mode = "report"  // they count, as with Cilium, and are findings
 	Enforce Mode = "enforce" // they are findings and never count
 )
 
-// ParseMode reads a mode.
+// ParseMode parses a mode.
 func ParseMode(text string) (Mode, error) {
 	if m := Mode(text); m == Report || m == Enforce {
 		return m, nil
@@ -29,7 +29,7 @@ func ParseMode(text string) (Mode, error) {
 	return "", fmt.Errorf("%q is no mode: want %s or %s", text, Report, Enforce)
 }
 
-// Policy is what a policy file says.
+// Policy is the contents of a policy file.
 type Policy struct {
 	deny   bool // a cluster without an entry is refused
 	grants map[string]*Grant
@@ -43,13 +43,13 @@ type Grant struct {
 	namespaces *[]string
 	services   *[]string
 	identities *[]span
-	text       string // the whole as it was read, to compare
+	text       string // the whole entry as it was read, for comparison
 }
 
 // span is a range of identities, both ends included.
 type span struct{ first, last uint32 }
 
-// ParseNetwork reads a network, without host bits.
+// ParseNetwork parses a network, without host bits.
 func ParseNetwork(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil || p != p.Masked() {
@@ -95,15 +95,15 @@ func (p *Policy) Of(cluster string) (*Grant, bool) {
 	return g, g != nil || !p.deny
 }
 
-// Refusal is why a cluster is not admitted with an ID.
+// Refusal is the reason why a cluster is not admitted with an ID.
 type Refusal struct {
 	Unlisted bool   // it has no entry, and the default is deny
-	Pin      uint32 // the ID that the file gives it, which is another; 0: it is not that
-	Owner    string // the other cluster that the file gives its ID to; empty: it is not that
-	ID       uint32 // the one that it came with
+	Pin      uint32 // the other ID that the file gives the cluster; 0: this is not the reason
+	Owner    string // the other cluster to which the file gives the ID; empty: this is not the reason
+	ID       uint32 // the ID of the cluster
 }
 
-// Error says why.
+// Error returns the reason.
 func (r *Refusal) Error() string {
 	switch {
 	case r.Unlisted:
@@ -115,8 +115,8 @@ func (r *Refusal) Error() string {
 	}
 }
 
-// Admit returns the reason why the file does not admit a cluster with an ID; nil when it admits it. The ID 0 is not
-// known yet: Admit then checks no pins.
+// Admit returns the reason why the file does not admit a cluster with an ID; nil when it admits it. The ID 0 means that
+// it is not known yet: then Admit checks no pins.
 func (p *Policy) Admit(cluster string, id uint32) *Refusal {
 	if _, admitted := p.Of(cluster); !admitted {
 		return &Refusal{Unlisted: true, ID: id}
@@ -153,7 +153,7 @@ func (p *Policy) Pinned(id uint32) string {
 	return ""
 }
 
-// Equal reports whether both say the same of a cluster.
+// Equal reports whether both policies are equal for a cluster.
 func (p *Policy) Equal(o *Policy, cluster string) bool {
 	a, admittedA := p.Of(cluster)
 	b, admittedB := o.Of(cluster)
@@ -163,7 +163,7 @@ func (p *Policy) Equal(o *Policy, cluster string) bool {
 	return a == nil || a.text == b.text
 }
 
-// Address reports whether the cluster may claim a prefix; the error says why not.
+// Address reports whether the cluster may claim a prefix; if not, the error is the reason.
 func (g *Grant) Address(p netip.Prefix) error {
 	if g == nil || g.networks == nil || slices.ContainsFunc(*g.networks, func(n netip.Prefix) bool { return n.Bits() <= p.Bits() && n.Contains(p.Addr().Unmap()) }) {
 		return nil
@@ -179,7 +179,7 @@ func (g *Grant) Host(a netip.Addr) error {
 	return g.Address(netip.PrefixFrom(a.WithZone(""), a.BitLen()))
 }
 
-// Namespace reports whether the cluster may have anything in a namespace; the empty one needs no grant.
+// Namespace reports whether the cluster may have objects in a namespace; the empty one needs no grant.
 func (g *Grant) Namespace(name string) error {
 	if g == nil || g.namespaces == nil || name == "" || matches(*g.namespaces, name) {
 		return nil
@@ -198,7 +198,7 @@ func (g *Grant) Service(namespace, name string) error {
 	return fmt.Errorf("the service %s/%s is none of those that the policy file grants", namespace, name)
 }
 
-// Identity reports whether the cluster may use a number. Reserved ones are judged by [Privileged].
+// Identity reports whether the cluster may use an identity number. Reserved ones are judged by [Privileged].
 func (g *Grant) Identity(id uint32) error {
 	if g == nil || g.identities == nil || id < wire.IdentityReservedEnd || slices.ContainsFunc(*g.identities, func(s span) bool { return s.first <= id && id <= s.last }) {
 		return nil
@@ -210,5 +210,5 @@ func matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, name); return ok })
 }
 
-// Clusters are those with an entry, sorted.
+// Clusters returns the clusters with an entry, sorted.
 func (p *Policy) Clusters() []string { return slices.Sorted(maps.Keys(p.grants)) }

@@ -85,7 +85,7 @@ clusters:
 	}
 }
 
-// TestMistakesAreSaid with their place and the expected value, each on one line.
+// TestMistakesAreSaid: mistakes are reported with their place and the expected value, each on one line.
 func TestMistakesAreSaid(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -6,17 +6,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Range is a network that cannot be the one of a pod or of a node.
+// Range is a network that no pod and no node can have.
 type Range struct {
 	Prefix netip.Prefix
 	Name   string // its purpose, with the document that defines it
 }
 
 // ranges has the networks of the IANA registries of special-purpose addresses that never leave a link or a host, that
-// stand for no single machine, or that embed an IPv4 address, which the rules for IPv4 do not see. The single
-// addresses are metadata services of clouds, which give credentials to every client. Networks that clusters do use
-// for pods are not in ranges: shared address space (100.64.0.0/10), benchmarking (198.18.0.0/15), documentation, all
-// unique local addresses (fc00::/7). Where ranges overlap, the narrower one is first.
+// belong to no single machine, or that embed an IPv4 address, to which the rules for IPv4 do not apply. The single
+// addresses are metadata services of clouds, which give credentials to every client. Networks that clusters do use for
+// pods are not in ranges: shared address space (100.64.0.0/10), benchmarking (198.18.0.0/15), documentation, all unique
+// local addresses (fc00::/7). Where ranges overlap, the narrower one is first.
 var ranges = [...]Range{
 	{netip.MustParsePrefix("0.0.0.0/8"), "this network (RFC 1122)"},
 	{netip.MustParsePrefix("100.100.100.200/32"), "metadata of Alibaba Cloud"},
@@ -44,8 +44,8 @@ var ranges = [...]Range{
 	{netip.MustParsePrefix("ff00::/8"), "multicast (RFC 4291)"},
 }
 
-// has reports whether a prefix cannot be claimed because of the range. A network around a single address for
-// special use can: clusters do have 100.64.0.0/10, or fd00::/16.
+// has reports whether a prefix cannot be claimed because of the range. A network around a single address for special
+// use can be claimed: clusters do use 100.64.0.0/10, or fd00::/16.
 func (r Range) has(p netip.Prefix) bool {
 	if r.Prefix.IsSingleIP() && !p.IsSingleIP() {
 		return false
@@ -53,8 +53,8 @@ func (r Range) has(p netip.Prefix) bool {
 	return r.Prefix.Overlaps(p)
 }
 
-// The shortest prefixes that can be the network of a cluster: 10.0.0.0/8, and more than any
-// registry gives to one organisation. Shorter ones are a default route, whole or in pieces.
+// The shortest prefixes that can be the network of a cluster: 10.0.0.0/8, and for IPv6 a larger network than any
+// registry gives to one organisation. Shorter ones are a default route, whole or in parts.
 const (
 	Shortest4 = 8
 	Shortest6 = 16
@@ -65,7 +65,7 @@ func TooLarge(p netip.Prefix) bool {
 	return p.Bits() < byFamily(p.Addr(), Shortest4, Shortest6)
 }
 
-// byFamily is a number of bits for IPv4 or for IPv6.
+// byFamily returns a number of bits for IPv4 or for IPv6.
 func byFamily(a netip.Addr, of4, of6 int) int {
 	if a.Is4() {
 		return of4
@@ -73,9 +73,9 @@ func byFamily(a netip.Addr, of4, of6 int) int {
 	return of6
 }
 
-// Special reports whether no cluster may claim a prefix, and returns the range that forbids it. The prefix overlaps a
-// network for special use, is a single address for special use, or is a default route or a large part of one. The
-// prefix must be masked, and an IPv4 prefix not in the mapped form.
+// Special reports whether no cluster may claim a prefix, and returns the range that forbids it. That prefix overlaps
+// a network for special use, is a single address for special use, or is a default route or a large part of one. The
+// prefix must be masked, and an IPv4 prefix must not be in the mapped form.
 func Special(p netip.Prefix) (Range, bool) {
 	if TooLarge(p) {
 		return Range{p, "a default route, or a part of one that is no network of a cluster"}, true
@@ -94,10 +94,9 @@ func SpecialAddress(a netip.Addr) (Range, bool) {
 	return Special(netip.PrefixFrom(a, a.BitLen()))
 }
 
-// Privileged reports whether policies trust the reserved identity in a way that only the
-// reader's own cluster can vouch for, or whether it means no single endpoint: a host, a
-// node, the API server, the world, the aggregates. A remote publishes remote-node for the
-// addresses of its nodes alone (atNode). All others, which Cilium does publish for
+// Privileged reports whether policies trust the reserved identity in a way that only the reader's own cluster can vouch
+// for, or whether it stands for no single endpoint: a host, a node, the API server, the world, the aggregates. A remote
+// publishes remote-node only for the addresses of its nodes (atNode). All others, which Cilium does publish for
 // endpoints, are not privileged (wire.md §1.7, §2.3).
 func Privileged(identity uint32, atNode bool) bool {
 	switch identity {

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// TestSpecial has of each range its first and its last address, and the addresses around it, sorted.
+// TestSpecial checks the first and the last address of each range, and the addresses next to them, sorted.
 func TestSpecial(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		prefix string
-		name   string // of the range; empty: it may be claimed
+		name   string // of the range; empty if it may be claimed
 	}{
 		{"0.0.0.0/32", "this network (RFC 1122)"},
 		{"0.255.255.255/32", "this network (RFC 1122)"},
@@ -89,7 +89,7 @@ func TestSpecial(t *testing.T) {
 	}
 }
 
-// Of all ranges each is found by its own first address, unless a narrower one is before it.
+// TestRangesAreSortedByWidth: each range is found by its first address, unless a narrower one precedes it.
 func TestRangesAreSortedByWidth(t *testing.T) {
 	t.Parallel()
 	for i, r := range ranges {

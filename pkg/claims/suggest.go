@@ -14,31 +14,31 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// Seen is what one cluster has claimed, from which a policy is suggested.
+// Seen is the claims of one cluster, from which a policy is suggested.
 type Seen struct {
 	Name string
 	ID   uint32 // 0: not known
-	// Complete reports whether all of it is known; else only the ID is suggested.
+	// Complete reports whether all of them are known; if not, only the ID is suggested.
 	Complete   bool
 	Pods       []netip.Prefix // networks that its nodes announce
 	Nodes      []netip.Addr   // addresses of its nodes
 	Claims     []netip.Prefix // of its endpoints, and the health and ingress addresses of its nodes
-	Privileged []Claim        // those of them with a reserved identity that is privileged
-	Other      []netip.Prefix // all else: tunnel endpoints and backends
+	Privileged []Claim        // those of them with a privileged reserved identity
+	Other      []netip.Prefix // all others: tunnel endpoints and backends
 	Namespaces []string
 	Services   []string // NAMESPACE/NAME
-	Refused    int      // entries that are refused now, which are not among these
+	Refused    int      // entries that are refused now; they are not among the others
 }
 
-// Claim is one on a prefix with an identity.
+// Claim is a claim on a prefix with an identity.
 type Claim struct {
 	Prefix   netip.Prefix
 	Identity uint32
 }
 
-// Suggest writes a policy file that grants each cluster its present claims, for a person to review. It leaves out
-// claims that break a rule, with the code of the rule, and names that Kubernetes does not allow. It widens no network
-// into those of other clusters; own is the own cluster.
+// Suggest writes a policy file that grants each cluster its present claims, for review by an operator. It leaves out
+// claims that break a rule, with the code of the rule, and names that Kubernetes does not allow. It does not extend a
+// network into those of other clusters; own is the own cluster.
 func Suggest(all []Seen, own Seen) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Suggested from what the clusters claim now. REVIEW IT: what breaks no rule is granted, also where a
@@ -68,7 +68,7 @@ clusters:`)
 	return b.Bytes()
 }
 
-// has reports whether anything of the cluster is in a network.
+// has reports whether a network contains any claim of the cluster.
 func (s *Seen) has(p netip.Prefix) bool {
 	return slices.ContainsFunc(s.Pods, p.Overlaps) || slices.ContainsFunc(s.Nodes, p.Contains) ||
 		slices.ContainsFunc(s.Claims, p.Overlaps) || slices.ContainsFunc(s.Other, p.Overlaps)
@@ -105,7 +105,7 @@ func (s *Seen) writeNetworks(b *bytes.Buffer, rules *rules, i int, taken func(ne
 	for _, p := range reserved {
 		note(fmt.Sprintf("%s, with a privileged identity", codes.ReservedIdentityClaimed), p)
 	}
-	// A network that breaks a rule is not granted for another reason.
+	// A network that breaks a rule is not granted for another reason either.
 	granted := func(all []netip.Prefix) []netip.Prefix {
 		return slices.DeleteFunc(all, func(p netip.Prefix) bool { return breaks[p] })
 	}
@@ -177,11 +177,10 @@ func (s *Seen) writeNames(b *bytes.Buffer) {
 	b.WriteString("    # The names of its services are not restricted, and its identities only to the range of its ID.\n")
 }
 
-// isLabel reports whether a name is one that Kubernetes gives to namespaces and
-// services (RFC 1123): nothing in it is a pattern.
+// isLabel reports whether Kubernetes allows a name for namespaces and services (RFC 1123): it contains no pattern.
 func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
-// without returns those that are in none of the networks. There may be a hundred thousand of each.
+// without returns those that are in none of the networks. There may be a hundred thousand of both.
 func without(all, networks []netip.Prefix) []netip.Prefix {
 	apart := Collapse(networks)
 	return slices.DeleteFunc(all, func(p netip.Prefix) bool {
@@ -195,8 +194,7 @@ func without(all, networks []netip.Prefix) []netip.Prefix {
 	})
 }
 
-// The lengths of a network that is small enough to be granted for the addresses in it: the usual network of one
-// segment.
+// The lengths of a network that is small enough to be granted for the addresses in it: the usual size of one segment.
 const (
 	small4 = 24
 	small6 = 64
@@ -204,8 +202,8 @@ const (
 
 func small(a netip.Addr) int { return byFamily(a, small4, small6) }
 
-// covered returns, for each family, the small network that contains all of these networks, if no other cluster has
-// anything in it; else the networks themselves.
+// covered returns, for each family, the small network that contains all of these networks, if no other cluster has a
+// claim in it; else the networks themselves.
 func covered(all []netip.Prefix, taken func(netip.Prefix) bool) []netip.Prefix {
 	var out []netip.Prefix
 	for _, is4 := range []bool{true, false} {
@@ -228,7 +226,7 @@ func covered(all []netip.Prefix, taken func(netip.Prefix) bool) []netip.Prefix {
 	return Collapse(out)
 }
 
-// maxRest is how many networks are listed one by one.
+// maxRest is how many networks are listed individually.
 const maxRest = 256
 
 // fewer replaces networks by whole small ones if there are many, except where a cluster announces a pod network.
@@ -246,15 +244,14 @@ func fewer(all []netip.Prefix, taken func(netip.Prefix) bool) (networks []netip.
 	return Collapse(all), true
 }
 
-// inOrder sorts networks; a network comes before those that it contains.
+// inOrder compares networks; a network comes before those that it contains.
 func inOrder(networks []netip.Prefix) []netip.Prefix {
 	return slices.SortedFunc(slices.Values(networks), func(x, y netip.Prefix) int {
 		return cmp.Or(x.Addr().Compare(y.Addr()), cmp.Compare(x.Bits(), y.Bits()))
 	})
 }
 
-// Collapse returns the fewest networks that have exactly the addresses of these,
-// sorted, IPv4 first.
+// Collapse returns the smallest set of networks with exactly the addresses of these, sorted, IPv4 first.
 func Collapse(networks []netip.Prefix) []netip.Prefix {
 	all := inOrder(networks)
 	var out []netip.Prefix
@@ -263,7 +260,7 @@ func Collapse(networks []netip.Prefix) []netip.Prefix {
 			continue
 		}
 		out = append(out, p)
-		for n := len(out); n > 1; n = len(out) { // two halves are a whole
+		for n := len(out); n > 1; n = len(out) { // two halves make a whole
 			x, y := out[n-2], out[n-1]
 			whole := netip.PrefixFrom(x.Addr(), x.Bits()-1).Masked()
 			if x.Bits() == 0 || x.Bits() != y.Bits() || x == y || whole.Addr() != x.Addr() || !whole.Contains(y.Addr()) {

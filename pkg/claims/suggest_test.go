@@ -41,7 +41,7 @@ func TestCollapse(t *testing.T) {
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 200 { // random networks within one /24: the same addresses, none twice
+	for range 200 { // random networks within one /24: the result has the same addresses, none twice
 		var in []netip.Prefix
 		for range r.IntN(40) {
 			in = append(in, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(r.IntN(256))}), 26+r.IntN(7)).Masked())

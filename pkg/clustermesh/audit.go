@@ -17,20 +17,20 @@ type Lister interface {
 	List(ctx context.Context, prefix string, page func(kvstore.Page) error, opts ...kvstore.ReadOption) (kvstore.Position, error)
 }
 
-// Audited is what a claim policy would make of one resource of a cluster.
+// Audited is the effect that a claim policy would have on one resource of a cluster.
 type Audited struct {
 	Resource wire.Resource
-	Keys     int // that there are
-	Refused  int // of these, for the policy
-	// Key and Why are of one that is refused.
+	Keys     int // number of keys that were read
+	Refused  int // number of keys that the policy refuses
+	// Key is one of the refused keys, Why the reason.
 	Key, Why string
-	// Err is why not all were looked at.
+	// Err is why not all keys were checked.
 	Err error
 }
 
-// Audit tells what a policy refuses of a cluster, resource by resource, as an agent
-// that applies it would: entries that are refused for other reasons are not counted. A
-// cluster that has more than its budget is not looked at to the end.
+// Audit returns which entries of a cluster a policy refuses, resource by resource, as an
+// agent with this policy would. Entries that are refused for other reasons are not counted
+// as refused. A resource is not read to the end if the cluster exceeds its budget.
 func Audit(ctx context.Context, client Lister, policy *claims.Policy, e wire.Expect, caps wire.Capabilities, b budget.Budget) []Audited {
 	v := &View{Tables: new(Tables), Granted: new(claims.Current), layout: e.Layout, slices: wire.NewSliceDecoder()}
 	v.Granted.Set(policy)
@@ -59,7 +59,7 @@ func audit(ctx context.Context, client Lister, r wire.Resource, prefix string, c
 				return fmt.Errorf("they exceed the budget of a cluster (%d keys, %d bytes)", share.Keys, share.Bytes)
 			}
 			if b.Value > 0 && int64(len(kv.Value)) > b.Value {
-				continue // refused for that
+				continue // refused because of its size
 			}
 			err := check(strings.TrimPrefix(string(kv.Key), prefix), kv.Value)
 			if no, is := errors.AsType[*wire.RejectError](err); is && no.Reason == wire.ReasonPolicy {

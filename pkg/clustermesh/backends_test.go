@@ -12,9 +12,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestNoRemoteHasOwnBackends: a service of a remote does not lead to the own pods, to
-// the metadata service or to loopback where the rules are enforced; the own networks
-// are those of the settings and of the own nodes, as these come and go.
+// TestNoRemoteHasOwnBackends: where the rules are enforced, the backends of a remote service do not include own pods,
+// the metadata service or loopback addresses. The own networks are those of the settings and of the own nodes, also as
+// these are added and removed.
 func TestNoRemoteHasOwnBackends(t *testing.T) {
 	t.Parallel()
 	rules := ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.99.0.0/16"), What: "pod network"}}, Enforce: true}

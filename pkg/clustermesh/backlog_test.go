@@ -22,8 +22,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// backlog is an etcd whose addresses change while nobody watches, and a source
-// that knows how they were before.
+// backlog is an etcd whose addresses change while no watch is open, and a source that has their earlier values.
 type backlog struct {
 	client    *etcd.Session
 	prefix    string
@@ -34,8 +33,8 @@ type backlog struct {
 	write     func(turn int)
 }
 
-// newBacklog fills an etcd with this many addresses and lets the source list
-// them. As the real clusters', its server is a process of its own.
+// newBacklog fills an etcd with this many addresses and lets the source list them. The server is a process of its own,
+// as those of real clusters are.
 func newBacklog(tb testing.TB, addresses int) *backlog {
 	tb.Helper()
 	server := etcdtest.StartProcess(tb)
@@ -68,7 +67,7 @@ func newBacklog(tb testing.TB, addresses int) *backlog {
 	return b
 }
 
-// newSource is the source of addresses as a cluster has it.
+// newSource returns a source of addresses like that of a cluster.
 func (b *backlog) newSource(tb testing.TB) remotecluster.Source {
 	_, view := newView(tb, b.ips)
 	for _, source := range view.sources(Target{}, store.NewMetrics(), slog.New(slog.DiscardHandler)) {
@@ -79,7 +78,7 @@ func (b *backlog) newSource(tb testing.TB) remotecluster.Source {
 	panic("no source of addresses")
 }
 
-// changed makes a backlog: every address has another identity afterwards.
+// changed creates a backlog: it gives every address another identity.
 func (b *backlog) changed(tb testing.TB, turn int) {
 	tb.Helper()
 	var err error
@@ -88,7 +87,7 @@ func (b *backlog) changed(tb testing.TB, turn int) {
 	b.write(turn)
 }
 
-// drainBare receives the backlog and does nothing with it.
+// drainBare receives the backlog with a watch and discards it.
 func (b *backlog) drainBare(tb testing.TB) time.Duration {
 	tb.Helper()
 	start := time.Now()
@@ -103,7 +102,7 @@ func (b *backlog) drainBare(tb testing.TB) time.Duration {
 	return time.Since(start)
 }
 
-// drainSource runs the source until the last address is as the turn made it.
+// drainSource runs the source until the last address has the value of this turn.
 func (b *backlog) drainSource(tb testing.TB, turn int) time.Duration {
 	tb.Helper()
 	i := b.addresses - 1
@@ -139,8 +138,7 @@ func (b *backlog) drainSource(tb testing.TB, turn int) time.Duration {
 	return took
 }
 
-// BenchmarkBacklog drains 200,000 changes with a bare watch, which is the floor,
-// and then into the view.
+// BenchmarkBacklog drains 200,000 changes with a bare watch, which is the floor, and then into the view.
 func BenchmarkBacklog(b *testing.B) {
 	const changes, turns, bound = 200_000, 3, 0.5
 	backlog := newBacklog(b, changes)
@@ -164,10 +162,10 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 }
 
-// TestABacklogIsDrainedAboutAsFastAsItArrives is the gate for the benchmark. A fifth is less than
-// the source has with the race detector, and more than is left when every event goes through a
-// channel or has a transaction of its own: both cost 10 times what a bare watch does. The best of
-// three turns counts, since others on the machine disturb both alike.
+// TestABacklogIsDrainedAboutAsFastAsItArrives checks a bound on the rate of the source. The bound is a fifth of the
+// rate of a bare watch. The source is faster than that even with the race detector, but not when every event goes
+// through a channel or has a transaction of its own: both cost 10 times as much as a bare watch. The best of three
+// turns counts, since other load on the machine affects both measurements.
 func TestABacklogIsDrainedAboutAsFastAsItArrives(t *testing.T) {
 	waittest.Long(t)
 	const changes, turns, bound = 10_000, 3, 0.2

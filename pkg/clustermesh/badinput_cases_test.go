@@ -18,10 +18,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/pki"
 )
 
-// some is how many objects of each kind a patient has.
+// some is the number of objects of each kind in a patient.
 const some = 5
 
-// connections are what can be wrong on the way to the etcd.
+// connections returns the errors that can occur on the way to the etcd.
 func connections() []illness {
 	return []illness{
 		{
@@ -137,7 +137,7 @@ func connections() []illness {
 	}
 }
 
-// on fills an etcd and makes it the cluster's.
+// on fills an etcd and makes it the etcd of the cluster.
 func (p *patient) on(etcd *etcdtest.Server, lines ...string) {
 	p.t.Helper()
 	p.kv = etcd.Local()
@@ -151,14 +151,14 @@ func (p *patient) client(etcd *etcdtest.Server, lines ...string) {
 	p.write(append(lines, "endpoints:", "- "+etcd.Endpoint())...)
 }
 
-// enableAuth protects an etcd that has the cluster.
+// enableAuth enables authentication on an etcd that has the cluster's data.
 func (p *patient) enableAuth(etcd *etcdtest.Server, user etcdserver.User) {
 	p.t.Helper()
 	etcd.EnableAuth(p.t, user)
 	p.kv = etcd.ClientAs(p.t, "root", "root")
 }
 
-// gate returns a gate to the plain etcd, which has the cluster.
+// gate returns a gate to the plain etcd, which has the cluster's data.
 func (p *patient) gate() *etcdserver.Gate {
 	p.t.Helper()
 	p.fill(0, some)
@@ -168,7 +168,7 @@ func (p *patient) gate() *etcdserver.Gate {
 	return gate
 }
 
-// files are what can be wrong with a client file.
+// files returns the errors that a client file can have.
 func files() []illness {
 	plain := func(lines ...string) func(*patient) func() {
 		return func(p *patient) func() {
@@ -207,7 +207,7 @@ func files() []illness {
 	}
 }
 
-// configurations are what can be wrong with what a cluster says of itself.
+// configurations returns the errors that the configuration of a cluster can have.
 func configurations() []illness {
 	config := func(value string) func(*patient) func() {
 		return func(p *patient) func() {
@@ -273,8 +273,8 @@ func configurations() []illness {
 	}
 }
 
-// values are what can be wrong with entries. The rest of the cluster is used
-// meanwhile, and what was known of the entry before it went bad.
+// values returns the errors that entries can have. Meanwhile the rest of the cluster is used, with the last good value
+// of the entry.
 func values() []illness {
 	bad := func(name string, r wire.Resource, key string, value func(p *patient) []byte, says ...string) illness {
 		return illness{name, func(p *patient) func() {

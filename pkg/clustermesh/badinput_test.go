@@ -15,26 +15,26 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
-// ward is a mesh of clusters that are ill, each in another way, and of one that is well and must
-// not notice. The clusters are copies, so that several can be in one etcd.
+// ward is a mesh of clusters with one kind of bad input each, and of one good cluster that must not be affected. The
+// clusters are copies, so that one etcd can have several.
 type ward struct {
 	*world
 	plain, secure *etcdtest.Server
-	certs         *etcdtest.Certs // of the secure one
+	certs         *etcdtest.Certs // of the secure etcd
 	next          uint32          // the ID of the next cluster
 }
 
 // illness is one kind of bad input.
 type illness struct {
 	name string
-	// catch makes the cluster ill, and gives what mends it. Whatever catch does not do itself, the
-	// cluster is filled and its client file is in the mesh directory then.
+	// catch gives the cluster the bad input, and returns a function that repairs it. When catch returns, the cluster
+	// must be filled and its client file must be in the mesh directory.
 	catch func(p *patient) (mend func())
 	state remotecluster.State
-	says  []string // what is wrong, where, and what to do, as the status has it
+	says  []string // parts of the status: the error, its place, and the remedy
 }
 
-// patient is a cluster that is ill.
+// patient is a cluster with bad input.
 type patient struct {
 	*remote
 	ward *ward
@@ -78,12 +78,12 @@ func newWard(t *testing.T) *ward {
 	h.world = newWorld(t, func(p *Params) {
 		p.KVStore.Timings.Connect, p.KVStore.Timings.Dial = 2*time.Second, time.Second
 		p.KVStore.Dial = (&net.Dialer{Resolver: resolver}).DialContext
-		p.KVStore.Timings.HeartbeatLimit = time.Hour // nobody writes any
+		p.KVStore.Timings.HeartbeatLimit = time.Hour // no heartbeats are written
 	})
 	return h
 }
 
-// unknownNames returns a resolver with a server of its own, which knows no name at all.
+// unknownNames returns a resolver with a server of its own, which resolves no name.
 func unknownNames(t *testing.T) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -97,8 +97,8 @@ func unknownNames(t *testing.T) *net.Resolver {
 			if err != nil {
 				return
 			}
-			b[2] |= 0x80                // an answer
-			b[3] = b[3]&0xf0 | 0x80 | 3 // there is no such name
+			b[2] |= 0x80                // a response
+			b[3] = b[3]&0xf0 | 0x80 | 3 // NXDOMAIN
 			_, _ = conn.WriteTo(b[:n], from)
 		}
 	}()
@@ -111,7 +111,7 @@ func unknownNames(t *testing.T) *net.Resolver {
 	}}
 }
 
-// admit makes a cluster with an ID of its own.
+// admit creates a cluster with an ID of its own.
 func (h *ward) admit(illness string) *patient {
 	name := strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(strings.ToLower(illness))
 	name = strings.Trim(name[:min(len(name), 30)], "-")
@@ -121,7 +121,7 @@ func (h *ward) admit(illness string) *patient {
 	return p
 }
 
-// in gives the patient to a test of its own.
+// in returns the patient for use in a subtest.
 func (p *patient) in(t *testing.T) *patient {
 	w := *p.ward.world
 	w.t = t
@@ -129,7 +129,7 @@ func (p *patient) in(t *testing.T) *patient {
 	return p
 }
 
-// suffer makes the cluster ill, reads the status, mends it, and sees it healed.
+// suffer gives the cluster the bad input, checks the status, repairs the input, and waits until the cluster is well.
 func (p *patient) suffer(ill illness) {
 	p.t.Helper()
 	mend := ill.catch(p)
@@ -153,7 +153,7 @@ func (p *patient) suffer(ill illness) {
 	}, func() string { st, _ := p.w.status(p.name); return complaints(st) })
 }
 
-// complaints are everything that the status of a cluster says is wrong.
+// complaints returns all errors in the status of a cluster.
 func complaints(st remotecluster.Status) string {
 	all := []string{}
 	if st.Message != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// TestAFileThatIsBroken: whoever overwrites a client file by mistake has time to correct it. The cluster stays as it is, and
-// says until when. Whoever removes the file does not wait.
+// TestAFileThatIsBroken: after a client file is overwritten by mistake, there is time to correct it. The cluster stays
+// unchanged, and a notice has the time at which it will be withdrawn. A removed file takes effect without that delay.
 func TestAFileThatIsBroken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -47,7 +47,7 @@ func TestAFileThatIsBroken(t *testing.T) {
 		if c := status(); c.State != remotecluster.Ready || !strings.Contains(notice(), path) || w.mesh.Revision() == revision {
 			t.Errorf("with %q: %s %q", text, c.State, notice())
 		}
-		c1.object(7, len(text)+2) // it is still followed
+		c1.object(7, len(text)+2) // the cluster is still followed
 		c1.converges()
 		write(t, path, string(good))
 		w.until("no notice", func() bool { return notice() == "" })
@@ -61,7 +61,8 @@ func TestAFileThatIsBroken(t *testing.T) {
 	w.gone("c1")
 }
 
-// TestABrokenFileIsGoneInTheEnd: nothing that was no client file from the beginning, or is none for long, is a cluster's.
+// TestABrokenFileIsGoneInTheEnd: a file that never was a client file adds no cluster, and one that is broken for long
+// enough removes its cluster.
 func TestABrokenFileIsGoneInTheEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -74,7 +75,8 @@ func TestABrokenFileIsGoneInTheEnd(t *testing.T) {
 	f.untilNames("b")
 }
 
-// TestABrokenFileIsListedInTheEnd: its cluster is gone, and the file that nobody has corrected is among those that are ignored.
+// TestABrokenFileIsListedInTheEnd: its cluster is removed, and the file that was not corrected is listed among the
+// ignored files.
 func TestABrokenFileIsListedInTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newIdleWorld(t, nil)

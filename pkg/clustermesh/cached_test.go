@@ -142,7 +142,7 @@ func TestTwentyCachedClustersOnOneConnection(t *testing.T) {
 	}
 	w.until("one connection again", func() bool { open, _ := proxy.counts(); return open == 1 })
 
-	// One goes: the others keep their session.
+	// One cluster is removed: the others keep their session.
 	w.quiet()
 	_, total := proxy.counts()
 	failures := map[string]int{}

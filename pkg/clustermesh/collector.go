@@ -11,8 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// collector shows the clusters as metrics. It reads their status when it is
-// asked, so the series of a removed cluster disappear with it. The label names
+// collector exports the clusters as metrics. It reads their status in each
+// collection, so the series of a removed cluster disappear with it. The label names
 // are those of the cilium_clustermesh_* series (wire.md §6.2).
 type collector struct {
 	mesh Observed
@@ -32,11 +32,11 @@ type incomplete interface{ Missing() map[string]string }
 type fromDirectory interface{ Ignored() []Ignored }
 
 // Observed is a set of clusters with their connections, such as a [Mesh]. Its
-// methods answer at once.
+// methods do not block.
 type Observed interface {
 	// Clusters describes every cluster.
 	Clusters() []remotecluster.Status
-	// Sessions counts the connections, the clusters that use them, and all the
+	// Sessions returns the numbers of connections, of clusters that use them, and of all
 	// connections that were ever opened.
 	Sessions() (open, users, opened int)
 }
@@ -161,7 +161,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// ignored counts the files that are ignored, and says whether the directory itself is.
+// ignored returns the number of ignored files, and 1 if the directory itself cannot be read, else 0.
 func ignored(all []Ignored) (files, directory float64) {
 	for _, i := range all {
 		if i.Directory {
@@ -173,7 +173,7 @@ func ignored(all []Ignored) (files, directory float64) {
 	return files, directory
 }
 
-// held is 1 while the policy is held: every cluster that it judges says so then.
+// held returns 1 while the policy is held, else 0. Every cluster that the policy judges then has Outlook.Held set.
 func held(all []remotecluster.Status) float64 {
 	if slices.ContainsFunc(all, func(s remotecluster.Status) bool { return s.Outlook != nil && !s.Outlook.Held.IsZero() }) {
 		return 1

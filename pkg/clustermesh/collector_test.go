@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// series lists every series of the registry: its name and its labels.
+// series returns every series of the registry: its name and its labels.
 func series(t *testing.T, reg prometheus.Gatherer) []string {
 	t.Helper()
 	families, err := reg.Gather()
@@ -36,7 +36,7 @@ func series(t *testing.T, reg prometheus.Gatherer) []string {
 	return all
 }
 
-// perCluster are the series of a cluster that is synced, with one refused key.
+// perCluster returns the series of a cluster that is synced, with one refused key.
 func perCluster(name string) (all []string) {
 	for _, s := range []string{
 		"readiness_status", "failures", "last_failure_ts", "cache_revocations", "policy_state", "heartbeat_age_seconds", "probe_interval_seconds", "internal_errors_total",
@@ -51,11 +51,11 @@ func perCluster(name string) (all []string) {
 		exported := r != wire.EndpointSlices && r != wire.ServiceExports
 		for _, s := range []string{"entries", "age_seconds", "sync_duration_seconds"} {
 			if s == "sync_duration_seconds" && !exported {
-				continue // there was no list
+				continue // its list did not run
 			}
 			all = append(all, "mesh_agent_clustermesh_remote_cluster_"+s+" resource="+string(r)+" target_cluster="+name)
 		}
-		if name == "c1" && exported { // of which there were events
+		if name == "c1" && exported { // for resources that had events
 			all = append(all, "mesh_agent_clustermesh_remote_cluster_lag_seconds resource="+string(r)+" target_cluster="+name)
 		}
 	}

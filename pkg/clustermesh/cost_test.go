@@ -15,18 +15,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// costOf is what one decoder reads, how, and what makes it expensive.
+// costOf describes one decoder: its input, and the inputs that are expensive.
 type costOf struct {
 	name   string                                       // of the key
 	golden string                                       // file of values that Cilium wrote
-	decode func(name string, value []byte) (any, error) // to what the tables keep
-	pack   func([]byte) []byte                          // what is read of the value, as it is written; nil: the value itself
-	warm   []byte                                       // makes it take the memory that it keeps
+	decode func(name string, value []byte) (any, error) // to the form that the tables keep
+	pack   func([]byte) []byte                          // converts the text to the written value; nil if they are the same
+	warm   []byte                                       // makes the decoder allocate the memory that it keeps
 	worst  map[string]parts
 }
 
-// parts are a value with as many small parts as one likes. What pads it costs
-// nothing when it is read.
+// parts builds a value with any number of small parts. Its padding costs nothing to read.
 type parts struct {
 	before, after string
 	unit          func(i int) string
@@ -44,10 +43,10 @@ func (p parts) value(n, padding int) []byte {
 	return []byte(b.String())
 }
 
-// ratio measures how many times its size a value costs: all memory that is allocated until it is
-// what the tables keep, garbage included. The size of a compressed value is what it unpacks to,
-// since that is what is read; see TestACompressedValueIsBounded for how much one value may be.
-// Memory that a decoder takes once and keeps does not count.
+// ratio returns the cost of a value as a multiple of its size. The cost is all memory that is allocated to decode it to
+// the form that the tables keep, including garbage. The size of a compressed value is its uncompressed size, since that
+// is the decoder's input; TestACompressedValueIsBounded tests how large it may be. Memory that a decoder allocates once
+// and keeps does not count.
 func (c costOf) ratio(plain []byte) (ratio float64, err error) {
 	value := plain
 	if c.pack != nil {
@@ -73,8 +72,7 @@ func (c costOf) refuses(plain []byte) bool {
 	return tooLarge(err)
 }
 
-// worstRatio is ratio for a value of which no text is interned, and without what
-// others allocate meanwhile.
+// worstRatio is ratio for a value of which no text is interned, without the allocations of other goroutines.
 func (c costOf) worstRatio(plain []byte) (ratio float64, err error) {
 	for i := range 3 {
 		runtime.GC() // drops texts that are no longer used
@@ -94,7 +92,7 @@ func tooLarge(err error) bool {
 	return ok && r.Reason == wire.ReasonTooLarge
 }
 
-// The worst of each kind is the most of it that is just not refused.
+// TestNoValueCostsMoreThanItsBytesAllow: the worst value of each kind is the largest that is not refused.
 func TestNoValueCostsMoreThanItsBytesAllow(t *testing.T) {
 	waittest.Long(t)
 	sizes := []int{1, 20, 100, 300, 2000, 6000}
@@ -115,7 +113,7 @@ func TestNoValueCostsMoreThanItsBytesAllow(t *testing.T) {
 	}
 }
 
-// seeds are what Cilium wrote, and a little of the worst that we know.
+// seeds returns values that Cilium wrote, and small versions of the known worst values.
 func (c costOf) seeds(t testing.TB) [][]byte {
 	b, err := os.ReadFile(filepath.Join("..", "wire", "testdata", "golden", c.golden))
 	must(t, err)
@@ -134,11 +132,11 @@ func (c costOf) seeds(t testing.TB) [][]byte {
 	for _, p := range c.worst {
 		all = append(all, p.value(20, 10))
 	}
-	slices.SortFunc(all, bytes.Compare) // those of a map come in any order
+	slices.SortFunc(all, bytes.Compare) // the order of the map is random
 	return all
 }
 
-// FuzzCost: nothing that a remote cluster writes costs more than [wire.MaxCost] times its bytes.
+// FuzzCost: no value that a remote cluster writes costs more than [wire.MaxCost] times its bytes.
 func FuzzCost(f *testing.F) {
 	all := costs(f)
 	for name, c := range all {
@@ -159,11 +157,11 @@ func FuzzCost(f *testing.F) {
 	})
 }
 
-// leastFalse returns the least number below a bound for which a falling condition does
-// not hold; the bound when there is none.
+// leastFalse returns the lowest number below a bound for which a monotonic condition does not hold; the bound when
+// there is none.
 func leastFalse(bound int, holds func(int) bool) int {
 	low, high := 0, 0
-	for high < bound && holds(high) { // most are near 0, and large values take long to make
+	for high < bound && holds(high) { // most results are near 0, and large values take long to create
 		low, high = high+1, 2*high+1024
 	}
 	for high = min(high, bound); low < high; {

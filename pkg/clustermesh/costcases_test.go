@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// costs is the table of decoders of what a remote cluster writes.
+// costs returns the decoders of the values that a remote cluster writes, by name.
 func costs(t testing.TB) map[string]costOf {
 	e := wire.Expect{Cluster: "cluster2", ClusterID: 2, LocalID: 1}
 	v := &View{slices: wire.NewSliceDecoder()}
@@ -213,7 +213,7 @@ func anyOf[T any](decode func(string, []byte) (*T, error)) func(string, []byte) 
 	}
 }
 
-// warm returns a value that makes all buffers of a decoder as large as they become.
+// warm returns a value that makes all buffers of a decoder as large as they can get.
 func warm(pack func([]byte) []byte) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	text := make([]byte, 512<<10)
@@ -223,7 +223,7 @@ func warm(pack func([]byte) []byte) []byte {
 	return pack(text)
 }
 
-// packer returns what compresses a message.
+// packer returns a function that compresses a message.
 func packer(t testing.TB) func([]byte) []byte {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	must(t, err)

@@ -4,8 +4,8 @@ package clustermesh
 
 import "github.com/mesh-agent/mesh-agent/pkg/wire"
 
-// maxRatio is how many times its bytes a value may cost.
+// maxRatio is the highest cost of a value, as a multiple of its bytes.
 const maxRatio = wire.MaxCost
 
-// raced reports whether the race detector runs.
+// raced reports whether the race detector is enabled.
 const raced = false

@@ -4,9 +4,9 @@ package clustermesh
 
 import "github.com/mesh-agent/mesh-agent/pkg/wire"
 
-// maxRatio has room for what the race detector adds to each allocation. The real
-// bound is that of the fuzz target, which runs without it.
+// maxRatio allows for the memory that the race detector adds to each allocation. The real bound is checked by the fuzz
+// target, which runs without it.
 const maxRatio = wire.MaxCost * 5 / 4
 
-// raced reports whether the race detector runs.
+// raced reports whether the race detector is enabled.
 const raced = true

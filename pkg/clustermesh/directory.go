@@ -12,7 +12,7 @@ import (
 // directory follows the mesh directory.
 type directory struct {
 	*dirwatch.Directory[File]
-	ignored []Ignored // by the latest scan
+	ignored []Ignored // found by the latest scan
 }
 
 func newDirectory(path, own string, log *slog.Logger) *directory {
@@ -23,7 +23,7 @@ func newDirectory(path, own string, log *slog.Logger) *directory {
 		return l.Listing, err
 	}
 	d.Directory = dirwatch.New(path, "mesh directory", scanned, log)
-	d.Quiet = true // it is an event, as what is ignored
+	d.Quiet = true // an unreadable directory is reported with the ignored files instead
 	d.Judge = func(_, found File) dirwatch.Judgement {
 		if found.unreadable {
 			return dirwatch.Keep
@@ -33,10 +33,10 @@ func newDirectory(path, own string, log *slog.Logger) *directory {
 	return d
 }
 
-// run calls found with the wanted client files, first with those that are there now and
-// then after each change, until ctx ends. While the directory cannot be read, what is
-// known stays, and is given with the error; before the first look that succeeds that is nothing,
-// which says nothing of what the directory has.
+// run calls found with the wanted client files, first with the present ones and then after
+// each change, until ctx ends. While the directory cannot be read, found gets the files of
+// the last successful read, and the error. Before the first successful read there are no such
+// files; this does not mean that the directory is empty.
 func (d *directory) run(ctx context.Context, found func(files map[string]File, ignored []Ignored, err error)) error {
 	return d.Run(ctx, func(files map[string]File, err error) {
 		ignored := d.ignored
@@ -47,7 +47,7 @@ func (d *directory) run(ctx context.Context, found func(files map[string]File, i
 	})
 }
 
-// unreadable says why the directory cannot be read.
+// unreadable returns why the directory cannot be read, as text for the user.
 func unreadable(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "the directory itself does not exist; the agent keeps the data of the clusters"

@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// configText is a client file; n makes one differ from another.
+// configText returns a client file; files with another n differ.
 func configText(n int) string {
 	return fmt.Sprintf("endpoints:\n- https://c%d.mesh.cilium.io:2379\n", n)
 }
@@ -29,7 +29,7 @@ func write(t *testing.T, path, text string) {
 
 var must = waittest.Must
 
-// follower runs a directory and collects what it asks for.
+// follower runs a directory and records the files that it reports.
 type follower struct {
 	t   *testing.T
 	dir string
@@ -46,13 +46,13 @@ func follow(t *testing.T, dir string) *follower {
 	return followFor(t, dir, 200*time.Millisecond)
 }
 
-// followFor is follow with how long a file must be gone before that counts.
+// followFor is follow with the time for which a file must be missing before its removal counts.
 func followFor(t *testing.T, dir string, confirm time.Duration) *follower {
 	t.Helper()
 	f := &follower{t: t, dir: dir, changed: make(chan struct{}, 1)}
 	d := newDirectory(dir, "own", slog.New(slog.DiscardHandler))
 	d.Unchanged, d.Confirm, d.Grace = 10*time.Millisecond, confirm, confirm
-	d.Rescan = time.Hour // events alone must do
+	d.Rescan = time.Hour // so that only events trigger a scan
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- d.run(ctx, f.found) }()
@@ -80,7 +80,7 @@ func (f *follower) found(files map[string]File, _ []Ignored, _ error) {
 	}
 }
 
-// until waits for a state of the directory.
+// until waits until the files of the directory meet a condition.
 func (f *follower) until(what string, ok func(files map[string]File) bool) map[string]File {
 	f.t.Helper()
 	end := waittest.Context(f.t).Done()
@@ -109,7 +109,7 @@ func (f *follower) untilNames(names ...string) map[string]File {
 func TestFilesThatComeChangeAndGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "own"), configText(0)) // the own cluster's file is no remote's
+	write(t, filepath.Join(dir, "own"), configText(0)) // the own cluster's file is not a remote's
 	f := follow(t, dir)
 	f.untilNames()
 	write(t, filepath.Join(dir, "a"), configText(1))
@@ -133,14 +133,14 @@ func TestContentCountsNotTime(t *testing.T) {
 	f := follow(t, dir)
 	before := f.untilNames("a")["a"]
 
-	// The same content with another time is nothing new ...
+	// The same content with another time is no change ...
 	must(t, os.Chtimes(path, time.Now().Add(time.Hour), time.Now().Add(time.Hour)))
 	write(t, path, configText(1))
 	write(t, filepath.Join(dir, "mark"), configText(9))
 	if after := f.untilNames("a", "mark")["a"]; after != before {
 		t.Errorf("the same content became another file: %v, %v", before, after)
 	}
-	// ... and other content of the same size with the same time is.
+	// ... and other content with the same size and time is one.
 	write(t, path, configText(2))
 	must(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
 	f.until("another hash", func(files map[string]File) bool { return files["a"].Hash != before.Hash })
@@ -154,7 +154,7 @@ func TestAFileRewrittenInPlaceIsNeverGone(t *testing.T) {
 	f := followFor(t, dir, time.Hour)
 	last := f.untilNames("a")["a"]
 	for n := 1; n <= 5; n++ {
-		// Truncated and half-written for longer than the directory must be unchanged.
+		// Truncated or half-written for longer than the directory must be unchanged.
 		for _, part := range []string{"", "endpo", "endpoints:\n"} {
 			f.seen(func() { write(t, path, part) })
 		}
@@ -170,11 +170,11 @@ func TestAFileRewrittenInPlaceIsNeverGone(t *testing.T) {
 	}
 }
 
-// seen changes the directory and waits until it has been looked at again.
+// seen changes the directory and waits until it has been scanned again.
 func (f *follower) seen(change func()) {
 	f.t.Helper()
 	f.mu.Lock()
-	calls := f.calls // from before the change: the look may come before change returns
+	calls := f.calls // read before the change: the scan may occur before change returns
 	f.mu.Unlock()
 	change()
 	f.until("another look", func(map[string]File) bool {
@@ -190,8 +190,7 @@ func TestMoreEventsThanInotifyQueues(t *testing.T) {
 	dir := t.TempDir()
 	f := follow(t, dir)
 	f.untilNames()
-	// 16,384 is the kernel's default queue. One event says enough, so it does
-	// not matter which ones are lost.
+	// 16,384 is the kernel's default size of the queue. One event is enough, so it does not matter which ones are lost.
 	noise := filepath.Join(dir, "noise")
 	for i := range 20_000 {
 		write(t, noise, strings.Repeat("x", i%7))
@@ -202,7 +201,7 @@ func TestMoreEventsThanInotifyQueues(t *testing.T) {
 	f.until("50 files", func(files map[string]File) bool { return len(files) == 50 })
 }
 
-// A directory is looked at when something happened, however it is written.
+// TestAnIdleDirectoryIsLeftAlone: a directory is scanned only after an event, for each form of its path.
 func TestAnIdleDirectoryIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -230,7 +229,7 @@ func TestADirectoryThatIsNotThereYet(t *testing.T) {
 	must(t, os.Mkdir(dir, 0o700))
 	write(t, filepath.Join(dir, "a"), configText(1))
 	f.untilNames("a")
-	// Gone again: what is known stays, since nothing can be read.
+	// Removed and created again: the known files stay in between, since the directory cannot be read.
 	must(t, os.RemoveAll(dir))
 	must(t, os.Mkdir(dir, 0o700))
 	write(t, filepath.Join(dir, "b"), configText(2))

@@ -16,13 +16,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/dirwatch"
 )
 
-// A file that cannot be read may be a client file: its cluster fails and says
-// so, and a cluster whose file becomes unreadable is not drained for it.
+// TestAFileThatCannotBeRead: a file that cannot be read may be a client file, so its cluster fails with that error. A
+// cluster whose file becomes unreadable is not drained.
 func TestAFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "a")))       // reading it fails, for root too
-	must(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "tls.key"))) // no cluster's name: nothing of ours
+	must(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "a")))       // reading it fails, even for root
+	must(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "tls.key"))) // not a name of a cluster, so it is ignored
 	l, err := scan(dir, "own")
 	must(t, err)
 	if _, there := l.Files["a"]; !there || len(l.Files) != 1 || len(l.ignored) != 0 {
@@ -35,7 +35,7 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A certificate that is a pipe must not hold up the directory.
+// TestAPipeIsNoCertificate: a certificate that is a pipe must not block the directory.
 func TestAPipeIsNoCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -74,8 +74,8 @@ func TestALinkToAFileElsewhere(t *testing.T) {
 	f.untilNames()
 }
 
-// kubernetesVolume is a directory as the kubelet lays it out: entries are links
-// into ..data, which is a link to a dated directory and is swapped atomically.
+// kubernetesVolume is a directory with the layout of the kubelet: entries are links into ..data, which is a link to a
+// dated directory and is replaced atomically.
 type kubernetesVolume struct {
 	t    *testing.T
 	dir  string
@@ -133,7 +133,8 @@ func TestKubernetesSymlinkSwaps(t *testing.T) {
 	}
 }
 
-// Each recorded case: what counts as a client file, and which of their names can be a cluster's.
+// TestGoldenConfigFiles checks the recorded cases: which files are client files, and which of their names are valid
+// names of clusters.
 func TestGoldenConfigFiles(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/golden/config_files.json")
@@ -168,7 +169,7 @@ func TestGoldenConfigFiles(t *testing.T) {
 		if want := c.IsConfig && c.NameError == ""; wanted != want {
 			t.Errorf("%s: connected to: %t, want %t", c.File, wanted, want)
 		}
-		meant := slices.Contains([]string{"json-flow", "quoted", "spaced", "upper"}, c.File) // for one, as everybody sees but the marker
+		meant := slices.Contains([]string{"json-flow", "quoted", "spaced", "upper"}, c.File) // a client file to a reader, but without the marker
 		if want := c.IsConfig && c.NameError != "" || meant; ignored != want {
 			t.Errorf("%s: reported as ignored: %t, want %t", c.File, ignored, want)
 		}

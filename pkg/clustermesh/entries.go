@@ -10,30 +10,30 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// EntryVerdict is what becomes of an entry of the mesh directory.
+// EntryVerdict is how an entry of the mesh directory is treated.
 type EntryVerdict uint8
 
 // The verdicts.
 const (
-	EntryOther      EntryVerdict = iota // nothing of ours
-	EntryOwn                            // the own cluster's, which is not a remote's
-	EntryMisnamed                       // a client file whose name is no cluster's
-	EntryOverlooked                     // most likely meant to be one: nobody takes it for that
-	EntryUnreadable                     // perhaps the client file of the cluster of its name
-	EntryClient                         // that
+	EntryOther      EntryVerdict = iota // not a client file
+	EntryOwn                            // has the name of the own cluster, so it is not a remote cluster's
+	EntryMisnamed                       // a client file whose name is not a valid cluster name
+	EntryOverlooked                     // most likely meant to be a client file, but not recognized as one
+	EntryUnreadable                     // cannot be read; it may be the client file of the cluster of its name
+	EntryClient                         // the client file of the cluster of its name
 )
 
 // Entry is an entry of the mesh directory, as a running agent judges it.
 type Entry struct {
 	Name, Path string
 	Verdict    EntryVerdict
-	Reason     error  // why it is no client file that can be used; nil for one that is
+	Reason     error  // why it cannot be used as a client file; nil if it can
 	Content    []byte // of a client file
 }
 
-// Entries judges every entry of a mesh directory at this moment, sorted by name,
-// for those who want to know what an agent would make of it. own is the name of
-// the own cluster. It fails when the directory cannot be read.
+// Entries judges every entry of a mesh directory at this moment, as a running agent
+// does, sorted by name. own is the name of the own cluster. It fails when the directory
+// cannot be read.
 func Entries(dir, own string) ([]Entry, error) {
 	found, err := os.ReadDir(dir)
 	if err != nil {
@@ -55,8 +55,8 @@ func examine(dir, name, own string) Entry {
 	case name == own:
 		e.Verdict, e.Reason = EntryOwn, errors.New("it has the name of the own cluster, which is no remote one")
 	case err != nil && !errors.Is(err, errNoClientFile) && badName == nil:
-		// It may be a client file that we may not read: a cluster that fails and
-		// says so, and none that is drained for it.
+		// It may be a client file without the permission to read it. Then the cluster
+		// fails, with the reason in its status, and is not drained.
 		e.Verdict, e.Reason = EntryUnreadable, err
 	case err != nil:
 		e.Verdict, e.Reason = EntryOther, err

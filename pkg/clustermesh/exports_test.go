@@ -23,12 +23,13 @@ func (r *remote) export(name string) string {
 	return key
 }
 
-// announce says that the cluster writes exports, or nothing of them, and canaries.
+// announce writes the configuration of a cluster: it supports exports or not, or does not mention them, and it writes
+// canaries.
 func (r *remote) announce(exports *bool) {
 	r.configure(wire.Capabilities{MaxConnectedClusters: 255, Cached: r.cached, SyncedCanaries: true, ServiceExportsEnabled: exports})
 }
 
-// canaries writes those of all resources but one.
+// canaries writes the canaries of all resources except one.
 func (r *remote) canaries(but wire.Resource) {
 	for _, res := range wire.Resources() {
 		if res != but {
@@ -48,8 +49,7 @@ func (w *world) exportsAre(want ...string) {
 	w.until("the exports", func() bool { return slices.Equal(now(), want) }, func() string { return "they are " + strings.Join(now(), ", ") })
 }
 
-// wellWithout waits until the cluster is ready with nothing to say, and sees that
-// it has no exports yet.
+// wellWithout waits until the cluster is ready, and checks that it has no message and no exports yet.
 func (r *remote) wellWithout() {
 	r.w.t.Helper()
 	r.w.inState(r.name, remotecluster.Ready)
@@ -63,7 +63,7 @@ func (r *remote) wellWithout() {
 	}
 }
 
-// TestExportsComeAndGo: of a cluster itself, of a copy, and our own.
+// TestExportsComeAndGo: exports of a cluster's own etcd, of a copy, and of our own cluster are added and removed.
 func TestExportsComeAndGo(t *testing.T) {
 	t.Parallel()
 	yes := true
@@ -95,8 +95,8 @@ func TestExportsComeAndGo(t *testing.T) {
 	w.localIs(remotecluster.Ready)
 }
 
-// TestNobodyWaitsForExports: a cluster that announces them, and has neither their
-// canary nor any, is ready as one that announces nothing.
+// TestNobodyWaitsForExports: a cluster that announces exports, but has neither their canary nor an export, becomes
+// ready like one that does not announce them.
 func TestNobodyWaitsForExports(t *testing.T) {
 	t.Parallel()
 	yes := true

@@ -27,7 +27,8 @@ func copyFile(from, to string) error {
 	return os.Rename(to+".tmp", to)
 }
 
-// pair is two clusters in sync: one that things happen to, and one beside it that must not notice.
+// pair returns two synced clusters: struck is subject to faults, and beside must not be affected. unnoticed checks the
+// latter.
 func pair(t *testing.T) (w *world, struck, beside *remote, unnoticed func()) {
 	t.Helper()
 	w = newWorld(t)
@@ -51,7 +52,7 @@ func pair(t *testing.T) (w *world, struck, beside *remote, unnoticed func()) {
 	}
 }
 
-// kept checks that nothing is withdrawn while the cluster is merely away.
+// kept checks that nothing is withdrawn while the cluster is unreachable.
 func (r *remote) kept(before contents) {
 	r.w.t.Helper()
 	r.w.until(r.name+" to be degraded", func() bool {
@@ -90,17 +91,16 @@ func TestChangesWhileAway(t *testing.T) {
 	}
 }
 
-// away lets f change the cluster's etcd while the mesh cannot reach it: the
-// server moves to another port and comes back.
+// away runs f, which changes the cluster's etcd, while the mesh cannot reach it: the server moves to another port and
+// back.
 func (r *remote) away(f func(), before contents) {
 	r.w.t.Helper()
 	file := filepath.Join(r.w.dir, r.name)
 	good, err := os.ReadFile(file)
 	must(r.w.t, err)
-	// A file that leads nowhere: to the mesh the cluster is gone, while the
-	// server lives on and can be written.
+	// With a client file without a server, the mesh loses the cluster, while the server runs on and can be written.
 	must(r.w.t, copyFile(r.nowhere(), file))
-	r.w.until("the file that leads nowhere to be read", func() bool { // on a busy machine a session ends before
+	r.w.until("the file that leads nowhere to be read", func() bool { // on a slow machine a session may end before
 		st, _ := r.w.status(r.name)
 		return slices.Contains(st.Endpoints, "http://127.0.0.1:1")
 	})
@@ -128,7 +128,7 @@ func TestReplacedByAnotherServer(t *testing.T) {
 	if c1.etcd.ClusterID() == id {
 		t.Fatal("the other server has the same etcd cluster ID")
 	}
-	// It is empty: without a configuration nothing that it does not have counts.
+	// The new server is empty: without a configuration, objects missing from it are not withdrawn.
 	c1.w.until("a session with the empty server", func() bool {
 		st, _ := c1.w.status("c1")
 		return st.Connected && st.Failures > 0 && !st.ConnectedSince.IsZero() && st.State == remotecluster.Degraded
@@ -137,7 +137,7 @@ func TestReplacedByAnotherServer(t *testing.T) {
 		t.Errorf("%d of %d objects are left after the empty server came", len(now), len(before))
 	}
 	c1.kv = c1.etcd.Client(t)
-	c1.fill(50, 200) // some of before, unchanged, and new ones
+	c1.fill(50, 200) // some of the earlier objects, unchanged, and new ones
 	c1.converges()
 	c1.w.inState("c1", remotecluster.Ready)
 	unnoticed()
@@ -159,7 +159,7 @@ func TestTheFileIsRemovedAndComesBack(t *testing.T) {
 	must(t, os.Remove(filepath.Join(w.dir, "c1")))
 	w.gone("c1")
 	w.until("nothing to be left of it", func() bool { return len(c1.fingerprint()) == 0 })
-	// Its ID is free for another cluster, which it then is not for it.
+	// Its ID is free for another cluster. While that one has it, c1 cannot use it.
 	other := w.remote("c9", 1)
 	other.join()
 	w.inState("c9", remotecluster.Ready)
@@ -201,7 +201,7 @@ func TestReadiness(t *testing.T) {
 	w.until("ready without any file", func() bool { ok, _ := w.mesh.Ready(); return ok })
 
 	w = newWorld(t)
-	w.stop() // the directory is not read yet, or the last look is over
+	w.stop() // either before the directory is read, or after the last scan
 	w.mesh = New(w.mesh.Params)
 	w.mesh.SyncTimeout = time.Hour
 	if ok, reasons := w.mesh.Ready(); ok || reasons["mesh directory"] == "" {
@@ -248,7 +248,7 @@ func TestTheSyncTimeoutEndsTheWait(t *testing.T) {
 	if missing := w.mesh.Missing(); len(missing) != 1 || !strings.Contains(missing["c0"], "not synced") || !want(1) {
 		t.Errorf("ready without %v", missing)
 	}
-	// What comes later was never waited for, and what is gone is not missing.
+	// Clusters that were added later are not waited for, and removed ones are not missing.
 	must(t, os.WriteFile(filepath.Join(w.dir, "c1"), []byte("endpoints:\n- http://127.0.0.1:1\n"), 0o600))
 	w.until("c1", func() bool { return len(w.mesh.Clusters()) == 2 })
 	if missing := w.mesh.Missing(); len(missing) != 1 || missing["c0"] == "" {
@@ -258,8 +258,8 @@ func TestTheSyncTimeoutEndsTheWait(t *testing.T) {
 	w.until("nothing to be missing", func() bool { return len(w.mesh.Missing()) == 0 && want(0) })
 }
 
-// TestReadinessWaitsForTheDirectory, also after the sync timeout: a directory that
-// cannot be read is no empty one.
+// TestReadinessWaitsForTheDirectory: also after the sync timeout, since a directory that cannot be read is not an empty
+// one.
 func TestReadinessWaitsForTheDirectory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

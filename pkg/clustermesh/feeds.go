@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Tables are the tables of one database that clusters are read into, with what writes them.
+// Tables are the tables of one database that clusters are read into, with their writers.
 type Tables struct {
 	DB         *statedb.DB
 	Nodes      *nodes.Nodes
@@ -26,7 +26,7 @@ type Tables struct {
 	IPs        *ipcache.Cache
 }
 
-// NewTables returns empty tables in the database, beside this cache of addresses.
+// NewTables returns empty tables in the database, together with the given cache of addresses.
 func NewTables(db *statedb.DB, ips *ipcache.Cache) (*Tables, error) {
 	t := &Tables{DB: db, IPs: ips}
 	var errs [3]error
@@ -36,18 +36,18 @@ func NewTables(db *statedb.DB, ips *ipcache.Cache) (*Tables, error) {
 	return t, errors.Join(errs[:]...)
 }
 
-// feed is how one resource of a cluster comes into the view.
+// feed describes how one resource of a cluster is read into the view.
 type feed struct {
 	resource wire.Resource
-	// source reads it from a cluster.
+	// source returns a source that reads the resource from a cluster.
 	source func(refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source
-	// check judges one entry as a source would.
+	// check returns a function that judges one entry as the source does.
 	check func(e wire.Expect) func(name string, value []byte) error
 }
 
-// feeds are all resources, in the order in which they are drained (wire.md §3.6). A
-// further resource is one more of them, with what follows for the others: how its values
-// become objects, and what of them the claim policy has to grant.
+// feeds returns the feeds of all resources, in the order in which they are drained (wire.md §3.6).
+// To add a resource, add its feed here, with two functions as for the others: one decodes its values
+// into objects, one checks the claims of an object that the claim policy must grant.
 func (v *View) feeds() []feed {
 	return []feed{
 		feedOf(v, wire.Nodes, decodeNode, grantNode, v.ApplyNodes()),
@@ -76,8 +76,8 @@ func feedOf[T any](v *View, r wire.Resource, decode func(wire.Expect) store.Deco
 	}
 }
 
-// granted refuses what the policy file does not grant to a remote cluster. The policy is that of
-// the moment at which a session begins to decode: a change of it begins another one.
+// granted refuses entries that the policy file does not grant to a remote cluster. It uses the
+// policy of the moment at which a session starts to decode: a change of the policy starts a new session.
 func granted[T any](v *View, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error) func(wire.Expect) store.Decode[T] {
 	return func(e wire.Expect) store.Decode[T] {
 		plain := decode(e)
@@ -103,7 +103,7 @@ func granted[T any](v *View, decode func(wire.Expect) store.Decode[T], check fun
 	}
 }
 
-// sourceOf says where entries come from: the own cluster's own word, or a remote's.
+// sourceOf returns the source of entries: the own cluster's kvstore, or a remote cluster.
 func sourceOf(e wire.Expect) wire.Source {
 	if e.Own {
 		return wire.SourceKVStore
@@ -111,7 +111,7 @@ func sourceOf(e wire.Expect) wire.Source {
 	return wire.SourceClusterMesh
 }
 
-// decoder makes the objects of the view from what is read of the wire.
+// decoder returns a function that decodes values in the wire format into objects of the view.
 func decoder[W, T any](e wire.Expect, read func(string, []byte, wire.Expect) (W, error), object func(W) *T) store.Decode[T] {
 	return func(name string, value []byte) (*T, error) {
 		w, err := read(name, value, e)

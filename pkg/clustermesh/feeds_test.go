@@ -10,13 +10,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestAPolicyIsAppliedToWhatIsThere: what it does not grant is withdrawn and counted, and comes
-// back with the grant; a cluster with another ID than its pin is withdrawn as a whole.
+// TestAPolicyIsAppliedToWhatIsThere: entries that a new policy does not grant are withdrawn and counted, and are used
+// again after it grants them. A cluster with another ID than its pin is withdrawn completely.
 func TestAPolicyIsAppliedToWhatIsThere(t *testing.T) {
 	t.Parallel()
 	granted := new(claims.Current)
 	w := newWorld(t, func(p *Params) { p.Granted = granted })
-	w.view.Granted = granted // before there is a cluster
+	w.view.Granted = granted // before a cluster is added
 	a := w.remote("a", 1)
 	a.join()
 	a.converges()

@@ -10,8 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestARefusedNodeIsOneLine: of several addresses that are not granted the first is
-// named, as for all other objects.
+// TestARefusedNodeIsOneLine: if several addresses are not granted, the error names the first, as for all other objects.
 func TestARefusedNodeIsOneLine(t *testing.T) {
 	t.Parallel()
 	p, err := claims.Parse([]byte("clusters: {a: {networks: [10.1.0.0/16]}}"))
@@ -19,7 +18,7 @@ func TestARefusedNodeIsOneLine(t *testing.T) {
 	grant, _ := p.Of("a")
 	n := &nodes.Node{
 		Cluster: "a", Name: "n", Addresses: []nodes.Address{
-			{Type: wire.AddressCiliumInternalIP, IP: netip.MustParseAddr("10.2.0.1")}, // behind the other one
+			{Type: wire.AddressCiliumInternalIP, IP: netip.MustParseAddr("10.2.0.1")}, // listed after the other one
 			{Type: wire.AddressInternalIP, IP: netip.MustParseAddr("192.168.0.1")},
 		},
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// handle is one cluster's use of a session. It implements
-// [remotecluster.Client]; whoever closes it has ended his own streams before.
+// handle is one cluster's use of a session. It implements [remotecluster.Client].
+// The caller must end its own streams before it calls Close.
 type handle struct {
 	kvstore.Client // the session's; set once it is connected
 
@@ -17,8 +17,8 @@ type handle struct {
 	complete bool
 }
 
-// Run waits until the session is over and returns why, or until ctx ends. It gives the probes to
-// onProbe meanwhile, the latest one at once; none after it has returned.
+// Run waits until the session has ended and returns why, or until ctx ends. Meanwhile it passes the
+// probes to onProbe, first the latest one at once. It never calls onProbe after it has returned.
 func (h *handle) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	h.follow(onProbe)
 	defer h.follow(nil)
@@ -41,8 +41,8 @@ func (h *handle) follow(onProbe func(kvstore.Probe)) {
 	}
 }
 
-// BootstrapComplete takes effect when all present handles have said so. That the
-// session is of use to one of them ends the growth of the pauses.
+// BootstrapComplete takes effect when it was called on all present handles. It also resets
+// the pauses, since the session has been useful to one cluster.
 func (h *handle) BootstrapComplete() {
 	h.session.pool.mu.Lock()
 	defer h.session.pool.mu.Unlock()
@@ -51,7 +51,7 @@ func (h *handle) BootstrapComplete() {
 	h.session.updateBootstrap()
 }
 
-// Close gives the handle back. The last one closes the session.
+// Close releases the handle. Closing the last handle closes the session.
 func (h *handle) Close() {
 	s := h.session
 	s.pool.mu.Lock()

@@ -13,16 +13,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// idMemory remembers the cluster IDs of remote clusters over restarts, in a small file. What cannot
-// be read or written is a warning: the file guards against a cluster that takes the ID of one that
-// is away, and nothing else depends on it. Its owner has a lock.
+// idMemory keeps the cluster IDs of remote clusters over restarts, in a small file. A failed read or
+// write is only logged as a warning: the file prevents a cluster from taking the ID of another one that
+// is not connected, and nothing else depends on it. Its owner holds a lock during all calls.
 type idMemory struct {
 	file string // empty: nothing is remembered over restarts
 	ids  map[string]uint32
 	log  *slog.Logger
 }
 
-// idFile is the form of the file.
+// idFile is the JSON form of the file.
 type idFile struct {
 	Version int               `json:"version"`
 	IDs     map[string]uint32 `json:"ids"` // by name
@@ -76,7 +76,7 @@ func readIDs(file string) (map[string]uint32, error) {
 	return ids, nil
 }
 
-// owner is the cluster that had the ID last; empty when nobody had.
+// owner returns the cluster that had the ID last; empty for none.
 func (m *idMemory) owner(id uint32) string {
 	for name, has := range m.ids {
 		if has == id {
@@ -86,7 +86,7 @@ func (m *idMemory) owner(id uint32) string {
 	return ""
 }
 
-// note remembers that the cluster has the ID now, and nobody else.
+// note records that the cluster, and no other one, has the ID now.
 func (m *idMemory) note(name string, id uint32) {
 	if m.file == "" || m.ids[name] == id {
 		return
@@ -96,8 +96,8 @@ func (m *idMemory) note(name string, id uint32) {
 	m.save()
 }
 
-// left forgets the ID of a cluster that comes with another one: it is not kept for
-// it any more, or two that swap theirs would wait for each other.
+// left forgets the ID of a cluster that now has another one: otherwise two clusters
+// that swap their IDs would wait for each other.
 func (m *idMemory) left(name string, id uint32) {
 	if has, known := m.ids[name]; known && has != id {
 		delete(m.ids, name)
@@ -105,7 +105,7 @@ func (m *idMemory) left(name string, id uint32) {
 	}
 }
 
-// keep forgets clusters that are not wanted any more.
+// keep forgets clusters that are no longer wanted.
 func (m *idMemory) keep(wanted func(name string) bool) {
 	before := len(m.ids)
 	maps.DeleteFunc(m.ids, func(name string, _ uint32) bool { return !wanted(name) })
@@ -120,7 +120,7 @@ func (m *idMemory) save() {
 	}
 }
 
-// write replaces the file at once: whoever reads it has the one before or this one.
+// write replaces the file atomically: a reader gets the old file or the new one.
 func (m *idMemory) write() error {
 	content, err := json.Marshal(idFile{1, m.ids})
 	if err != nil {
@@ -130,7 +130,7 @@ func (m *idMemory) write() error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // it is gone when it was renamed
+	defer os.Remove(f.Name()) // has no effect after the rename
 	_, err = f.Write(content)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err

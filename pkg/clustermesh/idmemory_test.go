@@ -16,12 +16,12 @@ import (
 
 func everybody(string) bool { return true }
 
-// come is what a cluster does that connects with an ID.
+// come makes the calls of a cluster that connects with an ID.
 func (x *ids) come(name string, id uint32) error {
 	if err := x.Admit(name, id); err != nil {
 		return err
 	}
-	x.Release(name) // as when it had another one
+	x.Release(name) // as if it had another ID before
 	return x.Reserve(name, id)
 }
 
@@ -52,7 +52,7 @@ func TestAnIDIsKeptForItsOwnerOverARestart(t *testing.T) {
 	}
 	x := start(nil)
 	must(t, x.come("paris", 3))
-	x = start(nil) // paris is away
+	x = start(nil) // paris is not connected
 	x.keep(everybody)
 	if err := x.come("evil", 3); codeOf(err) != codes.ClusterIDRemembered || !strings.Contains(err.Error(), "paris") {
 		t.Errorf("another cluster with the ID: %v", err)
@@ -65,7 +65,7 @@ func TestAnIDIsKeptForItsOwnerOverARestart(t *testing.T) {
 		t.Errorf("a pin overrides what is remembered: %v", err)
 	}
 	x = start(nil)
-	x.keep(func(name string) bool { return name != "tokyo" }) // its file is gone
+	x.keep(func(name string) bool { return name != "tokyo" }) // its file was removed
 	if err := x.come("evil", 3); err != nil {
 		t.Errorf("the file of the owner is gone: %v", err)
 	}
@@ -80,7 +80,7 @@ func TestTwoClustersMaySwapTheirIDs(t *testing.T) {
 	}{{"a", 1}, {"b", 2}} {
 		must(t, x.come(step.name, step.id))
 	}
-	_ = x.come("a", 2) // b has it, but a has given up the other one
+	_ = x.come("a", 2) // b has it, but a has released its other ID
 	if err := x.come("b", 1); err != nil {
 		t.Error(err)
 	}
@@ -122,7 +122,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestAnIDThatFlipsIsHeld: of 1,500 changes only a few are taken up.
+// TestAnIDThatFlipsIsHeld: of 1,500 changes only a few are accepted.
 func TestAnIDThatFlipsIsHeld(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -145,7 +145,7 @@ func TestAnIDThatFlipsIsHeld(t *testing.T) {
 	if err := x.come("evil", 2); err != nil {
 		t.Errorf("after a while with one ID: %v", err)
 	}
-	for i := range 3 { // seldom is allowed
+	for i := range 3 { // rare changes are allowed
 		now = now.Add(flipWindow / 2)
 		if err := x.come("evil", 3+uint32(i)); err != nil {
 			t.Error(err)

@@ -12,15 +12,15 @@ import (
 )
 
 // A cluster whose ID changes more than maxFlips times within flipWindow is refused
-// until it has kept one for that long: each change withdraws and lists everything.
+// until it has kept one ID for that long: each change withdraws and lists everything.
 const (
 	maxFlips   = 5
 	flipWindow = 10 * time.Minute
 )
 
-// ids hands out cluster IDs: one owner each, first come wins, held until the owner's file is gone
-// (wire.md §2.3). The own cluster's ID is taken from the start. The policy file may pin IDs;
-// without a pin, the ID that a cluster had before a restart is kept for it while it is away.
+// ids reserves cluster IDs. Each ID has one owner: the first cluster that requests it, until the owner's
+// file is removed (wire.md §2.3). The own cluster's ID is reserved from the start. The policy file may pin
+// IDs. Without a pin, the ID that a cluster had before a restart is kept for it while it is not connected.
 type ids struct {
 	own     string // the own cluster
 	granted *claims.Current
@@ -35,7 +35,7 @@ type ids struct {
 
 // flips are the latest changes of a cluster's ID.
 type flips struct {
-	id uint32      // the one that it came with last
+	id uint32      // the latest ID
 	at []time.Time // the latest changes, at most maxFlips+1
 }
 
@@ -50,7 +50,7 @@ func newIDs(own string, id uint32, granted *claims.Current, stateDir string, log
 	return x
 }
 
-// Admit reports whether the cluster may come with the ID at all; the error is an
+// Admit reports whether the cluster may use the ID at all; the error is an
 // [*remotecluster.Inadmissible].
 func (x *ids) Admit(name string, id uint32) error {
 	if refused := x.granted.Policy().Admit(name, id); refused != nil {
@@ -69,8 +69,8 @@ func (x *ids) Admit(name string, id uint32) error {
 	return nil
 }
 
-// steady notes the ID that the cluster comes with, and refuses one that changes it
-// all the time; mu is held.
+// steady records the ID of the cluster, and refuses a cluster that changes its ID
+// too often; mu is held.
 func (x *ids) steady(name string, id uint32) error {
 	f, now := x.last[name], x.now()
 	if f == nil {
@@ -92,8 +92,8 @@ func (x *ids) steady(name string, id uint32) error {
 	}
 }
 
-// Reserve gives the ID to the cluster. One that holds another ID gives that
-// back only when it got the new one.
+// Reserve gives the ID to the cluster. Another ID that the cluster has is released
+// only when the cluster gets the new one.
 func (x *ids) Reserve(name string, id uint32) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -115,7 +115,7 @@ func (x *ids) Reserve(name string, id uint32) error {
 	return nil
 }
 
-// Release takes back the cluster's ID, if it holds one.
+// Release releases the cluster's ID, if it has one.
 func (x *ids) Release(name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -125,7 +125,7 @@ func (x *ids) Release(name string) {
 	}
 }
 
-// keep forgets what is remembered of clusters that have no client file any more.
+// keep removes the remembered data of clusters that no longer have a client file.
 func (x *ids) keep(wanted func(name string) bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -24,16 +24,16 @@ func TestIDs(t *testing.T) {
 	refused("a", 1, "own") // the own cluster's ID
 	ok("a", 2)
 	ok("a", 2)           // again
-	refused("b", 2, "a") // first come wins
+	refused("b", 2, "a") // the first cluster keeps it
 	ok("b", 3)
-	refused("a", 3, "b") // a change to a taken ID: the old one stays
+	refused("a", 3, "b") // a change to a taken ID: the cluster keeps its old one
 	refused("c", 2, "a")
-	ok("a", 4) // a change to a free one gives the old one back
+	ok("a", 4) // a change to a free ID releases the old one
 	ok("c", 2)
 	x.Release("b")
 	x.Release("b")
 	ok("d", 3)
-	x.Release("own") // holds nothing as a remote
+	x.Release("own") // it holds no ID as a remote cluster
 	refused("e", 1, "own")
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// localRescan is how often the client file of the own cluster's kvstore is
-// looked at. While there is no session each attempt reads it anyway.
+// localRescan is the time between two checks of the client file of the own cluster's
+// kvstore. While there is no session, each attempt reads the file anyway.
 const localRescan = 2 * time.Second
 
 // newLocal returns the controller of the own cluster, which reads its kvstore.
@@ -25,8 +25,8 @@ func (m *Mesh) newLocal() *remotecluster.Cluster {
 	return m.newController(p)
 }
 
-// runLocal runs the own cluster: again for each change of its client file,
-// until ctx ends. What was read is kept over all of them.
+// runLocal runs the own cluster, again for each change of its client file,
+// until ctx ends. The data is kept over all these changes.
 func (m *Mesh) runLocal(ctx context.Context) error {
 	path := m.KVStore.ConfigPath
 	for ctx.Err() == nil {
@@ -35,22 +35,22 @@ func (m *Mesh) runLocal(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// loadedFile is what a client file held when it was last loaded for a session.
+// loadedFile holds the hash of a client file's contents when it was last loaded for a session.
 type loadedFile struct {
 	hash atomic.Value // a clientfile.ContentHash; zero when there was no file
 }
 
-// note notes what the file holds. It is called before the file is loaded: what changes in
-// between counts as a change.
+// note stores the hash of the present contents. It is called before the file is loaded: so a
+// change between the two counts as a change.
 func (f *loadedFile) note(path string) {
 	hash, _ := clientfile.ContentHash(path) // zero when there is none
 	f.hash.Store(hash)
 }
 
-// outdated returns when the file is there with other contents, or other authorities, than were
-// loaded last; or when ctx ends. A file that is gone changes nothing: what is known of it counts.
+// outdated returns when the file has other contents, or other authorities, than those that were
+// loaded last; or when ctx ends. A missing file is not a change: the loaded contents stay in use.
 func (f *loadedFile) outdated(ctx context.Context, path string) {
-	if path == "" { // there are only addresses
+	if path == "" { // no client file: the options have only addresses
 		<-ctx.Done()
 		return
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
-// ownCluster is a world whose own cluster has a kvstore, which it reads with
-// the client file that is returned. The file is not there yet.
+// ownCluster returns a world whose own cluster has a kvstore. The mesh reads it with the returned client file, which
+// does not exist yet.
 func ownCluster(t *testing.T, change ...func(*Params)) (w *world, own *remote, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "etcd.config")
@@ -42,7 +42,7 @@ func (w *world) localIs(s remotecluster.State) remotecluster.Status {
 	return st
 }
 
-// claim writes an entry for an address, whoever's it is.
+// claim writes an entry for any address.
 func (r *remote) claim(addr netip.Addr, pod string) {
 	pair := wire.IPIdentityPair{IP: net.IP(addr.AsSlice()), Identity: r.id<<16 + 1, Pod: pod, Namespace: "ns"}
 	r.put(r.key(wire.IPs, pair.Name()), pair.Encode())
@@ -67,7 +67,7 @@ func TestTheOwnClusterIsReadFromItsKVStore(t *testing.T) {
 	c1.converges()
 	w.until("the remote to have the address", func() bool { return w.winner(contested) == "c1 by clustermesh" })
 
-	// Its file comes late, and is waited for by name.
+	// Its file is created late, and the mesh waits for it by name.
 	st := w.localIs(remotecluster.Failed)
 	if !strings.Contains(st.Message, file) {
 		t.Errorf("the message does not name the file: %q", st.Message)
@@ -76,7 +76,7 @@ func TestTheOwnClusterIsReadFromItsKVStore(t *testing.T) {
 		t.Errorf("ready %t, reasons %v", ok, reasons)
 	}
 	own.fill(0, 20)
-	own.delete(wire.ClusterConfigKey(own.name)) // nobody waits for it
+	own.delete(wire.ClusterConfigKey(own.name)) // the mesh does not wait for it
 	own.put(own.key(wire.Identities, "16384300"), []byte("k8s:app=no-cluster-label;"))
 	own.put(own.key(wire.Identities, "131072"), []byte("k8s:app=another-clusters-number;"))
 	must(t, copyFile(own.etcd.ConfigFile(t), file))
@@ -99,13 +99,13 @@ func TestTheOwnClusterIsReadFromItsKVStore(t *testing.T) {
 	}
 	w.until("ready", func() bool { ok, _ := w.mesh.Ready(); return ok })
 
-	// When it goes there, the remote has it at once; and back.
+	// When the own entry is deleted, the remote one takes over at once; and back.
 	own.delete(own.key(wire.IPs, contested.String()))
 	w.until("the remote to take over", func() bool { return w.winner(contested) == "c1 by clustermesh" })
 	own.object(3, 2)
 	w.until("the own cluster to take it back", func() bool { return w.winner(contested) == "own by kvstore" })
 
-	// Merely away, nothing is withdrawn.
+	// While the server is only unreachable, nothing is withdrawn.
 	own.converges()
 	before := own.inView()
 	own.etcd.Kill(t)
@@ -131,7 +131,7 @@ func TestALocalKVStoreOfAnObserver(t *testing.T) {
 		p.Local = wire.ClusterInfo{Name: "default", MaxConnectedClusters: 255}
 	})
 	must(t, copyFile(own.etcd.ConfigFile(t), file))
-	own.fill(0, 3) // identities 0 to 2 are no one's to allocate
+	own.fill(0, 3) // identities 0 to 2 are outside the range of allocation
 	own.put(own.key(wire.Identities, "256"), []byte("k8s:app=first;"))
 	own.put(own.key(wire.Identities, "65535"), []byte("k8s:app=last;"))
 	own.put(own.key(wire.Identities, "65536"), []byte("k8s:app=beyond;"))
@@ -162,20 +162,21 @@ func TestTheClientFileOfTheOwnClusterChanges(t *testing.T) {
 	if now := own.inView(); !maps.Equal(before, now) {
 		t.Errorf("%d of %d objects are left", len(now), len(before))
 	}
-	must(t, os.Remove(file)) // what is known of it counts
+	must(t, os.Remove(file)) // the last known contents still count
 	must(t, copyFile(own.etcd.ConfigFile(t), file))
 	own.object(1, 2)
 	w.localIs(remotecluster.Ready)
 	own.converges()
 }
 
-// TestASessionLastsWhenItsFileWasJustWritten: only other contents than it was begun with end it.
+// TestASessionLastsWhenItsFileWasJustWritten: a session is ended only when the file's contents differ from those it
+// started with.
 func TestASessionLastsWhenItsFileWasJustWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var f loadedFile
 		path := filepath.Join(t.TempDir(), "etcd.config")
-		f.note(path) // there is none
+		f.note(path) // the file does not exist
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		ended := make(chan struct{})
@@ -183,14 +184,14 @@ func TestASessionLastsWhenItsFileWasJustWritten(t *testing.T) {
 		lasts := func(when string) {
 			t.Helper()
 			select {
-			case <-time.After(time.Minute + time.Second): // never when the file is looked at
+			case <-time.After(time.Minute + time.Second): // only if the file is never read
 			case <-ended:
 				t.Fatalf("it is outdated: %s", when)
 			}
 		}
 		lasts("without a file")
 		write(t, path, configText(1))
-		f.note(path) // the attempt that begins the session
+		f.note(path) // the attempt that starts the session
 		lasts("the contents are those that were loaded")
 		must(t, os.Remove(path))
 		lasts("the file is gone")

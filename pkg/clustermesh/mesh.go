@@ -27,32 +27,32 @@ type Mesh struct {
 	dir      *directory
 	pool     *pool
 	local    *remotecluster.Cluster // the own cluster, read from its kvstore; nil without one
-	loaded   loadedFile             // its client file
+	loaded   loadedFile             // the client file of local
 	ids      *ids
 	policy   *policy        // nil without one
 	stirred  waiting.Signal // something about the clusters has changed
 	revision atomic.Uint64
-	ready    atomic.Bool // sticky
+	ready    atomic.Bool // never becomes false again
 
 	mu      sync.Mutex
 	scanned bool
 	ignored []Ignored
 	members map[string]*member
-	without map[string]bool // what the mesh became ready without: see Missing
+	without map[string]bool // subjects that were not synced when the mesh became ready: see Missing
 }
 
 // member is one cluster. The fields are guarded by the mesh's mu.
 type member struct {
 	cluster *remotecluster.Cluster
 	file    File
-	wanted  bool            // its file is there
-	recheck bool            // what it may claim has changed
-	regrant bool            // that is why its session was ended last
+	wanted  bool            // its file exists
+	recheck bool            // the claims that it may make have changed
+	regrant bool            // its last session was ended for a recheck
 	changed chan struct{}   // closed and replaced when file or wanted changes
-	broken  dirwatch.Broken // its file is there and is none any more, while this is not zero
+	broken  dirwatch.Broken // not zero: its file exists, but is no longer a valid client file
 }
 
-// New returns a mesh that watches nothing yet.
+// New returns a mesh that watches nothing until Run is called.
 func New(p Params) *Mesh {
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	p.Timings = cmp.Or(p.Timings, remotecluster.DefaultTimings())
@@ -110,7 +110,7 @@ func (m *Mesh) Run(ctx context.Context) error {
 	return err
 }
 
-// takeOver drains what an earlier process has left of clusters that have no file any more.
+// takeOver drains the entries that an earlier process has left of clusters without a client file.
 func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
 	names, err := m.Leftovers(ctx)
 	if err != nil {
@@ -127,8 +127,8 @@ func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
 	return nil
 }
 
-// want takes what the directory asks for, tells the clusters, and returns the
-// names of those that need a supervisor. read reports whether the directory could be.
+// want applies the contents of the directory, signals the clusters that changed, and returns
+// the names of new clusters, which need a supervisor. read is true if the directory could be read.
 func (m *Mesh) want(files map[string]File, ignored []Ignored, broken map[string]dirwatch.Broken, read bool) (added []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,7 +175,7 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored, broken map[string]
 	return added
 }
 
-// newCluster returns the controller of a remote cluster. Its status has the client file before it runs.
+// newCluster returns the controller of a remote cluster. Its status shows the client file before it runs.
 func (m *Mesh) newCluster(name, file string) *remotecluster.Cluster {
 	p := m.params(name)
 	p.File, p.CacheTTL, p.Budget, p.Memory = file, m.CacheTTL, m.Budgets.Of(name), m.Memory.Account(name)
@@ -188,9 +188,9 @@ func (m *Mesh) newController(p remotecluster.Params) *remotecluster.Cluster {
 	return remotecluster.New(p)
 }
 
-// params are what all controllers have in common.
+// params returns the parameters that all controllers have in common.
 func (m *Mesh) params(name string) remotecluster.Params {
-	layout, _ := wire.NewLayout(m.Params.Local.MaxConnectedClusters) // as it was validated; else the zero layout
+	layout, _ := wire.NewLayout(m.Params.Local.MaxConnectedClusters) // no error for a validated number; otherwise the zero layout
 	return remotecluster.Params{
 		Name:   name,
 		Local:  m.Params.Local,
@@ -217,14 +217,14 @@ func (mb *member) signal() {
 	mb.changed = make(chan struct{})
 }
 
-// bump moves the revision on: something about the clusters changed.
+// bump increases the revision, after a change of the clusters.
 func (m *Mesh) bump() {
 	m.revision.Add(1)
 	m.stirred.Give()
 }
 
-// supervise runs one cluster: again for each change of its file, until the file is gone (then it is
-// drained and forgotten) or ctx ends. A file that comes back meanwhile is taken up after the drain.
+// supervise runs one cluster, again for each change of its file, until the file is removed (then the
+// cluster is drained and forgotten) or ctx ends. A file that is restored meanwhile is used after the drain.
 func (m *Mesh) supervise(ctx context.Context, name string) error {
 	for {
 		mb, file, wanted, changed := m.member(name)
@@ -273,10 +273,10 @@ func runUntil(ctx context.Context, c *remotecluster.Cluster, path string, change
 	cancel()
 }
 
-// forget removes a drained cluster. One that is wanted again gets another
-// controller: the one before has withdrawn itself for good.
+// forget removes a drained cluster, and reports whether it did. A cluster whose file
+// exists again gets a new controller instead: the old one was drained for good.
 func (m *Mesh) forget(name string) bool {
-	defer m.policy.forget(name) // with mu released
+	defer m.policy.forget(name) // runs after mu is released
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pool.leave(name)
@@ -290,8 +290,8 @@ func (m *Mesh) forget(name string) bool {
 	return true
 }
 
-// followGrants begins new sessions of those clusters that may claim something
-// else than before, so that everything they say is judged again, until ctx ends.
+// followGrants starts new sessions of the clusters whose permitted claims have
+// changed, so that all their entries are judged again, until ctx ends.
 func (m *Mesh) followGrants(ctx context.Context) error {
 	before, changed := m.Granted.Get()
 	for {
@@ -313,7 +313,7 @@ func (m *Mesh) followGrants(ctx context.Context) error {
 	}
 }
 
-// rechecks reports whether everything of the cluster is to be judged again, once.
+// rechecks reports whether all entries of the cluster must be judged again. It resets this mark.
 func (m *Mesh) rechecks(mb *member) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

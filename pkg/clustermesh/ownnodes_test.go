@@ -20,7 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// ownNodesWorld is the source of the own cluster's nodes with the view behind it.
+// ownNodesWorld is the source of the own cluster's nodes, and the view that it updates.
 type ownNodesWorld struct {
 	t      *testing.T
 	db     *statedb.DB
@@ -43,7 +43,7 @@ func newOwnNodes(t *testing.T, delay time.Duration) *ownNodesWorld {
 	return w
 }
 
-// run follows the nodes until the function that it returns is called.
+// run follows the nodes until the returned function is called.
 func (w *ownNodesWorld) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
@@ -67,7 +67,7 @@ func (w *ownNodesWorld) register(name, address string) {
 
 func (w *ownNodesWorld) vanish(name string) { w.mem.Unset(wire.Nodes.Key("own", false, name)) }
 
-// parts are how much of the node is in the view, of itself and the claim on its address.
+// parts returns how many parts of the node are in the view: the node itself, and the claim on its address.
 func (w *ownNodesWorld) parts(name, address string) (n int) {
 	if _, _, found := w.view.Nodes.Table().Get(w.db.ReadTxn(), nodes.ByName("own", name)); found {
 		n++
@@ -86,14 +86,14 @@ func (w *ownNodesWorld) until(what string, ok func() bool) {
 	waittest.Until(w.t, what, ok)
 }
 
-// known waits until the source knows of so many nodes.
+// known waits until the source has this number of nodes.
 func (w *ownNodesWorld) known(n int) {
 	w.t.Helper()
 	w.until("the source", func() bool { st := w.source.Status(); return st.Synced && st.Count == n })
 }
 
-// A node whose key comes back before its loss counts has never been away: no
-// table is written, and no address.
+// TestANodeOfOursThatRegistersAgainCausesNothing: a node whose key is written again before its deletion counts was
+// never removed: no table and no address is written.
 func TestANodeOfOursThatRegistersAgainCausesNothing(t *testing.T) {
 	t.Parallel()
 	w := newOwnNodes(t, time.Hour)
@@ -113,7 +113,7 @@ func TestANodeOfOursThatRegistersAgainCausesNothing(t *testing.T) {
 	if now := w.view.IPs.Revision(); now != addresses {
 		t.Errorf("addresses were written: %d, then %d", addresses, now)
 	}
-	// One that comes back as another one is changed at once.
+	// A node that registers again with other contents is changed at once.
 	w.vanish("a")
 	w.known(0)
 	w.register("a", "172.16.0.2")
@@ -142,8 +142,8 @@ func TestANodeOfOursThatStaysAwayGoesLater(t *testing.T) {
 	}
 }
 
-// Who vanished while nobody watched is gone as late, also over a
-// stop in between, which withdraws nothing.
+// TestANodeOfOursThatVanishesInAStopGoesAfterIt: a node whose key was deleted while the source was stopped is removed
+// with the same delay. The stop withdraws nothing.
 func TestANodeOfOursThatVanishesInAStopGoesAfterIt(t *testing.T) {
 	t.Parallel()
 	w := newOwnNodes(t, 100*time.Millisecond)
@@ -160,8 +160,8 @@ func TestANodeOfOursThatVanishesInAStopGoesAfterIt(t *testing.T) {
 	w.until("it to be gone", func() bool { return w.gone("a", "172.16.0.1") })
 }
 
-// A drain does not wait: neither for those that are there, nor for those whose
-// deletion did not count yet.
+// TestADrainOfOurNodesIsNotDelayed: a drain removes at once the present nodes, and those whose deletion does not count
+// yet.
 func TestADrainOfOurNodesIsNotDelayed(t *testing.T) {
 	t.Parallel()
 	w := newOwnNodes(t, time.Hour)

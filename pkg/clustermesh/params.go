@@ -14,11 +14,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// ListsPerCore is how many lists are best run at once for each core: one keeps it busy with
-// decoding while another waits, and more of them only hold more pages in memory.
+// ListsPerCore is the best number of lists that run at the same time per core: one keeps the core
+// busy with decoding while another waits. More lists only hold more pages in memory.
 const ListsPerCore = 2
 
-// Params is what a Mesh is made of.
+// Params are the parameters of a Mesh.
 type Params struct {
 	// Directory is the mesh directory: one client file per remote cluster.
 	Directory string
@@ -26,42 +26,42 @@ type Params struct {
 	Local wire.ClusterInfo
 	// SyncTimeout is how long readiness waits for clusters that do not answer.
 	SyncTimeout time.Duration
-	// Consumer returns what takes what is read of a cluster: see [View.Consumer].
+	// Consumer returns the consumer of a cluster's data: see [View.Consumer].
 	Consumer func(Target) remotecluster.Consumer
-	// Leftovers names the clusters of which something is there before any of them
-	// runs. It is asked once the directory has been read, a look that fails is none:
-	// those without a file are drained. Its error ends Run. Nil is none.
+	// Leftovers returns the names of the clusters that have entries from an earlier process.
+	// It is called once, after the first read of the directory that succeeds. The clusters
+	// without a file are drained. Its error ends Run. Nil means that there are none.
 	Leftovers func(ctx context.Context) ([]string, error)
 	// KVStore are the options of the sessions. They may name the kvstore of the
 	// own cluster, which is then read like the others and counts as local.
 	KVStore etcd.Options
-	// Granted is what remote clusters may claim; nil is everything. A change of it
-	// is applied to what is there.
+	// Granted is what remote clusters may claim; nil means everything. A change of it
+	// is applied to the existing entries.
 	Granted *claims.Current
-	// StateDir is where the cluster IDs are remembered over restarts; empty is nowhere.
+	// StateDir is the directory where the cluster IDs are saved for a restart; empty means that they are not saved.
 	StateDir string
 	// CacheTTL is how long a remote cluster's service backends are used without
-	// contact; 0 is for ever.
+	// contact; 0 means without limit.
 	CacheTTL time.Duration
-	// Policy is what becomes of the service backends of remote clusters that go
-	// quiet; nil is nothing.
+	// Policy decides about the service backends of unreachable remote clusters; nil means
+	// that they are kept.
 	Policy *disconnect.Policy
-	// Described says how well services of the own cluster are known from its description, as [View.Described]; nil is no
-	// description. Without a local kvstore the mesh is not ready before they are known.
+	// Described returns the status of the services of the own cluster that are read from its description, as
+	// [View.Described]; nil means no description. Without a local kvstore the mesh is not ready before they are read.
 	Described func(wire.Resource) store.Status
-	// ApplyPolicy makes it so: see [View.ApplyPolicy]. It is needed with a Policy.
+	// ApplyPolicy applies a decision of Policy: see [View.ApplyPolicy]. It is required with a Policy.
 	ApplyPolicy func(cluster string, to disconnect.State)
-	// Lists and Batches bound how many lists run, and how many batches of events are
-	// applied, at once; nil is no bound.
+	// Lists bounds the lists that run at the same time, Batches the batches of events that are
+	// applied at the same time; nil means no bound.
 	Lists, Batches *store.Turns
-	// Budgets is what remote clusters may cost; the zero value is no bound.
+	// Budgets are the maximum costs of remote clusters; the zero value means no bound.
 	Budgets budget.Budgets
-	// Memory bounds what the entries of all remote clusters take together; nil does not.
+	// Memory bounds the memory of the entries of all remote clusters together; nil means no bound.
 	Memory *budget.Memory
-	// Timings are those of the controllers; the zero value is the default.
+	// Timings are those of the controllers; the zero value means the default.
 	Timings remotecluster.Timings
-	// Report is called after each look at the directory, with the error if it cannot be
-	// read; nil is not called.
+	// Report is called after each read of the directory, with the error if the read failed;
+	// it may be nil.
 	Report func(error)
 	Log    *slog.Logger
 }
@@ -69,7 +69,7 @@ type Params struct {
 // Target is a cluster that is about to be read.
 type Target struct {
 	Name    string
-	Own     bool   // it is our own, read from its kvstore
-	Changed func() // to be called when what is shown of it has changed
+	Own     bool   // it is the own cluster, read from its kvstore
+	Changed func() // to be called when the displayed state of the cluster has changed
 	Log     *slog.Logger
 }

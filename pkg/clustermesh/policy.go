@@ -13,30 +13,30 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// How often the policy looks at the clusters.
+// The times between two checks of the clusters.
 const (
-	policyInterval = 5 * time.Second        // at least, unless what tests take for half a minute is less
-	policyPause    = 200 * time.Millisecond // after a look, whatever has changed: hundreds of clusters begin at once
+	policyInterval = 5 * time.Second        // the longest time; shorter in tests with a short StaleAfter
+	policyPause    = 200 * time.Millisecond // the shortest time, also after changes: hundreds of clusters start at the same time
 )
 
-// policy applies the disconnect policy to the remote clusters. It begins with
-// nothing against anybody, also after a restart: what was not synced since is not
-// judged, and of that nothing is used.
+// policy applies the disconnect policy to the remote clusters. At the start, also after
+// a restart, no cluster is in doubt: a cluster that was not synced since is not judged,
+// and none of its backends is used.
 type policy struct {
 	apply func(cluster string, to disconnect.State)
-	most  time.Duration // between two looks
-	// patience is how long a doubt has to last at the present size of the own cluster:
-	// within it every cluster is probed, also where probes are far apart.
+	most  time.Duration // longest time between two checks
+	// patience returns how long a doubt must last before it counts, at the present size of the own
+	// cluster. Every cluster is probed in this time, also with long intervals between the probes.
 	patience func() time.Duration
 
-	work    sync.Mutex // held for a whole step
+	work    sync.Mutex // held during a whole step
 	machine *disconnect.Machine
 
 	mu       sync.Mutex // never held for long
 	outlooks map[string]disconnect.Outlook
 }
 
-// newPolicy returns the policy of the parameters; nil when they have none.
+// newPolicy returns the policy in the parameters; nil when they have none.
 func newPolicy(p *Params) *policy {
 	if p.Policy == nil {
 		return nil
@@ -48,8 +48,8 @@ func newPolicy(p *Params) *policy {
 	}
 }
 
-// run looks at the clusters until ctx ends: when something has changed about
-// them, when something is due, and every few seconds.
+// run checks the clusters until ctx ends: after a change of their state, when a
+// decision is due, and every few seconds.
 func (p *policy) run(ctx context.Context, m *Mesh) error {
 	for ctx.Err() == nil {
 		next := p.step(m)
@@ -70,8 +70,8 @@ func (p *policy) run(ctx context.Context, m *Mesh) error {
 	return ctx.Err()
 }
 
-// step looks once, and returns when something is due. What is said of a cluster
-// is in force when it is said.
+// step checks the clusters once, and returns when the next decision is due. A decision
+// is applied before it is shown.
 func (p *policy) step(m *Mesh) (next time.Time) {
 	p.work.Lock()
 	defer p.work.Unlock()
@@ -94,7 +94,7 @@ func (p *policy) step(m *Mesh) (next time.Time) {
 	return next
 }
 
-// publish shows the outlooks, and reports whether a state is another one than before.
+// publish stores the outlooks for readers, and reports whether a state or a hold has changed.
 func (p *policy) publish(outlooks map[string]disconnect.Outlook) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +106,8 @@ func (p *policy) publish(outlooks map[string]disconnect.Outlook) (changed bool) 
 	return changed
 }
 
-// outlook is what is said of a cluster; nil without a policy, or before the
-// first look at the cluster.
+// outlook returns the outlook of a cluster; nil without a policy, or before the
+// first check of the cluster.
 func (p *policy) outlook(name string) *disconnect.Outlook {
 	if p == nil {
 		return nil
@@ -120,7 +120,7 @@ func (p *policy) outlook(name string) *disconnect.Outlook {
 	return nil
 }
 
-// forget ends what is held against a cluster whose entries are withdrawn.
+// forget removes the state of a cluster whose entries were withdrawn, and ends the policy's effect on it.
 func (p *policy) forget(name string) {
 	if p == nil {
 		return
@@ -134,8 +134,9 @@ func (p *policy) forget(name string) {
 	delete(p.outlooks, name)
 }
 
-// evidenceOf is what a controller knows of its cluster. The services speak for all of it: their
-// backends are what is decided about. One that is being removed is not judged any more.
+// evidenceOf returns the evidence in the status of a cluster. It uses the services, or else the endpoint
+// slices, since the policy decides about their backends. A cluster that is being removed is no longer
+// judged.
 func evidenceOf(st *remotecluster.Status) disconnect.Evidence {
 	src := st.Sources[wire.Services]
 	if !src.Exported {
@@ -158,7 +159,7 @@ func evidenceOf(st *remotecluster.Status) disconnect.Evidence {
 	return e
 }
 
-// ApplyPolicy has the services follow the disconnect policy, for [Params].
+// ApplyPolicy applies a state of the disconnect policy to the services of a cluster. It is for [Params].
 func (v *View) ApplyPolicy(cluster string, to disconnect.State) {
 	v.Services.SetUse(cluster, map[disconnect.State]services.BackendUse{
 		disconnect.Keep: services.Full, disconnect.Demote: services.Demoted, disconnect.Withdraw: services.Withdrawn,

@@ -16,15 +16,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// delays are short ones. Nothing is known to fail before staleSoon.
+// delays returns short delays. No failure is known before staleSoon.
 func delays(demote, withdraw time.Duration) disconnect.Delays {
 	return disconnect.Delays{Demote: demote, Withdraw: withdraw, Restore: time.Second}
 }
 
 const staleSoon = time.Second
 
-// policed is a mesh of three clusters under a disconnect policy. Each has the
-// services svc0 to svc119, and c1 has svc120 for itself.
+// policed returns a mesh of three clusters with a disconnect policy. Each has the services svc0 to svc119, and only c1
+// has svc120.
 func policed(t *testing.T, d disconnect.Delays) (w *world, c1, c2, c3 *remote) {
 	t.Helper()
 	w = newWorld(t, func(p *Params) {
@@ -59,10 +59,11 @@ func (w *world) standsAt(name string, s disconnect.State) disconnect.Outlook {
 	return w.outlook(name)
 }
 
-// written is the revision of the merged services: any change of what is used, or of why, moves it.
+// written returns the revision of the merged services: it increases with any change of the used backends, and of the
+// reason.
 func (w *world) written() uint64 { return w.view.Services.Global().Revision(w.db.ReadTxn()) }
 
-// selected lists the clusters to whose backends of service i traffic goes.
+// selected returns the clusters whose backends of service i receive traffic.
 func (w *world) selected(i int) string {
 	g, _, found := w.view.Services.Global().Get(w.db.ReadTxn(), services.GlobalByName("ns", fmt.Sprint("svc", i)))
 	if !found {
@@ -78,7 +79,7 @@ func (w *world) selected(i int) string {
 	return strings.Join(all, " ")
 }
 
-// nothingChanges looks at the merged services for some time.
+// nothingChanges checks that the merged services do not change for some time.
 func (w *world) nothingChanges(what string, long time.Duration) {
 	w.t.Helper()
 	before, end := w.written(), time.Now().Add(long)
@@ -173,7 +174,7 @@ func TestWhenEveryClusterIsUnreachableAtOnceNothingIsWithdrawn(t *testing.T) {
 	if w.written() != before {
 		t.Error("the merged services were changed before the policy was held")
 	}
-	// It was not us alone: one stays away.
+	// The failure was not on our side alone: one cluster stays unreachable.
 	c2.etcd.Thaw(t)
 	c3.etcd.Thaw(t)
 	w.backendsAre(1, "c2 10.2.0.1, c3 10.3.0.1")
@@ -196,7 +197,7 @@ func TestAnApiserverThatComesBackHealthyDuringARollingUpgradeCausesNoFlap(t *tes
 	before := w.written()
 	for round := range 4 {
 		if round%2 == 0 {
-			c1.etcd.Restart(t) // the old replica goes, the new one comes
+			c1.etcd.Restart(t) // a new replica replaces the old one
 		} else {
 			c1.etcd.Kill(t)
 			w.until("the cluster to be missed", func() bool { return !w.mustStatus("c1").Connected })
@@ -216,8 +217,8 @@ func TestAnApiserverThatComesBackHealthyDuringARollingUpgradeCausesNoFlap(t *tes
 	}
 }
 
-// TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn is the other half: what
-// was demoted is not used again for each moment in which its server is up.
+// TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn is the opposite case: a demoted cluster is not used again each
+// time its server is up for a moment.
 func TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	waittest.Long(t)
@@ -246,7 +247,7 @@ func TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn(t *testing.T) {
 func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 	t.Parallel()
 	waittest.Long(t)
-	d := delays(2*time.Second, 10*time.Second) // a restart takes less
+	d := delays(2*time.Second, 10*time.Second) // longer than a restart
 	d.Silence = 2 * time.Second
 	w, c1, _, _ := policed(t, d)
 	c1.put(wire.HeartbeatKey, []byte("now"))
@@ -262,7 +263,7 @@ func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 	c1.etcd.Kill(t)
 	w.until("the end of the session", func() bool { return w.mustStatus("c1").Failures > failures })
 	back := time.Now()
-	c1.etcd.Restart(t) // the key is found again, and nobody has written it
+	c1.etcd.Restart(t) // the heartbeat key exists again, but was not written
 	w.until("another session", func() bool {
 		o := w.outlook("c1")
 		return o.Evidence.Fresh && o.Evidence.Connected.After(back) && o.Evidence.Heartbeat.After(back)
@@ -304,8 +305,8 @@ func TestAMeshWithoutAPolicyHasNoOutlook(t *testing.T) {
 	}
 }
 
-// TestThePolicyIsAsPatientAsItsProbes: within its patience every cluster is probed
-// three times, also in a cluster of 8,000 nodes, which probe rarely.
+// TestThePolicyIsAsPatientAsItsProbes: within the policy's patience every cluster is probed three times, also in a
+// cluster of 8,000 nodes, where probes are rare.
 func TestThePolicyIsAsPatientAsItsProbes(t *testing.T) {
 	t.Parallel()
 	delays := disconnect.DefaultPolicy()

@@ -18,22 +18,22 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// client is what the pool needs of a session.
+// client has the methods of a session that the pool and its handles use.
 type client interface {
 	remotecluster.Client
 	BootstrapBegins()
 }
 
-// pool shares sessions: clusters whose client files have equal contents, as
-// all those have that a mirror caches in one etcd, use one connection, one
-// watchdog and one heartbeat. Each has a [handle] of its own on it.
+// pool shares sessions: clusters whose client files have equal contents, such as
+// all clusters that a mirror caches in one etcd, use one connection, one
+// watchdog and one heartbeat. Each cluster has its own [handle] on the session.
 //
-// A session is begun for whoever wants one first, and joined by those who come while it
-// lasts or is being connected. It is closed with its last handle. The pause before the
-// next attempt is shared too: the server is asked by one cluster, however many come back.
+// The first cluster that needs a session starts it. Other clusters join it while it is open or
+// being connected. It is closed with its last handle. The pause before the next attempt is
+// shared as well: the server gets one connection attempt, for any number of clusters.
 type pool struct {
 	connect func(ctx context.Context, cfg *clientfile.Config, attempt int) (client, error)
-	begin   func(*session) // runs the session's live; set before connect is used
+	begin   func(*session) // runs live of the session; set before connect is used
 	// retryMin and retryMax bound a cluster's own pause between attempts, and
 	// stretch lengthens it ([etcd.Options.Stretch]).
 	retryMin, retryMax time.Duration
@@ -41,29 +41,29 @@ type pool struct {
 
 	mu     sync.Mutex
 	places map[[32]byte]*place
-	of     map[string]*place // by cluster: where its latest configuration leads
-	opened int               // sessions that were connected, in all
+	of     map[string]*place // by cluster: the place of its latest configuration
+	opened int               // number of all sessions that were ever connected
 }
 
-// place is one configuration, for as long as a cluster has it. Guarded by the pool's mu.
+// place holds the data of one configuration, as long as a cluster uses it. Guarded by the pool's mu.
 type place struct {
 	key      [32]byte
-	clusters int      // that have this configuration
-	attempt  int      // which endpoint is next
-	session  *session // nil when none is to be joined
+	clusters int      // number of clusters with this configuration
+	attempt  int      // selects the next endpoint
+	session  *session // nil when there is no session to join
 	pause    backoff.BackOff
 	due      time.Time // when the next attempt may be made
 }
 
-// newPause returns pauses that begin and end at half of a cluster's own: with
-// its jitter that is the shortest one, so who is alone never waits for it.
+// newPause returns pauses that start and end at half of a cluster's own. This is the shortest
+// pause of a cluster, with its jitter. So a cluster that is alone on a session never waits for it.
 func (p *pool) newPause() backoff.BackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval, b.RandomizationFactor = p.retryMin/2, p.retryMax/2, 0
 	return b
 }
 
-// session is one connection and whoever uses it.
+// session is one connection and the clusters that use it.
 type session struct {
 	pool  *pool
 	place *place
@@ -80,9 +80,9 @@ type session struct {
 	client   client // nil until connected
 	err      error  // why connecting failed, or the session ended
 	handles  map[*handle]struct{}
-	complete bool // every handle's bootstrap is complete, and the client knows
+	complete bool // every handle's bootstrap is complete, and BootstrapComplete of the client was called
 
-	probing sync.Mutex     // held while a probe goes round; guards last
+	probing sync.Mutex     // held while a probe is passed to the handles; guards last
 	last    *kvstore.Probe // nil before the first
 }
 
@@ -97,9 +97,9 @@ func newPool(o etcd.Options, retryMin, retryMax time.Duration) *pool {
 	}
 }
 
-// own makes the group the owner of all sessions: each is one goroutine in it,
-// until ctx ends or nobody wants the session. Whoever calls join is in the
-// group too, so that it is never waited for too early.
+// own makes the group the owner of all sessions: each is one goroutine in the group,
+// until ctx ends or no cluster uses the session. Callers of join must run in the same
+// group, so that its Wait does not return too early.
 func (p *pool) own(ctx context.Context, g *errgroup.Group) {
 	p.begin = func(s *session) {
 		var life context.Context
@@ -112,8 +112,8 @@ func (p *pool) own(ctx context.Context, g *errgroup.Group) {
 	}
 }
 
-// join gives the cluster a handle on the session of its configuration. It
-// returns when that is connected.
+// join returns a handle on the session of the cluster's configuration, once the
+// session is connected.
 func (p *pool) join(ctx context.Context, cluster string, cfg *clientfile.Config) (*handle, error) {
 	h := p.take(cluster, cfg)
 	select {
@@ -135,7 +135,7 @@ func (p *pool) join(ctx context.Context, cluster string, cfg *clientfile.Config)
 	return h, nil
 }
 
-// take makes a handle, and begins a session when there is none to be joined.
+// take returns a new handle, and starts a session when there is none to join.
 func (p *pool) take(cluster string, cfg *clientfile.Config) *handle {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +154,7 @@ func (p *pool) take(cluster string, cfg *clientfile.Config) *handle {
 	return h
 }
 
-// move notes which configuration the cluster has now; mu is held.
+// move records which configuration the cluster has now; mu is held.
 func (p *pool) move(cluster string, key [32]byte) *place {
 	if at := p.of[cluster]; at != nil && at.key == key {
 		return at
@@ -170,7 +170,7 @@ func (p *pool) move(cluster string, key [32]byte) *place {
 	return at
 }
 
-// leave forgets a cluster that is gone.
+// leave forgets a cluster that was removed.
 func (p *pool) leave(cluster string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,7 +202,7 @@ func (p *pool) counts() (sessions, clusters, opened int) {
 	return sessions, clusters, p.opened
 }
 
-// live is the session: from connecting to its end.
+// live runs the session, from connecting to its end.
 func (s *session) live(ctx context.Context) {
 	var c client
 	err := guard.Run(func() (err error) {
@@ -224,8 +224,8 @@ func (s *session) live(ctx context.Context) {
 	s.ended(guard.Run(func() error { return c.Run(ctx, s.probed) }), s.over)
 }
 
-// ended is the end of a session, or of connecting. When somebody still wanted it, that
-// is reason for a pause.
+// ended records the end of a session, or of connecting. If clusters still use the session,
+// the next attempt must wait for a pause.
 func (s *session) ended(err error, notify chan struct{}) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
@@ -237,14 +237,14 @@ func (s *session) ended(err error, notify chan struct{}) {
 	}
 }
 
-// retire keeps the session from being handed out; the pool's mu is held.
+// retire prevents further clusters from joining the session; the pool's mu is held.
 func (s *session) retire() {
 	if s.place.session == s {
 		s.place.session = nil
 	}
 }
 
-// probed takes a probe to every handle, one after another.
+// probed passes a probe to every handle, one after another.
 func (s *session) probed(p kvstore.Probe) {
 	s.probing.Lock()
 	defer s.probing.Unlock()
@@ -259,8 +259,8 @@ func (s *session) probed(p kvstore.Probe) {
 	}
 }
 
-// updateBootstrap tells the client whether any of its users is in its first sync; the
-// pool's mu is held.
+// updateBootstrap calls BootstrapComplete or BootstrapBegins of the client when this changes:
+// the bootstrap is complete when no handle is in its first sync. The pool's mu is held.
 func (s *session) updateBootstrap() {
 	complete := true
 	for h := range s.handles {

@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
-// basin is a pool on a kvstore in memory that notes what the pool does.
+// basin is a pool on a kvstore in memory. It records the calls of the pool.
 type basin struct {
 	*pool
 	mem *memory.Store
@@ -30,7 +30,7 @@ type basin struct {
 	clients  []*noted
 }
 
-// noted is a client that notes how it is called.
+// noted is a client that records its calls.
 type noted struct {
 	client
 	b *basin
@@ -45,7 +45,7 @@ func (b *basin) note(what string) {
 	b.calls = append(b.calls, what)
 }
 
-// inBasin runs f with the time of a bubble, and ends the pool afterwards.
+// inBasin runs f in a synctest bubble, and closes the pool afterwards.
 func inBasin(t *testing.T, f func(t *testing.T, b *basin)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestAnErrorOfConnectingGoesToAllWhoWait(t *testing.T) {
 			})
 		}
 		_ = g.Wait()
-		// Each attempt tries the next endpoint, whoever makes it.
+		// Each attempt tries the next endpoint, regardless of the cluster.
 		for _, cluster := range []string{"c", "a"} {
 			if _, err := b.join(t.Context(), cluster, content(1)); err == nil {
 				t.Error("no error")
@@ -176,11 +176,11 @@ func TestWhoStopsWaitingTakesNothingFromTheOthers(t *testing.T) {
 			}
 			return nil
 		})
-		synctest.Wait() // a has begun it
+		synctest.Wait() // a has started to connect
 		h := b.mustJoin(t, "b", content(1))
 		b.holds(t, 1, 1, 1)
 		h.Close()
-		// Nobody waits any more: connecting is given up.
+		// No caller waits any longer: connecting is cancelled.
 		impatient, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := b.join(impatient, "a", content(1)); err == nil {
@@ -204,7 +204,7 @@ func TestASessionThatEndedIsNotHandedOut(t *testing.T) {
 		if seen[0] == nil || seen[0] != seen[1] {
 			t.Errorf("the reasons differ: %v, %v", seen[0], seen[1])
 		}
-		// One joins again before the other has closed.
+		// One cluster joins again before the other has closed.
 		again := b.mustJoin(t, "a", content(1))
 		if again.session == handles[0].session {
 			t.Error("the session that ended was handed out again")
@@ -238,7 +238,7 @@ func TestProbesReachEveryHandle(t *testing.T) {
 		if a < 9 || a > 11 || c < 19 || c > 21 {
 			t.Errorf("%d probes in 9.5 s, %d in 19.5 s, one each second", a, c)
 		}
-		// Who comes later need not wait for the next one to know how things are.
+		// A handle that starts later gets the last result at once, without waiting for the next probe.
 		if n := count(one, time.Millisecond); n != 1 {
 			t.Errorf("%d probes at once", n)
 		}
@@ -263,7 +263,7 @@ func TestTheFirstSyncIsOverWhenAllSaySo(t *testing.T) {
 		check("complete")
 		three := b.mustJoin(t, "c", content(1))
 		check("complete", "begins")
-		three.Close() // who never completes does not count once he is gone
+		three.Close() // a handle that never completes does not count after it is closed
 		check("complete", "begins", "complete")
 		one.Close()
 		two.Close()

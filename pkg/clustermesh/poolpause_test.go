@@ -16,8 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// TestOneBackoffForAll: a server that refuses is not asked more often because
-// many clusters want it, and all of them are back soon after it.
+// TestOneBackoffForAll: a server that refuses does not get more attempts because many clusters need it. All of them are
+// connected soon after it accepts.
 func TestOneBackoffForAll(t *testing.T) {
 	inBasin(t, func(t *testing.T, b *basin) {
 		b.refuse = errors.New("refused")
@@ -62,12 +62,12 @@ func TestOneBackoffForAll(t *testing.T) {
 	})
 }
 
-// TestThePauseIsShortAgainAfterASync, not after each connection.
+// TestThePauseIsShortAgainAfterASync: the pause is reset after a sync, not after each connection.
 func TestThePauseIsShortAgainAfterASync(t *testing.T) {
 	inBasin(t, func(t *testing.T, b *basin) {
 		lose := func(h *handle) {
 			b.mem.Replace()
-			_ = h.Run(t.Context(), func(kvstore.Probe) {}) // until it is over
+			_ = h.Run(t.Context(), func(kvstore.Probe) {}) // until the session ends
 			h.Close()
 		}
 		again := func() (*handle, time.Duration) {
@@ -114,8 +114,8 @@ func TestTheSharedPauseGrowsWithTheOwnCluster(t *testing.T) {
 			return n
 		}
 		few := attempts()
-		nodes = 5000                                                                  // counted meanwhile
-		if many := attempts(); few < 1200 || few > 1210 || many < 280 || many > 290 { // 3 s, 12.8 s
+		nodes = 5000                                                                  // the number changes meanwhile
+		if many := attempts(); few < 1200 || few > 1210 || many < 280 || many > 290 { // pauses of 3 s and 12.8 s
 			t.Errorf("%d attempts in an hour, with 5,000 nodes %d", few, many)
 		}
 	})

@@ -8,13 +8,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// A cluster in which nothing happens is fresh, however far apart the probes are that confirm it:
-// with thousands of nodes that is more than the age at which a copy is stale otherwise.
+// TestAQuietClusterIsNeverStale: a cluster without changes is fresh, however rare the probes that confirm it. With
+// thousands of nodes their interval is longer than the age at which a copy is otherwise stale.
 func TestAQuietClusterIsNeverStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(p *Params) {
 		p.KVStore.Timings.ProbeInterval = 300 * time.Millisecond
-		p.KVStore.ClusterSize = func() int { return 1000 } // so every second
+		p.KVStore.ClusterSize = func() int { return 1000 } // a probe every second
 		p.Timings.StaleAfter = 10 * time.Millisecond
 	})
 	w.remote("c1", 1).join()

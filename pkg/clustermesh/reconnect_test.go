@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim"
 )
 
-// revisions are those of all tables: each write moves one of them.
+// revisions returns the revisions of all tables: each write increases one of them.
 func (w *world) revisions() map[string]uint64 {
 	txn := w.db.ReadTxn()
 	return map[string]uint64{
@@ -25,9 +25,9 @@ func (w *world) revisions() map[string]uint64 {
 	}
 }
 
-// TestAReconnectWritesNothing: what has not changed while a cluster of 50,000
-// addresses was away is written to no table again, neither when its server
-// continues where it was, nor when all of it has to be listed from another one.
+// TestAReconnectWritesNothing: while a cluster of 50,000 addresses was unreachable, nothing changed. After the
+// reconnect no table is written, neither when the same server continues, nor when everything has to be listed from
+// another one.
 func TestAReconnectWritesNothing(t *testing.T) {
 	t.Parallel()
 	c := meshtest.Clusters(1)[0]
@@ -43,7 +43,7 @@ func TestAReconnectWritesNothing(t *testing.T) {
 		p.KVStore.Timings.BackoffMax, p.KVStore.Timings.ProbeInterval = backoff, 500*time.Millisecond
 	})
 	must(t, c1.WriteClientFiles(w.dir))
-	// synced waits until everything is known to be as it was after this time.
+	// synced waits until every resource is confirmed as of a time after this one.
 	synced := func(after time.Time) (st remotecluster.Status) {
 		t.Helper()
 		w.until("c1 to be synced", func() bool {
@@ -63,8 +63,8 @@ func TestAReconnectWritesNothing(t *testing.T) {
 	}
 	before := w.revisions()
 
-	// A server that is back at once may find its connections still in use: the session must have ended for a new
-	// one to be seen. A failed probe alone ends none, although it shows as not connected.
+	// When the server restarts at once, its connections may still be in use: wait until the session has ended, so that
+	// a new one can be observed. A failed probe alone does not end it, although the status then is not connected.
 	must(t, c1.Kill())
 	w.until("the session to have ended", func() bool { st, _ := w.status("c1"); return st.Failures > first.Failures })
 	must(t, c1.Start(t.Context()))
@@ -85,7 +85,7 @@ func TestAReconnectWritesNothing(t *testing.T) {
 		t.Errorf("another server with the same contents caused writes (-before +after):\n%s", diff)
 	}
 
-	// A change is seen: the revisions tell.
+	// A change increases the revisions.
 	_, err := c1.Churn(t.Context(), 200)
 	must(t, err)
 	synced(time.Now())

@@ -17,10 +17,10 @@ import (
 type File struct {
 	Path string
 	// Hash covers the contents of the file and of the certificates and keys
-	// that it names: whatever changes in them makes another hash.
+	// that it names: any change in them changes the hash.
 	Hash [32]byte
-	// unreadable: the file is there and cannot be read. What is known of it
-	// from before counts, if anything is.
+	// unreadable: the file exists but cannot be read. Then its previous state
+	// counts, if there is one.
 	unreadable bool
 }
 
@@ -28,7 +28,7 @@ type File struct {
 type Ignored struct {
 	File   string `json:"file"`
 	Reason string `json:"reason"`
-	// Directory: it is the mesh directory itself, which cannot be read.
+	// Directory: the entry is the mesh directory itself, which cannot be read.
 	Directory bool `json:"-"`
 }
 
@@ -38,8 +38,8 @@ type listing struct {
 	ignored []Ignored // sorted by file
 }
 
-// scan reads the directory. It judges entries by their content alone, never by times or
-// by the names of events. own is the name of the own cluster, whose file is no remote's.
+// scan reads the directory. It judges entries only by their content, never by times or by
+// the names of events. own is the name of the own cluster, whose file is not for a remote cluster.
 func scan(dir, own string) (listing, error) {
 	entries, err := Entries(dir, own)
 	if err != nil {
@@ -55,8 +55,8 @@ func scan(dir, own string) (listing, error) {
 }
 
 // Files returns the client files of a mesh directory at this moment, by the
-// names of their clusters. A running agent connects to them, except to the one
-// of the own cluster. It fails when the directory cannot be read.
+// names of their clusters. A running agent connects with each of them, except the
+// one of the own cluster. Files fails when the directory cannot be read.
 func Files(dir string) (map[string]File, error) {
 	l, err := scan(dir, "")
 	return l.Files, err
@@ -71,7 +71,7 @@ func (l *listing) add(e Entry) {
 	case EntryClient:
 		sum, named := clientfile.Digest(e.Content)
 		l.Files[e.Name] = File{Path: e.Path, Hash: sum}
-		// Where changes of the files' contents would show.
+		// The directories in which changes of the files' contents are visible.
 		for _, p := range append(named, e.Path) {
 			l.Watch = append(l.Watch, filepath.Dir(p))
 			if target, err := filepath.EvalSymlinks(p); err == nil {
@@ -81,23 +81,24 @@ func (l *listing) add(e Entry) {
 	case EntryOwn, EntryOther:
 	}
 	if errors.Is(e.Reason, errNoMarker) {
-		l.Broken[e.Name] = e.Reason.Error() // if it was a client file
+		l.Broken[e.Name] = e.Reason.Error() // counts only if it was a client file before
 	}
 }
 
-// maxConfig bounds what is read of an entry. Client files have a few hundred
-// bytes; a volume that somebody mounted by mistake may hold anything.
+// maxConfig bounds the size of an entry that is read. Client files have a few hundred
+// bytes; a volume that is mounted by mistake may hold files of any size.
 const maxConfig = 1 << 20
 
-// errNoClientFile: the entry is nothing that could be a client file.
+// errNoClientFile: the entry cannot be a client file.
 var errNoClientFile = errors.New("no client file")
 
-// errNoMarker is an errNoClientFile: the file could be read, and has other contents.
+// errNoMarker is an errNoClientFile: the file could be read, but does not contain the marker.
 var errNoMarker = fmt.Errorf("%w: the text %q is not in it", errNoClientFile, clientfile.Marker)
 
-// readConfig returns what a client file contains: the entry leads to a regular,
-// readable file that contains the marker. The error is an errNoClientFile when
-// the entry is none, and any other when that is not known. The content of a file without a marker comes with it.
+// readConfig returns the content of a client file: a regular, readable file, or a link
+// to one, that contains the marker. The error is an errNoClientFile when the entry is not
+// a client file, and another error when this is unknown. With errNoMarker it returns the
+// content as well.
 func readConfig(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	var content []byte
@@ -114,7 +115,7 @@ func readConfig(path string) ([]byte, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: it leads to nothing", errNoClientFile) // dangling, or gone meanwhile
+		return nil, fmt.Errorf("%w: it leads to nothing", errNoClientFile) // a dangling link, or deleted meanwhile
 	case err != nil:
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	case !bytes.Contains(content, []byte(clientfile.Marker)):

@@ -24,7 +24,7 @@ func (r *remote) slice(i int, zone string) {
 	r.put(r.key(wire.EndpointSlices, "ns/"+s.Name), s.Encode())
 }
 
-// backends lists the backends in use of the global service i, with their zones.
+// backends returns the backends in use of the global service i, with their zones.
 func (w *world) backends(i int) string {
 	g, _, found := w.view.Services.Global().Get(w.db.ReadTxn(), services.GlobalByName("ns", fmt.Sprint("svc", i)))
 	if !found {

@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Consumer returns what takes a cluster into the view, for [Params].
+// Consumer returns a function that returns the consumer for a cluster, which fills the view. It is for [Params].
 func (v *View) Consumer(m *store.Metrics) func(Target) remotecluster.Consumer {
 	return func(t Target) remotecluster.Consumer {
 		log := t.Log.With("cluster", t.Name)
@@ -37,20 +37,21 @@ type reader struct {
 // Sources implements [remotecluster.Consumer].
 func (r *reader) Sources() []remotecluster.Source { return r.sources }
 
-// SkipOptional implements [remotecluster.Consumer]: an agent works without them.
+// SkipOptional implements [remotecluster.Consumer]: an agent works without optional resources.
 func (r *reader) SkipOptional() bool { return true }
 
 // Follow implements [remotecluster.Consumer].
 func (r *reader) Follow(ctx context.Context) {
 	if r.nodes != nil {
-		_ = r.nodes.delayed.Run(ctx) // applies deletions when they are due; its error is the context's
+		_ = r.nodes.delayed.Run(ctx) // applies deletions when they are due; the error is that of ctx
 	}
 }
 
 // Withhold implements [remotecluster.Consumer].
 func (r *reader) Withhold(yes bool) { r.view.Services.Withhold(r.cluster, yes) }
 
-// ownReader is a reader with what is otherwise with our own cluster.
+// ownReader returns the reader of the own cluster: its nodes, and the resources from a description, have
+// other sources than those of remote clusters.
 func (v *View) ownReader(t Target, m *store.Metrics, log *slog.Logger) *reader {
 	own := v.ownNodes(t.Changed, m, log)
 	r := &reader{view: v, cluster: t.Name, sources: v.sources(t, m, log), nodes: &own}
@@ -75,7 +76,8 @@ func (v *View) sources(t Target, m *store.Metrics, log *slog.Logger) []remoteclu
 	return all
 }
 
-// described stands for a resource of the own cluster that comes from its description.
+// described is the source of a resource of the own cluster that is read from its description. It
+// only reports the status.
 type described struct {
 	resource wire.Resource
 	status   func(wire.Resource) store.Status
@@ -105,8 +107,8 @@ func (v *View) applyIPs(changes []store.Change[ipcache.Entry]) {
 	v.IPs.Apply(ops)
 }
 
-// ApplyNodes feeds two domains with one batch: the nodes themselves, and what they stand for as
-// claims on addresses, new claims before obsolete ones (wire.md §4.3).
+// ApplyNodes returns a function that applies each batch of nodes twice: to the nodes, and to the
+// claims on addresses that they make. New claims are applied before obsolete ones are removed (wire.md §4.3).
 func (v *View) ApplyNodes() func([]store.Change[nodes.Node]) {
 	claimant := new(ipcache.Cluster) // shared by the entries of one cluster
 	return func(changes []store.Change[nodes.Node]) {
@@ -135,7 +137,7 @@ func appendNode(ops []ipcache.Op, ch store.Change[nodes.Node], claimant *ipcache
 	return ops
 }
 
-// claimKey tells the claims of one node apart.
+// claimKey identifies a claim among those of one node.
 type claimKey struct {
 	prefix netip.Prefix
 	kind   ipcache.Kind
@@ -169,13 +171,13 @@ func kindOf(r nodes.Role) ipcache.Kind {
 	}
 }
 
-// NodeDelay is when a node of our own cluster that has vanished from its kvstore
-// counts as gone (wire.md §5). Its agent may be starting again, or have
-// lost its lease, and then puts the node back.
+// NodeDelay is how long after its deletion from the kvstore a node of our own cluster
+// counts as removed (wire.md §5). Its agent may be restarting, or may have lost its lease,
+// and then writes the node again.
 const NodeDelay = 30 * time.Second
 
-// ownNodes is the source of the own cluster's nodes. Their deletions come late,
-// unless everything is withdrawn: then nobody comes back.
+// ownNodes is the source of the own cluster's nodes. Deletions are applied with a delay,
+// except when everything is withdrawn: then no node is written again.
 type ownNodes struct {
 	remotecluster.Source
 	delayed *store.Delayed[nodes.Node]

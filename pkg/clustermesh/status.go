@@ -39,7 +39,7 @@ func (m *Mesh) Clusters() []remotecluster.Status {
 	return all
 }
 
-// brokenFile is what is to be said of a client file that is there and is none any more.
+// brokenFile returns the notice for a client file that still exists but is no longer a valid client file.
 func brokenFile(mb member) []remotecluster.Notice {
 	if mb.broken.Why == "" {
 		return nil
@@ -49,8 +49,8 @@ func brokenFile(mb member) []remotecluster.Notice {
 		at(mb.broken.Since), mb.file.Path, mb.broken.Why, at(mb.broken.Until))}}
 }
 
-// Find tells what is known of one key of a cluster, the own one included, by its
-// name below the resource's prefix; false for nothing.
+// Find returns the entry of one key of a cluster, the own one included, by its
+// name below the resource's prefix; false if the key is unknown.
 func (m *Mesh) Find(cluster string, r wire.Resource, name string) (store.Found, bool) {
 	m.mu.Lock()
 	mb := m.members[cluster]
@@ -64,8 +64,8 @@ func (m *Mesh) Find(cluster string, r wire.Resource, name string) (store.Found, 
 	return store.Found{}, false
 }
 
-// WithAnnounced puts clusters that the directory has now in the place of what is known
-// of them: a change of the directory shows immediately. They are in their natural order.
+// WithAnnounced returns the known clusters and those of now, which replace known clusters of the
+// same name: a change of the directory shows immediately. The result is in natural order of the names.
 func WithAnnounced(known, now []remotecluster.Status) []remotecluster.Status {
 	all := slices.DeleteFunc(slices.Clone(known), func(c remotecluster.Status) bool {
 		return slices.ContainsFunc(now, func(n remotecluster.Status) bool { return n.Name == c.Name })
@@ -75,9 +75,9 @@ func WithAnnounced(known, now []remotecluster.Status) []remotecluster.Status {
 	return all
 }
 
-// Announced describes the clusters whose client files are in the directory at this
-// moment otherwise than the controllers know: new ones, and those whose file was
-// changed. It reads the directory; when that cannot be read, there are none.
+// Announced describes the clusters whose client files in the directory at this moment
+// differ from those that the controllers use: new files, and changed ones. It reads the
+// directory; when this fails, it returns none.
 func (m *Mesh) Announced() []remotecluster.Status {
 	l, err := scan(m.Directory, m.Params.Local.Name)
 	if err != nil {
@@ -102,26 +102,26 @@ func (m *Mesh) Announced() []remotecluster.Status {
 	return all
 }
 
-// Sessions counts the connections, the clusters that use them, and all the
+// Sessions returns the numbers of connections, of clusters that use them, and of all
 // connections that were ever opened.
 func (m *Mesh) Sessions() (open, users, opened int) { return m.pool.counts() }
 
 // Ignored lists the entries of the directory that look like client files but
-// cannot be used, and why.
+// cannot be used, with the reasons.
 func (m *Mesh) Ignored() []Ignored {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.ignored)
 }
 
-// Revision grows with every change of a cluster's state; counts and freshness move without it.
+// Revision increases with every change of a cluster's state, but not when only counts or freshness change.
 func (m *Mesh) Revision() uint64 { return m.revision.Load() }
 
 // Ready reports whether the view may be used: every cluster was synced once, or the sync
-// timeout has passed since the start, but never before the mesh directory was read once:
-// an empty view would pass for that of a mesh without clusters. Once true it stays true. A description of the own cluster
-// counts as a cluster.
-// The reasons say by cluster what is waited for.
+// timeout has passed since the start. It is false until the mesh directory was read once:
+// otherwise an empty view would look like that of a mesh without clusters. Once true it stays
+// true. A description of the own cluster counts as a cluster. reasons has, by cluster, what
+// the mesh waits for.
 func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
 	if m.ready.Load() {
 		return true, nil
@@ -141,11 +141,11 @@ func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
 	return true, nil
 }
 
-// Directory is the subject of [Mesh.Unread] among the reasons of [Mesh.Ready]. It is
-// no name of a cluster.
+// Directory is the key of [Mesh.Unread] in the reasons of [Mesh.Ready]. It is not a
+// valid cluster name.
 const Directory = "mesh directory"
 
-// Unread says why nothing is known of the mesh directory yet; empty once it was read.
+// Unread returns why the mesh directory was not read yet; empty once it was read.
 func (m *Mesh) Unread() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,8 +184,8 @@ func (m *Mesh) unready() map[string]string {
 	return reasons
 }
 
-// Unsynced lists the resources of a cluster that have not been listed completely since the start and are
-// needed, sorted.
+// Unsynced lists, sorted, the resources that the cluster needs and that have not been listed completely since the
+// start.
 func Unsynced(c remotecluster.Status) (missing []string) {
 	for r, s := range c.Sources {
 		if !s.Synced && !s.Late {
@@ -196,9 +196,9 @@ func Unsynced(c remotecluster.Status) (missing []string) {
 	return missing
 }
 
-// Missing says of the clusters without which the mesh became ready, as the sync timeout had passed,
-// what is not synced yet, as the reasons of [Mesh.Ready]. It is empty before the mesh is ready, and
-// each cluster leaves it for good once it is synced or its file is gone.
+// Missing returns the clusters that were not synced when the sync timeout passed and the mesh became
+// ready, and still are not, with reasons as in [Mesh.Ready]. It is empty before the mesh is ready. A
+// cluster is removed from it for good once it is synced or its file is removed.
 func (m *Mesh) Missing() map[string]string {
 	if ok, _ := m.Ready(); !ok {
 		return nil
@@ -221,7 +221,7 @@ func (m *Mesh) Missing() map[string]string {
 	return reasons
 }
 
-// readyWithout keeps what was not there when the sync timeout had passed.
+// readyWithout stores the subjects that were not synced when the sync timeout had passed.
 func (m *Mesh) readyWithout(reasons map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

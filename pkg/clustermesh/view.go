@@ -17,25 +17,25 @@ import (
 // and the layout that numeric identities are read with.
 type View struct {
 	*Tables
-	// Described says how well services and endpoint slices of the own cluster are
-	// known from its description. Nil: they come from its kvstore like the rest. It
-	// is set before the view is used.
+	// Described returns the status of the services and endpoint slices of the own cluster
+	// that are read from its description. Nil: they are read from its kvstore like the
+	// other resources. It must be set before the view is used.
 	Described func(wire.Resource) store.Status
-	// NodeDelay is when a node that has vanished from the own cluster's kvstore is
-	// taken out of the view: [NodeDelay], until it is set, before the view is used.
+	// NodeDelay is how long after its deletion from the own cluster's kvstore a node is removed
+	// from the view. The default is [NodeDelay]. It must be set before the view is used.
 	NodeDelay time.Duration
-	// Reads says which resources are read of a cluster, the own one or a remote; nil: all. It is
-	// set before the view is used.
+	// Reads reports whether a resource is read, of the own cluster or of remote clusters; nil
+	// means that all are read. It must be set before the view is used.
 	Reads func(own bool, r wire.Resource) bool
-	// Granted is what remote clusters may claim; nil is everything. It is set before
+	// Granted is what remote clusters may claim; nil means everything. It must be set before
 	// the view is used.
 	Granted *claims.Current
 
 	layout wire.Layout
-	slices *wire.SliceDecoder // of all clusters, so that its memory is bounded
+	slices *wire.SliceDecoder // shared by all clusters, so that its memory is bounded
 
 	judging sync.Mutex
-	judged  uint64 // revision of the own networks by which all backends were judged; guarded by judging
+	judged  uint64 // revision of the own networks that all backends were last judged with; guarded by judging
 }
 
 // NewView returns a view with these tables, for the own cluster's layout.
@@ -60,7 +60,7 @@ func (j backendJudge) Breaches(addrs iter.Seq[netip.Addr], visit func(netip.Addr
 func (j backendJudge) Enforces() bool { return j.ips.Enforces() }
 
 // judgeBackends judges the backends of all services again when the own networks have
-// changed, which they seldom do.
+// changed. This is rare.
 func (v *View) judgeBackends() {
 	v.judging.Lock()
 	defer v.judging.Unlock()

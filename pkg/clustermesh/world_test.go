@@ -33,8 +33,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// world is a mesh that runs on a directory, with etcd servers in processes of
-// their own as remote clusters.
+// world is a mesh that runs on a directory. The remote clusters are etcd servers in processes of their own.
 type world struct {
 	t    *testing.T
 	dir  string
@@ -44,12 +43,12 @@ type world struct {
 	stop func()
 }
 
-// own is the own cluster.
+// own returns the own cluster.
 func own() wire.ClusterInfo {
 	return wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}
 }
 
-// newView is a view with tables of its own.
+// newView returns a view with tables of its own.
 func newView(t testing.TB, ips *ipcache.Cache) (*statedb.DB, *View) {
 	t.Helper()
 	db := statedb.New()
@@ -65,7 +64,7 @@ func newWorld(t *testing.T, change ...func(*Params)) *world {
 	return newWorldOn(t, nil, change...)
 }
 
-// newWorldOn has the sources' metrics.
+// newWorldOn is newWorld with the metrics of the sources.
 func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *world {
 	t.Helper()
 	w := newIdleWorld(t, sources, change...)
@@ -73,7 +72,7 @@ func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *
 	return w
 }
 
-// newIdleWorld is not started.
+// newIdleWorld returns a world that is not started.
 func newIdleWorld(t *testing.T, sources *store.Metrics, change ...func(*Params)) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
@@ -105,17 +104,17 @@ func (w *world) start() {
 	w.t.Cleanup(w.stop)
 }
 
-// remote is one remote cluster: its etcd, and what identifies it.
+// remote is one remote cluster: its etcd, and its name and ID.
 type remote struct {
 	w      *world
 	name   string
 	id     uint32
-	cached bool // a copy of it, in an etcd that others have copies in, too
+	cached bool // it is a copy, in an etcd that may have copies of other clusters, too
 	etcd   *etcdtest.Process
 	kv     *clientv3.Client
 }
 
-// remote starts a cluster's etcd, filled but not yet known to the mesh.
+// remote starts a cluster's etcd and fills it, without adding it to the mesh.
 func (w *world) remote(name string, id uint32) *remote {
 	w.t.Helper()
 	r := &remote{w: w, name: name, id: id, etcd: etcdtest.StartProcess(w.t)}
@@ -140,10 +139,10 @@ func (r *remote) delete(key string, opts ...clientv3.OpOption) {
 	must(r.w.t, err)
 }
 
-// fill writes the configuration and the objects from to to.
+// fill writes the configuration, and the objects i with from <= i < to.
 func (r *remote) fill(from, to int) {
 	r.configure(wire.Capabilities{MaxConnectedClusters: 255, Cached: r.cached, SyncedCanaries: r.cached})
-	var ops []clientv3.Op // many at once: the race detector makes each request dear
+	var ops []clientv3.Op // many at once: with the race detector each request is expensive
 	for i := from; i < to; i++ {
 		ops = append(ops, r.objectOps(i, 1)...)
 	}
@@ -161,14 +160,14 @@ func (r *remote) configure(c wire.Capabilities) {
 	r.put(wire.ClusterConfigKey(r.name), wire.ClusterConfig{ID: r.id, Capabilities: c}.Encode())
 }
 
-// key is where the cluster's entry of a resource is.
+// key returns the key of the cluster's entry of a resource.
 func (r *remote) key(res wire.Resource, name string) string { return res.Key(r.name, r.cached, name) }
 
 func (r *remote) addr(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(r.id), byte(i >> 8), byte(i)})
 }
 
-// object writes one object of each kind; n makes it differ from the one before.
+// object writes one object of each kind; n makes it differ from its last version.
 func (r *remote) object(i, n int) {
 	r.w.t.Helper()
 	r.commit(r.objectOps(i, n))
@@ -200,7 +199,7 @@ func (r *remote) objectOps(i, n int) []clientv3.Op {
 	}
 }
 
-// objectKeys are the keys of one object.
+// remove deletes the keys of one object.
 func (r *remote) remove(i int) {
 	for _, key := range []string{
 		r.key(wire.Nodes, fmt.Sprint("node", i)),
@@ -216,11 +215,10 @@ func (r *remote) join() {
 	must(r.w.t, copyFile(r.etcd.ConfigFile(r.w.t), filepath.Join(r.w.dir, r.name)))
 }
 
-// contents is what a cluster's objects say, in a form that both etcd and the
-// view can be brought into.
+// contents are the objects of a cluster, in a form that both etcd and the view can be converted to.
 type contents map[string]string
 
-// inEtcd reads the cluster's etcd, with nothing but encoding/json.
+// inEtcd returns the contents of the cluster's etcd, decoded with encoding/json alone.
 func (r *remote) inEtcd() contents {
 	r.w.t.Helper()
 	c := contents{}
@@ -263,7 +261,7 @@ func (r *remote) inEtcd() contents {
 	return c
 }
 
-// inView brings what the view holds of the cluster into the same form.
+// inView returns the cluster's objects in the view, in the same form.
 func (r *remote) inView() contents {
 	c := contents{}
 	txn := r.w.db.ReadTxn()

@@ -32,7 +32,7 @@ func (w *world) status(name string) (remotecluster.Status, bool) {
 	return remotecluster.Status{}, false
 }
 
-// gone waits until a cluster is not in the mesh any more.
+// gone waits until a cluster is no longer in the mesh.
 func (w *world) gone(name string) {
 	w.t.Helper()
 	w.until(name+" to be gone", func() bool { _, there := w.status(name); return !there })
@@ -52,15 +52,15 @@ func (w *world) inState(name string, s remotecluster.State) {
 	w.until(name+" to be "+string(s), func() bool { st, ok := w.status(name); return ok && st.State == s })
 }
 
-// quiet waits until a snapshot of the addresses has everything that was written.
+// quiet waits until a snapshot of the addresses includes everything that was written.
 func (w *world) quiet() {
 	w.t.Helper()
 	last := w.view.IPs.Revision()
 	w.until("a snapshot of the end", func() bool { return w.view.IPs.Snapshot().Revision() == last })
 }
 
-// fingerprint changes with every event that followers of the tables would see about the cluster: it
-// has the revision of each object, and the entries themselves.
+// fingerprint changes with every event about the cluster that followers of the tables would see: it contains the
+// revision of each object, and the entries themselves.
 func (r *remote) fingerprint() map[any]any {
 	f := map[any]any{}
 	txn := r.w.db.ReadTxn()

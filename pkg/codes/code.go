@@ -1,13 +1,13 @@
 // Package codes is the registry of findings: each fact about a mesh that an operator or user may have to act on has a
-// [Code], and the registry says what it means. Events, conflicts, states of clusters, verdicts, checks and lines of
-// the log carry the codes; 'mesh-agent explain' and docs/codes.md are made from it.
+// [Code], and the registry describes it. Events, conflicts, states of clusters, verdicts, checks and lines of the log
+// carry the codes; 'mesh-agent explain' and docs/codes.md are made from it.
 //
-// A code is never given to another finding: the number of a finding that no longer exists is not used again. The
-// first digit is the subject: 1 clusters, 2 services, 3 addresses, 4 identities, 5 nodes, 6 configurations, 7 the
-// agent itself.
+// A code is never given to another finding: the number of a finding that no longer exists is not used again. The first
+// digit is the subject: 1 clusters, 2 services, 3 addresses, 4 identities, 5 nodes, 6 configurations, 7 the agent
+// itself.
 //
-// The registry is the text in codes.txt. The constants and docs/codes.md are
-// generated from it; a test fails when they are out of date.
+// The registry is the text in codes.txt. The constants and docs/codes.md are generated from it; a test fails when they
+// are out of date.
 package codes
 
 import (
@@ -20,15 +20,15 @@ import (
 
 //go:generate go test . -run TestGenerated -update
 
-// Code names a finding for good, as in MESH-2104.
+// Code is the permanent identifier of a finding, as in MESH-2104.
 type Code string
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities.
 const (
-	Info    Severity = "info"    // nothing has to be done
+	Info    Severity = "info"    // no action is required
 	Warning Severity = "warning" // it works, but an operator should look
 	Error   Severity = "error"   // something does not work until an operator acts
 )
@@ -40,8 +40,8 @@ type Entry struct {
 	Title    string   `json:"title"` // the fact, in a few words
 	Severity Severity `json:"severity"`
 	Owner    Owner    `json:"-"`
-	Cause    string   `json:"cause"`  // when it is found, and what that means
-	Remedy   string   `json:"remedy"` // what to do about it
+	Cause    string   `json:"cause"`  // when it is reported, and its meaning
+	Remedy   string   `json:"remedy"` // how to solve it
 }
 
 // All returns every finding, sorted by code.
@@ -82,7 +82,7 @@ var registry = sync.OnceValue(func() []Entry {
 	return all
 })
 
-// parse reads the form that codes.txt describes.
+// parse parses the format that codes.txt describes.
 func parse(text string) ([]Entry, error) {
 	_, text, _ = strings.Cut(text, "\n-- ")
 	var all []Entry
@@ -100,41 +100,40 @@ func parse(text string) ([]Entry, error) {
 	return all, nil
 }
 
-// Owner is the part of the program that finds something. Its tests prove that
-// each of its codes is reached.
+// Owner is the part of the program that reports a finding. Its tests prove that each of its codes is reached.
 type Owner string
 
 // The owners.
 const (
-	Events    Owner = "events"    // pkg/findings: what became of the clusters
-	Conflicts Owner = "conflicts" // pkg/findings: what clusters disagree on
-	States    Owner = "states"    // pkg/remotecluster: why a cluster is as it is
-	Reasons   Owner = "reasons"   // internal/diagnose/reasons: why something is, or is not, as one expects
-	Policy    Owner = "policy"    // pkg/findings: what the disconnect policy does
+	Events    Owner = "events"    // pkg/findings: changes of the clusters
+	Conflicts Owner = "conflicts" // pkg/findings: disagreements between clusters
+	States    Owner = "states"    // pkg/remotecluster: the cause of a cluster's state
+	Reasons   Owner = "reasons"   // internal/diagnose/reasons: why an object is, or is not, as expected
+	Policy    Owner = "policy"    // pkg/findings: actions of the disconnect policy
 
 	Checks        Owner = "checks"        // internal/diagnose/checks: a mesh directory before it is applied
 	Troubleshoot  Owner = "troubleshoot"  // internal/diagnose/troubleshoot: why a cluster cannot be connected
-	IdentityCheck Owner = "identitycheck" // internal/own/identity: the identities that a kvstore holds
-	API           Owner = "api"           // internal/serve/httpapi: what the agent says of itself
+	IdentityCheck Owner = "identitycheck" // internal/own/identity: the identities in a kvstore
+	API           Owner = "api"           // internal/serve/httpapi: the state of the agent
 	Listeners     Owner = "listeners"     // internal/serve/transport: the certificates of its listeners
-	Mirror        Owner = "mirror"        // internal/own/mirror: how full our own etcd is
-	Operate       Owner = "operate"       // internal/own/operate: what its cluster's objects say
-	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
-	Alerts        Owner = "alerts"        // tools/monitoring: what Prometheus sees from outside
+	Mirror        Owner = "mirror"        // internal/own/mirror: how full the own etcd is
+	Operate       Owner = "operate"       // internal/own/operate: the objects of its cluster
+	Agent         Owner = "agent"         // pkg/findings: changes of the agent's configuration
+	Alerts        Owner = "alerts"        // tools/monitoring: alerts of Prometheus
 	Imports       Owner = "imports"       // internal/kube/serviceimports: the services that are not imported
 	Slices        Owner = "slices"        // internal/kube/endpointslices: the backends that are in no slice
 	Boundary      Owner = "boundary"      // internal/base/boundary: bugs of this program that end the work for one
 )
 
-// Finding is one thing that was found somewhere.
+// Finding is one finding about one case.
 type Finding struct {
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"` // that of the code
 	Message  string   `json:"message"`  // the facts of this case
-	Remedy   string   `json:"remedy"`   // what to do about it
+	Remedy   string   `json:"remedy"`   // how to solve it
 }
 
-// Found returns a finding. Without a remedy of its own it has that of the registry.
+// Found returns a finding. If remedy is empty, it has the remedy of the registry.
 func (c Code) Found(message, remedy string) Finding {
 	e, known := Find(string(c))
 	if !known {
@@ -146,18 +145,18 @@ func (c Code) Found(message, remedy string) Finding {
 	return Finding{Code: c, Severity: e.Severity, Message: message, Remedy: remedy}
 }
 
-// Notice is something that will go wrong, or may: nothing is wrong by it yet.
+// Notice is a problem that will occur, or may: it has no effect yet.
 type Notice struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
 }
 
-// Notice returns one with the remedy of the registry.
+// Notice returns a notice with the remedy of the registry.
 func (c Code) Notice(message string) Notice {
 	e, _ := Find(string(c))
 	return Notice{Code: string(c), Message: message, Remedy: e.Remedy}
 }
 
-// String is the finding on one line, with its code at the end.
+// String returns the finding on one line, with its code at the end.
 func (f Finding) String() string { return f.Message + " [" + string(f.Code) + "]" }

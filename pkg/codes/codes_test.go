@@ -38,7 +38,7 @@ func TestEveryEntryIsWhole(t *testing.T) {
 	}
 }
 
-// TestEveryOwnerProvesItsCodes looks for the tests that call codestest.Reached.
+// TestEveryOwnerProvesItsCodes searches for the tests that call codestest.Reached.
 func TestEveryOwnerProvesItsCodes(t *testing.T) {
 	t.Parallel()
 	proved := make(map[string]bool)

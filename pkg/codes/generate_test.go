@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write constants.go and docs/codes.md")
 
-// TestGenerated compares the files made from the registry with those in the tree, and writes them with -update.
+// TestGenerated compares the files generated from the registry with those in the tree, and writes them with -update.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
@@ -35,7 +35,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// constants is constants.go.
+// constants returns the content of constants.go.
 func constants(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("// Code generated from codes.txt by go generate; DO NOT EDIT.\n\npackage codes\n")
@@ -57,7 +57,7 @@ func constants(t *testing.T) string {
 	return string(source)
 }
 
-// document is docs/codes.md.
+// document returns the content of docs/codes.md.
 func document() string {
 	var b strings.Builder
 	b.WriteString(`# Codes

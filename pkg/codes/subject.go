@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Subject names the objects of a finding. The names go into the commands of its remedy.
+// Subject has the names of the objects of a finding. They are used in the commands of its remedy.
 type Subject struct {
 	Clusters []string
 	Own      bool   // the cluster is the agent's own one
@@ -15,13 +15,13 @@ type Subject struct {
 	Address  string
 }
 
-// Cluster is a finding about one cluster.
+// Cluster returns the subject of a finding about one cluster.
 func Cluster(name string) Subject { return Subject{Clusters: []string{name}} }
 
-// mostNamed are the clusters that a command names.
+// mostNamed is how many clusters a command names.
 const mostNamed = 5
 
-// Fill puts names into the commands of a remedy, in the place of CLUSTER, NAME, ID, NAMESPACE/NAME and ADDRESS, so
+// Fill replaces the placeholders CLUSTER, NAME, ID, NAMESPACE/NAME and ADDRESS in the commands of a remedy by names, so
 // that they can be pasted. Names come from outside: a name that a shell would change is left out of the command.
 func (s Subject) Fill(remedy string) string {
 	clusters := slices.DeleteFunc(slices.Clone(s.Clusters), func(name string) bool { return !Plain(name) })
@@ -48,7 +48,7 @@ func (s Subject) Fill(remedy string) string {
 	return remedy
 }
 
-// Plain reports whether a shell takes a text as one word, as it is, and no command takes it for a flag.
+// Plain reports whether a shell takes a text unchanged as one word, and no command takes it for a flag.
 func Plain(text string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -60,7 +60,7 @@ func Plain(text string) bool {
 	return text != ""
 }
 
-// Quote makes one word of a text for a shell: the text itself where that is one, else in quotes.
+// Quote returns a text as one word for a shell: unchanged if that is possible, else in quotes.
 func Quote(text string) string {
 	if plain := strings.ReplaceAll(strings.TrimPrefix(text, "/"), "=", ""); Plain(plain) && text[0] != '=' {
 		return text

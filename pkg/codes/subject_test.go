@@ -9,10 +9,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// placeholder is what a command has where a name belongs.
+// placeholder matches a placeholder for a name in a command.
 var placeholder = regexp.MustCompile(`'mesh-agent[^']*\b(CLUSTER|NAME|NAMESPACE|ADDRESS)\b|--remote-budget CLUSTER`)
 
-// TestRemediesCanBeFilled: each command of the registry with a placeholder has its names put in.
+// TestRemediesCanBeFilled: the placeholders in each command of the registry are replaced by names.
 func TestRemediesCanBeFilled(t *testing.T) {
 	t.Parallel()
 	about := codes.Subject{Clusters: []string{"tokyo", "lima"}, Service: "shop/web", Address: "10.0.0.1"}
@@ -53,7 +53,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestQuote: a shell makes one word of it, which is the text.
+// TestQuote: a shell parses the quoted text as one word that equals the text.
 func TestQuote(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "/etc/mesh", "a b", "it's", "$(reboot)", "`id`", "a;b", "-n", "*", "=ls", "etcd.config=/a/b", "x=$(id)", "/=x", "a\nb", `\`, "https://10.0.0.1:2379"} {

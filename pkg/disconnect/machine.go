@@ -7,46 +7,46 @@ import (
 	"time"
 )
 
-// Machine is the policy at work.
+// Machine applies the policy.
 type Machine struct {
 	policy   Policy
 	patience time.Duration
 	clusters map[string]*cluster
 
-	last            time.Time // of the steps
+	last            time.Time // of the last step
 	held            time.Time // since when the policy is held; zero while it is not
-	resumed         time.Time // the last step that came after a gap in observation
-	failing, judged int       // how many are doubtful, and of how many
+	resumed         time.Time // the last step after a gap in observation
+	failing, judged int       // how many clusters are doubtful, and how many are judged
 }
 
-// cluster is what the machine knows of one. At most one of good and doubted is set.
+// cluster is the machine's record of one cluster. At most one of good and doubted is set.
 type cluster struct {
 	delays  Delays
 	state   State
 	since   time.Time // of the state
 	ev      Evidence
-	known   time.Time // until when all was well: the latest AsOf, moved later by the gaps in observation
-	heard   time.Time // the same of the heartbeat
-	fresh   time.Time // since when Fresh holds without a break; zero while it does not
+	known   time.Time // until when all was well: the latest AsOf, moved later by gaps in observation
+	heard   time.Time // the same for the heartbeat
+	fresh   time.Time // since when Fresh is true without a break; zero while it is not
 	good    time.Time // since when the evidence is good without a break; zero while it is not
 	doubted time.Time // since when it is doubtful; zero while it is not
 	silence time.Time // when it was demoted for its silence; zero after its next heartbeat
-	before  int64     // the HeartbeatRevision of that time
+	before  int64     // the HeartbeatRevision at that time
 }
 
-// New returns a machine that knows no clusters. Patience is how long a doubt must last before it has an effect; in
-// this time, every cluster is probed.
+// New returns a machine without clusters. Patience is how long a doubt must last before it has an effect; in this time,
+// every cluster is probed.
 func New(p Policy, patience time.Duration) *Machine {
 	return &Machine{policy: p, patience: patience, clusters: make(map[string]*cluster)}
 }
 
-// SetPatience changes the patience, from the next step on: the more nodes the own
-// cluster has, the less often each probes.
+// SetPatience changes the patience, from the next step on: the more nodes the own cluster has, the less often each node
+// probes.
 func (m *Machine) SetPatience(to time.Duration) { m.patience = to }
 
-// Step takes the evidence about all clusters at this moment and returns their transitions, sorted by cluster: at most
-// one for each. Next is when the next one is due if the evidence does not change, zero for never; the caller steps
-// then, or sooner. A cluster without evidence is forgotten, and begins at [Keep] when it is back.
+// Step takes the present evidence about all clusters and returns their transitions, sorted by cluster: at most one for
+// each. Next is when the next one is due if the evidence does not change, zero for never; the caller must call Step
+// then, or sooner. A cluster without evidence is deleted, and begins at [Keep] when it returns.
 func (m *Machine) Step(now time.Time, evidence map[string]Evidence) (transitions []Transition, next time.Time) {
 	m.look(now, evidence)
 	m.count(now)
@@ -76,7 +76,7 @@ func (c *cluster) move(to State, now time.Time) {
 // Forget deletes the evidence against a cluster: it begins at [Keep].
 func (m *Machine) Forget(cluster string) { delete(m.clusters, cluster) }
 
-// look takes the evidence in.
+// look updates all clusters with the evidence.
 func (m *Machine) look(now time.Time, evidence map[string]Evidence) {
 	blind := max(0, now.Sub(m.last)-m.patience)
 	if m.last.IsZero() {
@@ -97,7 +97,7 @@ func (m *Machine) look(now time.Time, evidence map[string]Evidence) {
 	}
 }
 
-// look takes the evidence, and does not count a gap in observation (blind) against the cluster.
+// look updates the cluster with the evidence, and does not count a gap in observation (blind) against it.
 func (c *cluster) look(now time.Time, ev Evidence, blind time.Duration) {
 	if blind > 0 {
 		c.known, c.heard = forgiven(c.known, blind), forgiven(c.heard, blind)
@@ -114,11 +114,11 @@ func (c *cluster) look(now time.Time, ev Evidence, blind time.Duration) {
 	case c.fresh.IsZero():
 		c.fresh = now
 	default:
-		c.fresh = latest(c.fresh, ev.Connected) // there was a break between two looks
+		c.fresh = latest(c.fresh, ev.Connected) // the session was interrupted between two looks
 	}
 }
 
-// judge classifies the evidence, and records since when it has been so.
+// judge classifies the evidence, and records the beginning of this state.
 func (c *cluster) judge(now time.Time, patience time.Duration) {
 	good, doubtful := false, false
 	switch {
@@ -135,7 +135,7 @@ func (c *cluster) judge(now time.Time, patience time.Duration) {
 	}
 }
 
-// since is from when on something holds: as before, or from now on, or not at all.
+// since returns the time since when a condition holds: as before, or now; zero if it does not hold.
 func since(before time.Time, holds bool, now time.Time) time.Time {
 	switch {
 	case !holds:
@@ -146,17 +146,18 @@ func since(before time.Time, holds bool, now time.Time) time.Time {
 	return before
 }
 
-// quiet reports whether no heartbeat came for half of the allowed silence. A cluster demoted for its silence stays
+// quiet reports whether no heartbeat came for half of the allowed silence. A cluster demoted for its silence remains
 // quiet until its heartbeat changes: a new session proves nothing.
 func (c *cluster) quiet(now time.Time) bool {
 	d := c.delays.Silence
 	return !c.silence.IsZero() || d > 0 && !c.heard.IsZero() && now.Sub(c.lastWord()) > d/2
 }
 
-// lastWord is the time from which a heartbeat is missed: no heartbeat could be read before the cluster answered.
+// lastWord returns the time from which a missing heartbeat counts: no heartbeat could be read before the cluster
+// answered.
 func (c *cluster) lastWord() time.Time { return latest(c.heard, c.fresh) }
 
-// count finds out whether the policy is held.
+// count updates whether the policy is held.
 func (m *Machine) count(now time.Time) {
 	m.failing, m.judged = 0, 0
 	for _, c := range m.clusters {
@@ -202,12 +203,12 @@ func (m *Machine) plan(c *cluster) (to State, at time.Time) {
 	return c.state, time.Time{}
 }
 
-// calm is when nothing has changed for as long as the patience.
+// calm returns the time at which nothing has changed for as long as the patience.
 func (m *Machine) calm(c *cluster) time.Time {
 	return latest(c.doubted, latest(c.since, m.resumed)).Add(m.patience)
 }
 
-// why describes the evidence for people; empty when all is well.
+// why describes the evidence for users; empty when all is well.
 func (c *cluster) why() string {
 	switch {
 	case !c.ev.Synced:
@@ -247,7 +248,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// forgiven is a time moved on by some that does not count; zero stays zero.
+// forgiven returns a time moved later by a duration that does not count; zero stays zero.
 func forgiven(t time.Time, by time.Duration) time.Time {
 	if t.IsZero() {
 		return t
@@ -255,7 +256,7 @@ func forgiven(t time.Time, by time.Duration) time.Time {
 	return t.Add(by)
 }
 
-// at names a moment.
+// at formats a time.
 func at(moment time.Time) string {
 	if moment.IsZero() {
 		return "the start"

@@ -17,7 +17,7 @@ var epoch = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 const patience = 30 * time.Second
 
-// TestScripts runs the scripts of testdata, which begin with what their lines mean.
+// TestScripts runs the scripts of testdata. Each begins with the meaning of its lines.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripttest.Run(t, *update, func() scripttest.Player { return new(mesh) })
@@ -29,7 +29,7 @@ type mesh struct {
 	now           time.Time
 	ev, forgotten map[string]Evidence
 	down          map[string]bool
-	silent        map[string]bool // its heartbeat stays away
+	silent        map[string]bool // its heartbeat does not arrive
 	said          strings.Builder
 }
 
@@ -90,7 +90,7 @@ func (m *mesh) begin(args []string) error {
 	return err
 }
 
-// spend lets time pass, with a look each second or without any.
+// spend advances the time, with a step of the machine each second or with none.
 func (m *mesh) spend(how string, d time.Duration) {
 	switch how {
 	case "patience":
@@ -105,7 +105,7 @@ func (m *mesh) spend(how string, d time.Duration) {
 	}
 }
 
-// look steps once. Clusters that are up are confirmed and heard at this moment.
+// look steps the machine once. Clusters that are up are confirmed, and their heartbeats received, at this time.
 func (m *mesh) look() {
 	for name, e := range m.ev {
 		switch {
@@ -115,7 +115,7 @@ func (m *mesh) look() {
 			if e.Connected.IsZero() {
 				e.Connected = m.now
 				if !e.Heartbeat.IsZero() {
-					e.Heartbeat = m.now // the key is found, as it was
+					e.Heartbeat = m.now // the key exists, unchanged
 				}
 			}
 			e.Fresh, e.AsOf, e.Error = true, m.now, ""
@@ -158,10 +158,10 @@ func (m *mesh) Said() string {
 	return m.said.String()
 }
 
-// TestNextIsWhenItHappens: who steps at no other time misses nothing.
+// TestNextIsWhenItHappens: stepping only at the returned times misses no transition.
 func TestNextIsWhenItHappens(t *testing.T) {
 	t.Parallel()
-	m := New(DefaultPolicy(), time.Hour) // so that not looking is no blindness
+	m := New(DefaultPolicy(), time.Hour) // long, so that an hour without a step does not count as blindness
 	well := func(now time.Time) Evidence { return Evidence{Synced: true, Fresh: true, AsOf: now} }
 	if _, next := m.Step(epoch, map[string]Evidence{"c1": well(epoch)}); !next.IsZero() {
 		t.Errorf("next %s, and all is well", next)

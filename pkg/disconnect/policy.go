@@ -12,49 +12,48 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Delays are the times of the policy. The defaults and their reasons are those of [DefaultDelays].
+// Delays are the times of the policy. [DefaultDelays] has the defaults and their reasons.
 type Delays struct {
-	// Demote is how long after its services were last known to be up to date a
-	// cluster is demoted; 0 is never.
+	// Demote is the time since its services were last known to be up to date after which a cluster is demoted; 0 means
+	// never.
 	Demote time.Duration
-	// Withdraw is how long after the same moment it is withdrawn; 0 is never, and
-	// otherwise it is not before Demote.
+	// Withdraw is the time since the same moment after which it is withdrawn; 0 means never, and otherwise it is not
+	// before Demote.
 	Withdraw time.Duration
-	// Silence is how long the heartbeat of a cluster whose etcd answers may stay
-	// away until it is demoted; 0 is for ever. It never withdraws.
+	// Silence is how long the heartbeat of a cluster whose etcd answers may be missing until it is demoted; 0 means
+	// that it is never demoted for this. Silence never withdraws.
 	Silence time.Duration
-	// Restore is how long evidence must be good without a break until a cluster
-	// is kept again. It is above 0.
+	// Restore is how long evidence must be good without a break until a cluster is kept again. It must be greater than
+	// 0.
 	Restore time.Duration
 }
 
-// DefaultDelays are those of production.
+// DefaultDelays returns the delays for production.
 func DefaultDelays() Delays {
 	return Delays{
-		// A restart of a clustermesh-apiserver with a new image takes a minute or
-		// less, and its backends work meanwhile. Demoting costs little: traffic goes
-		// to other clusters where they have backends, and nowhere else changes.
+		// A restart of a clustermesh-apiserver with a new image takes a minute or less, and its backends work
+		// meanwhile. Demoting costs little: traffic goes to other clusters if these have backends; otherwise nothing
+		// changes.
 		Demote: 2 * time.Minute,
-		// After a quarter of an hour without a word, pods have been replaced and
-		// their addresses given to others. Before that, a node's maintenance or a
-		// restore of etcd would cost capacity for nothing.
+		// After a quarter of an hour without contact, pods have been replaced and their addresses given to others.
+		// Before that, withdrawing would only cost capacity, for a node's maintenance or a restore of etcd.
 		Withdraw: 15 * time.Minute,
-		// The heartbeat is written once a minute. Ten missed heartbeats show that changes in the cluster are no
-		// longer written. But its etcd answers, so the known entries may well be right, and are not withdrawn.
+		// The heartbeat is written once a minute. Ten missing heartbeats show that changes in the cluster are no longer
+		// written. But its etcd answers, so the known entries may well be correct, and are not withdrawn.
 		Silence: 10 * time.Minute,
-		// Several probes, and longer than a crash loop's first rounds last: a
-		// server that comes up and goes down again does not return in between.
+		// Several probes, and longer than the first restarts of a crash loop take: a server that starts and stops
+		// repeatedly is not restored in between.
 		Restore: 30 * time.Second,
 	}
 }
 
 // Policy has the delays for each cluster.
 type Policy struct {
-	Delays                     // of clusters without their own
+	Delays                     // of clusters without their own delays
 	Clusters map[string]Delays // complete ones, by cluster
 }
 
-// DefaultPolicy has the default delays for every cluster.
+// DefaultPolicy returns a policy with the default delays for every cluster.
 func DefaultPolicy() Policy { return Policy{Delays: DefaultDelays()} }
 
 // Of returns the delays of a cluster.
@@ -65,9 +64,8 @@ func (p Policy) Of(cluster string) Delays {
 	return p.Delays
 }
 
-// ParsePolicy reads a policy from options on top of the defaults: demote,
-// withdraw, silence and restore, each for all clusters, or for one as
-// CLUSTER.demote and so on. The error names every key and value that is wrong.
+// ParsePolicy parses a policy from options on top of the defaults: demote, withdraw, silence and restore, each for all
+// clusters, or for one as CLUSTER.demote and so on. The error names every wrong key and value.
 func ParsePolicy(options map[string]string) (Policy, error) {
 	p := DefaultPolicy()
 	var errs []error
@@ -85,7 +83,7 @@ func ParsePolicy(options map[string]string) (Policy, error) {
 	return p, errors.Join(errs...)
 }
 
-// set takes one option. Those for all clusters come before those for one.
+// set applies one option. Those for all clusters must come before those for one.
 func (p *Policy) set(key, value string) error {
 	cluster, name := "", key
 	if i := strings.LastIndexByte(key, '.'); i >= 0 {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// TestRandomFaults goes through random courses of faults and compares all actions of the machine with the real
-// course: the floors hold, nothing is faster than its delay or than the hysteresis, and when the faults end all
-// clusters are kept.
+// TestRandomFaults runs random schedules of faults and compares all actions of the machine with the real states. The
+// floors hold, no transition is faster than its delay or than the hysteresis, and when the faults end all clusters are
+// kept.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
-	schedules := 500 // random courses of faults
+	schedules := 500 // random schedules of faults
 	if testing.Short() {
 		schedules = 30
 	}
@@ -36,7 +36,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 }
 
-// course is one schedule of faults.
+// course is one schedule of faults, and its run.
 type course struct {
 	rnd      *rand.Rand
 	policy   Policy
@@ -44,21 +44,21 @@ type course struct {
 	now      time.Time
 	lastLook time.Time
 	remotes  map[string]*remote
-	outage   bool // ours: no cluster can be reached
+	outage   bool // on the machine's side: no cluster can be reached
 	healing  bool // no new faults
 	seen     map[string]int
 	held     bool
 }
 
-// remote is a cluster in its real state, and the observations of it.
+// remote is the real state of a cluster, and the evidence about it.
 type remote struct {
 	down, mute bool
 	ev         Evidence
-	session    time.Time // since when there is one; zero while there is none
-	state      State     // by the transitions
-	since      time.Time // of the state
-	goodLooks  time.Time // since when it was fresh in every look; zero when it was not in the last one
-	doubtLooks time.Time // since when it was not
+	session    time.Time // start of the session; zero while there is none
+	state      State     // according to the transitions
+	since      time.Time // start of the state
+	goodLooks  time.Time // start of the looks in which it was always fresh; zero when it was not in the last one
+	doubtLooks time.Time // start of the looks in which it was never fresh
 }
 
 func newCourse(seed uint64) *course {
@@ -90,7 +90,7 @@ func newCourse(seed uint64) *course {
 	return c
 }
 
-// run is an hour of faults, and then some time without.
+// run simulates an hour with faults, and then some time without.
 func (c *course) run() error {
 	faultsEnd := epoch.Add(time.Hour)
 	look := epoch
@@ -115,7 +115,7 @@ func (c *course) run() error {
 		if !next.IsZero() && next.Before(look) {
 			look = next
 		}
-		if !c.healing && c.rnd.IntN(600) == 0 { // no look for a while
+		if !c.healing && c.rnd.IntN(600) == 0 { // no step for a while
 			look = c.now.Add(time.Duration(c.rnd.IntN(600)) * time.Second)
 		}
 	}
@@ -127,7 +127,7 @@ func (c *course) run() error {
 	return nil
 }
 
-// fault breaks or mends something.
+// fault changes the faults at random: it may start or end some.
 func (c *course) fault() {
 	for _, name := range slices.Sorted(maps.Keys(c.remotes)) {
 		r := c.remotes[name]
@@ -153,8 +153,8 @@ func (c *course) heal() {
 	}
 }
 
-// happens is one second of a cluster's life: probes come each five seconds, and
-// so do attempts to connect; heartbeats each minute.
+// happens simulates one second of a cluster. Probes and attempts to connect occur every five seconds, heartbeats every
+// minute.
 func (c *course) happens(r *remote, second int) {
 	up := !r.down && !c.outage
 	if second%60 == 0 && !r.mute && up && !r.session.IsZero() {
@@ -168,7 +168,7 @@ func (c *course) happens(r *remote, second int) {
 	case up && r.session.IsZero():
 		r.session = c.now
 		if r.ev.HeartbeatRevision > 0 {
-			r.ev.Heartbeat = c.now // the key is found, as it was
+			r.ev.Heartbeat = c.now // the key exists, unchanged
 		}
 		fallthrough
 	case up:
@@ -178,10 +178,10 @@ func (c *course) happens(r *remote, second int) {
 	}
 }
 
-// look steps the machine and judges what it does.
+// look steps the machine and checks its transitions.
 func (c *course) look() (next time.Time, err error) {
 	evidence := map[string]Evidence{}
-	failing, judged := 0, 0 // without those that are merely silent
+	failing, judged := 0, 0 // without clusters whose heartbeat alone is missing
 	blind := !c.lastLook.IsZero() && c.now.Sub(c.lastLook) > patience
 	c.lastLook = c.now
 	for name, r := range c.remotes {
@@ -221,7 +221,7 @@ func (c *course) look() (next time.Time, err error) {
 	return next, nil
 }
 
-// looks is since when something was so in every look.
+// looks returns the time since which a condition held in every look.
 func looks(before time.Time, is, blind bool, now time.Time) time.Time {
 	switch {
 	case !is:
@@ -232,7 +232,7 @@ func looks(before time.Time, is, blind bool, now time.Time) time.Time {
 	return before
 }
 
-// judge reports whether a transition may be.
+// judge returns an error if a transition is not allowed.
 func (c *course) judge(r *remote, tr Transition, most bool) error {
 	d := c.policy.Of(tr.Cluster)
 	unconfirmed := c.now.Sub(r.ev.AsOf)

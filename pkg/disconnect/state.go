@@ -10,9 +10,9 @@ type State uint8
 
 // The states, each worse than the one before.
 const (
-	Keep     State = iota // used as those of any cluster
+	Keep     State = iota // used like those of any cluster
 	Demote                // used only where no other cluster has a usable one
-	Withdraw              // removed, where another cluster has a usable one
+	Withdraw              // not used where another cluster has a usable one
 )
 
 // String returns keep, demote or withdraw.
@@ -24,7 +24,7 @@ func (s State) String() string {
 	return names[s]
 }
 
-// Evidence is the state of a cluster as it is known at one moment.
+// Evidence is the known state of a cluster at one moment.
 type Evidence struct {
 	// Synced reports whether its services were ever listed completely.
 	Synced bool
@@ -36,9 +36,9 @@ type Evidence struct {
 	Connected time.Time
 	// Heartbeat is when a heartbeat of its writer was last seen; zero when never.
 	Heartbeat time.Time
-	// HeartbeatRevision tells one write of the heartbeat from another.
+	// HeartbeatRevision changes with every write of the heartbeat.
 	HeartbeatRevision int64
-	// Error is why it does not answer, if that is known.
+	// Error is the reason why it does not answer, if that is known.
 	Error string
 }
 
@@ -46,23 +46,22 @@ type Evidence struct {
 type Transition struct {
 	Cluster  string
 	From, To State
-	Why      string // in a person's words, with the evidence
+	Why      string // for users, with the evidence
 }
 
 // Outlook is the present state of a cluster, and the next one.
 type Outlook struct {
 	State State
 	Since time.Time // of the state
-	// Why is the evidence against the cluster, or for its return; empty for one that is kept and well.
+	// Why is the evidence against the cluster, or for its return; empty for a cluster that is kept and has no problem.
 	Why string
-	// Doubtful reports whether the evidence is against it.
+	// Doubtful reports whether the evidence is against the cluster.
 	Doubtful bool
-	// Next is the state that follows at NextAt, if the evidence stays as it is. A
-	// zero NextAt is nothing.
+	// Next is the state that follows at NextAt, if the evidence does not change. A zero NextAt means no transition.
 	Next   State
 	NextAt time.Time
-	// Held is since when the policy is held; zero while it is not. Then Failing
-	// of Judged clusters are doubtful.
+	// Held is since when the policy is held; zero while it is not. While it is held, Failing of Judged clusters are
+	// doubtful.
 	Held            time.Time
 	Failing, Judged int
 	Evidence        Evidence

@@ -11,16 +11,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// affinities finds services that clusters export with different affinities of sessions,
-// which only exports through the MCS API have (wire.md §1.5). Hundreds of clusters may
-// export the same services, so of each export only a hash is kept, and the table is asked
-// for the exports of a service when these are not all equal.
+// affinities finds services that clusters export with different session affinities. Only exports through the MCS API
+// have these (wire.md §1.5). Hundreds of clusters may export the same services, so only a hash of each export is kept.
+// When the hashes of a service differ, its exports are read from the table.
 type affinities struct {
 	find    func(namespace, name string) []*services.Export // those of all clusters, in any order
 	seed    maphash.Seed
-	said    map[uint64]uint64           // of each export: what it says
-	tally   map[string]map[uint64]int   // by the service's full name: how many exports say what
-	touched map[string]*services.Export // by full name: one that has changed, where they differ or did
+	said    map[uint64]uint64           // of each export: the hash of its affinity
+	tally   map[string]map[uint64]int   // by the service's full name: how many exports have which hash
+	touched map[string]*services.Export // by full name: a changed export, where the affinities differ or differed
 	book    *book
 }
 
@@ -31,7 +30,7 @@ func newAffinities(find func(namespace, name string) []*services.Export) *affini
 	}
 }
 
-// set takes in an export as it is now, or that it was deleted.
+// set takes in an export after a change or its deletion.
 func (d *affinities) set(e *services.Export, deleted bool) {
 	at, name := maphash.Comparable(d.seed, [3]string{e.Cluster, e.Namespace, e.Name}), e.FullName()
 	if old, known := d.said[at]; known {
@@ -47,13 +46,13 @@ func (d *affinities) set(e *services.Export, deleted bool) {
 	}
 }
 
-// affinity is what exports must have in common.
+// affinity is the part that must be equal in all exports.
 type affinity struct {
 	kind    string
 	timeout time.Duration
 }
 
-// count adds to the exports of a service that say something.
+// count changes the number of a service's exports that have a hash.
 func (d *affinities) count(service string, says uint64, n int) {
 	of := d.tally[service]
 	if of == nil {
@@ -68,8 +67,7 @@ func (d *affinities) count(service string, says uint64, n int) {
 	}
 }
 
-// look judges the services whose exports have changed since the last look, where
-// these differ or did.
+// look judges the services whose exports have changed since the last look, if these differ or differed.
 func (d *affinities) look(v *verdicts) {
 	for name, e := range d.touched {
 		d.book.set(key(KindServiceAffinity, name), affinityConflict(d.find(e.Namespace, e.Name)), v)
@@ -83,7 +81,7 @@ func (d *affinities) look(v *verdicts) {
 	})
 }
 
-// affinityConflict is that of a service with these exports; nil when they agree.
+// affinityConflict returns the conflict between exports of a service; nil when they agree.
 func affinityConflict(exports []*services.Export) *Conflict {
 	if !services.AffinitiesDiffer(exports) {
 		return nil
@@ -93,7 +91,7 @@ func affinityConflict(exports []*services.Export) *Conflict {
 	c := &Conflict{
 		Kind: KindServiceAffinity, Code: codes.ServiceAffinityConflict, Subject: first.FullName(), Rule: affinityRule(exports),
 	}
-	by := make(map[string][]string) // clusters by what they say
+	by := make(map[string][]string) // clusters by affinity
 	var said []string               // in the order of the exports
 	for _, e := range exports {
 		c.Clusters = append(c.Clusters, e.Cluster)
@@ -108,7 +106,7 @@ func affinityConflict(exports []*services.Export) *Conflict {
 	return c
 }
 
-// affinityRule says why the first of these exports counts, and not those that disagree with it.
+// affinityRule returns why the first of these exports wins over those that disagree with it.
 func affinityRule(exports []*services.Export) string {
 	first, rival := exports[0], exports[0]
 	for _, e := range exports {

@@ -9,14 +9,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// surroundings is what the agent is configured with, at one look.
+// surroundings is the configuration of the agent at one look.
 type surroundings struct {
 	ignored  []clustermesh.Ignored // sorted by file
-	mistakes string                // of the description of the own cluster; empty when it is whole
-	level    string                // of the log; empty when nobody knows
+	mistakes string                // in the description of the own cluster; empty when there are none
+	level    string                // of the log; empty when unknown
 }
 
-// agentEvents tells what became of the surroundings between two looks.
+// agentEvents returns the events of the surroundings between two looks.
 func agentEvents(before, now surroundings) []Event {
 	events := fileEvents(before.ignored, now.ignored)
 	switch was, is := before.mistakes, now.mistakes; {
@@ -34,7 +34,7 @@ func agentEvents(before, now surroundings) []Event {
 	return events
 }
 
-// fileEvents tells which files of the mesh directory are ignored, or not any more.
+// fileEvents returns events for files of the mesh directory that are newly ignored, or no longer ignored.
 func fileEvents(before, now []clustermesh.Ignored) []Event {
 	var events []Event
 	for _, i := range now {
@@ -51,7 +51,7 @@ func fileEvents(before, now []clustermesh.Ignored) []Event {
 	for _, i := range before {
 		switch {
 		case slices.ContainsFunc(now, func(o clustermesh.Ignored) bool { return o.File == i.File || o.Directory }):
-			// For another reason now, or nobody knows.
+			// It is ignored for another reason now, or the directory cannot be read.
 		case i.Directory:
 			events = append(events, agentEvent("directory-readable", codes.DirectoryReadable,
 				fmt.Sprintf("the mesh directory %s can be read again", i.File), "", "", "directory", i.File))
@@ -63,15 +63,15 @@ func fileEvents(before, now []clustermesh.Ignored) []Event {
 	return events
 }
 
-// agentEvent is one that is about no cluster; evidence is name, value, name, value.
+// agentEvent returns an event that is about no cluster; evidence is name, value, name, value.
 func agentEvent(kind string, code codes.Code, message, resource, name string, evidence ...string) Event {
 	return Event{Kind: kind, Code: code, Message: message, Resource: resource, Name: name, Evidence: pairs(evidence)}
 }
 
-// maxMistakes is how many mistakes of the description are named.
+// maxMistakes is how many mistakes of the description a message names.
 const maxMistakes = 3
 
-// mistakes says what is wrong with the description; empty when nothing is.
+// mistakes returns the problems of the description; empty when there are none.
 func mistakes(err error, refused []string) string {
 	if err != nil {
 		return err.Error()

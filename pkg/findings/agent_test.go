@@ -15,7 +15,8 @@ func (w *world) ignore(ignored ...clustermesh.Ignored) {
 	w.mesh.Set(func(is *fakemesh.Facts) { is.Ignored = ignored })
 }
 
-// TestTheSurroundingsHaveAHistory follows what the agent is configured with.
+// TestTheSurroundingsHaveAHistory: changes of the mesh directory, of the own cluster's description and of the log level
+// are recorded as events.
 func TestTheSurroundingsHaveAHistory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

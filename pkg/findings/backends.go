@@ -11,18 +11,18 @@ import (
 // backends finds the remote clusters with service backends that break a rule: one
 // conflict for each cluster and rule, however many there are.
 type backends struct {
-	of    map[string][]strayBackends // by the service's full name; only of those that have some
+	of    map[string][]strayBackends // by the service's full name; only services that have some
 	dirty bool                       // of has changed since the last look
 	book  *book
 }
 
-// strayBackends are those of one cluster in one service that break one rule.
+// strayBackends is the backends of one cluster in one service that break one rule.
 type strayBackends struct {
 	cluster string
 	services.Stray
 }
 
-// set notes a service as it is now.
+// set stores the present state of a service.
 func (d *backends) set(g *services.Global, deleted bool) {
 	name := g.FullName()
 	var now []strayBackends
@@ -41,7 +41,7 @@ func (d *backends) set(g *services.Global, deleted bool) {
 	}
 }
 
-// look counts them again after a change.
+// look counts the backends again after a change.
 func (d *backends) look(v *verdicts) {
 	if !d.dirty {
 		return
@@ -76,8 +76,8 @@ func (d *backends) look(v *verdicts) {
 	d.book.setAll(all, v)
 }
 
-// backendConflict is the conflict that backends of a cluster make which break a rule.
-// Its words have the numbers only roughly: they may change with every batch.
+// backendConflict returns the conflict for the backends of a cluster that break a rule. Its message has only rough
+// numbers: the exact ones may change with every batch.
 func backendConflict(example strayBackends, service string, backends, in int) *Conflict {
 	rule, name := ipcache.Rule(example.Rule).Info(), example.cluster
 	effect := "the agent uses such backends, as Cilium does, unless --claim-policy=enforce is set"

@@ -10,27 +10,26 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// Listed is how many conflicts of one kind are listed of a cluster. A cluster can claim
-// every address of another one: that is one mistake, or one attack. A conflict with a
-// cluster of which fewer are listed is listed too. Of the others the keys are kept; when
-// there is room they are listed.
+// Listed is how many conflicts of one kind are listed for a cluster. A cluster can claim every address of another one:
+// that is one mistake, or one attack. A conflict is listed when at least one of its clusters has fewer than this. Of
+// the others only the keys are kept; they are listed when there is room.
 const Listed = 200
 
-// book is which conflicts a detector has found.
+// book is the conflicts that a detector has found.
 type book struct {
 	listed map[string]*Conflict       // by key
 	room   map[inPart]int             // how many are listed
-	hidden map[Kind]map[string]*crowd // those that are not, by their clusters
+	hidden map[Kind]map[string]*crowd // the conflicts that are not listed, by their clusters
 	dirty  bool                       // hidden has changed since the last look
 }
 
-// inPart is a cluster's part in the conflicts of a kind.
+// inPart identifies a cluster's part in the conflicts of a kind.
 type inPart struct {
 	kind    Kind
 	cluster string
 }
 
-// crowd are conflicts of one kind between the same clusters.
+// crowd is the unlisted conflicts of one kind between the same clusters.
 type crowd struct {
 	clusters []string
 	keys     map[string]struct{}
@@ -40,7 +39,7 @@ func newBook() *book {
 	return &book{listed: make(map[string]*Conflict), room: make(map[inPart]int), hidden: make(map[Kind]map[string]*crowd)}
 }
 
-// set notes what is so of a subject now: its conflict, nil for none.
+// set stores the present conflict of a subject, nil for none.
 func (b *book) set(key string, c *Conflict, v *verdicts) {
 	old := b.listed[key]
 	if old == nil && len(b.hidden) > 0 {
@@ -61,7 +60,7 @@ func (b *book) set(key string, c *Conflict, v *verdicts) {
 	}
 }
 
-// setAll notes all the conflicts that there are: the others are over.
+// setAll stores all present conflicts: all other conflicts of the book are over.
 func (b *book) setAll(all []*Conflict, v *verdicts) {
 	are := make(map[string]bool, len(all))
 	for _, c := range all {
@@ -75,7 +74,7 @@ func (b *book) setAll(all []*Conflict, v *verdicts) {
 	}
 }
 
-// keys are those of all conflicts, also of those that are not listed.
+// keys returns the keys of all conflicts, including the unlisted ones.
 func (b *book) keys() []string {
 	keys := slices.Collect(maps.Keys(b.listed))
 	for _, of := range b.hidden {
@@ -86,10 +85,10 @@ func (b *book) keys() []string {
 	return keys
 }
 
-// has reports whether there is such a conflict.
+// has reports whether there is a conflict with this key.
 func (b *book) has(key string) bool { return b.listed[key] != nil || b.crowdOf(key) != nil }
 
-// free is the most room that one of the clusters has.
+// free returns the largest room that one of the clusters has.
 func (b *book) free(k Kind, clusters []string) int {
 	most := 0
 	for _, name := range clusters {
@@ -110,7 +109,7 @@ func (b *book) count(c *Conflict, by int) {
 	}
 }
 
-// hide notes a conflict that is not listed.
+// hide stores a conflict that is not listed.
 func (b *book) hide(key string, c *Conflict) {
 	of := b.hidden[c.Kind]
 	if of == nil {
@@ -125,7 +124,7 @@ func (b *book) hide(key string, c *Conflict) {
 	b.dirty = true
 }
 
-// forget notes that a conflict is not among the hidden ones, if it was.
+// forget removes a key from the unlisted conflicts, if it is there.
 func (b *book) forget(key string) {
 	c := b.crowdOf(key)
 	if c == nil {
@@ -141,7 +140,7 @@ func (b *book) forget(key string) {
 	b.dirty = true
 }
 
-// crowdOf finds the hidden conflicts that a key is among; nil for none.
+// crowdOf finds the unlisted conflicts that include a key; nil for none.
 func (b *book) crowdOf(key string) *crowd {
 	for _, c := range b.hidden[kindOfKey(key)] {
 		if _, is := c.keys[key]; is {
@@ -156,14 +155,14 @@ func kindOfKey(key string) Kind {
 	return Kind(kind)
 }
 
-// subjectOf is the second half of a key.
+// subjectOf returns the second half of a key.
 func subjectOf(key string) string {
 	_, subject, _ := strings.Cut(key, "/")
 	return subject
 }
 
-// judgeMore has judge look again at subjects of hidden conflicts for which there is
-// room by now: those that are still so become listed.
+// judgeMore calls judge again for subjects of unlisted conflicts that there is room for now: those that still exist
+// become listed.
 func (b *book) judgeMore(judge func(key string)) {
 	var keys []string
 	for kind, of := range b.hidden {
@@ -182,7 +181,8 @@ func (b *book) judgeMore(judge func(key string)) {
 	}
 }
 
-// unlisted says of each kind how many conflicts some books do not list, and of which clusters.
+// unlisted returns one conflict for each kind, with the number of conflicts that some books do not list, and their
+// clusters.
 func unlisted(books ...*book) []*Conflict {
 	var all []*Conflict
 	for _, kind := range Kinds() {

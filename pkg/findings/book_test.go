@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// many are kinds of conflicts that a cluster can make without end, each with the facts
-// that make the one of a number; without the first one it is over.
+// many lists kinds of conflicts that a cluster can cause without limit. For each, make returns the facts that cause the
+// conflict with a number; without the first fact the conflict is resolved.
 var many = []struct {
 	kind Kind
 	make func(i int) []fact
@@ -41,7 +41,7 @@ var many = []struct {
 	}},
 }
 
-// listedOf counts the conflicts of a kind that are listed, and says how many more there are.
+// listedOf returns the number of listed conflicts of a kind, and how many more there are.
 func (w *world) listedOf(k Kind) (listed, more int) {
 	for _, c := range w.conflicts() {
 		switch {
@@ -54,9 +54,8 @@ func (w *world) listedOf(k Kind) (listed, more int) {
 	return listed, more
 }
 
-// TestWhatIsListedOfAClusterIsBounded: of more conflicts some are listed and the others
-// counted, and take the place of those that are resolved. What others have with each
-// other is listed all the same.
+// TestWhatIsListedOfAClusterIsBounded: when a cluster has too many conflicts, some are listed and the others counted.
+// The counted ones take the place of those that are resolved. The conflicts between other clusters are still listed.
 func TestWhatIsListedOfAClusterIsBounded(t *testing.T) {
 	t.Parallel()
 	const all = 3*Listed - 10
@@ -78,7 +77,7 @@ func TestWhatIsListedOfAClusterIsBounded(t *testing.T) {
 			expect := func(what string, listed, more int) {
 				t.Helper()
 				w.look()
-				w.look() // what is to be judged again may be judged at the next look
+				w.look() // a review may continue at the next look
 				if l, m := w.listedOf(of.kind); l != listed || m != more {
 					t.Errorf("%s: %d conflicts are listed, and there are %d more; want %d and %d", what, l, m, listed, more)
 				}
@@ -115,7 +114,7 @@ func TestWhatIsListedOfAClusterIsBounded(t *testing.T) {
 	}
 }
 
-// counted is what the metric says.
+// counted returns the value of the metric for a kind.
 func (w *world) counted(k Kind) int {
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(NewCollector(w.found))
@@ -131,7 +130,7 @@ func (w *world) counted(k Kind) int {
 	return -1
 }
 
-// conflict is one in the table; nil when there is none.
+// conflict returns a conflict of the table; nil when there is none.
 func (w *world) conflict(key string) *Conflict {
 	all := w.conflicts()
 	i := slices.IndexFunc(all, func(c Conflict) bool { return c.Key() == key })

@@ -11,16 +11,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
-// claims finds the prefixes that several clusters claim. The cache itself knows
-// where claims meet, so nothing is kept here but what was found.
+// claims finds the prefixes that several clusters claim. The cache itself has all contested prefixes, so only the found
+// conflicts are kept here.
 type claims struct {
 	ips      *ipcache.Cache
 	page     []ipcache.Change
-	revision uint64 // of the cache, up to where its changes are known
+	revision uint64 // of the cache, up to which its changes were read
 	book     *book
 }
 
-// look judges the prefixes at which something has changed since the last look.
+// look judges the prefixes that have changed since the last look.
 func (d *claims) look(v *verdicts) {
 	touched := make(map[netip.Prefix]bool)
 	for {
@@ -43,10 +43,10 @@ func (d *claims) look(v *verdicts) {
 	d.book.judgeMore(func(key string) { d.judgeKey(key, v) })
 }
 
-// lookAtAll judges everything again: more has changed than is held.
+// lookAtAll judges everything again, when there were more changes than the cache keeps.
 func (d *claims) lookAtAll(v *verdicts) {
 	d.revision = d.ips.Revision()
-	s := d.ips.Snapshot() // what has changed since it was made, or is still to be in it, comes as changes
+	s := d.ips.Snapshot() // changes that are not in the snapshot are read at the next look
 	if at := s.Revision(); at < d.revision {
 		d.revision = at
 	}
@@ -63,7 +63,7 @@ func (d *claims) judgeKey(key string, v *verdicts) {
 	}
 }
 
-// judge compares the claims on some prefixes with the conflicts that are known.
+// judge compares the claims on some prefixes with the known conflicts.
 func (d *claims) judge(prefixes iter.Seq[netip.Prefix], v *verdicts) {
 	for p := range prefixes {
 		claims, conflict := d.ips.Contest(p)
@@ -81,9 +81,8 @@ func (d *claims) judge(prefixes iter.Seq[netip.Prefix], v *verdicts) {
 	}
 }
 
-// addressConflict is the conflict that the claims on a prefix make, the winner
-// first; nil when all are pod networks, which are judged where those that overlap
-// are. There are claims of more than one cluster among them.
+// addressConflict returns the conflict between the claims on a prefix, of which the first is the winner; nil when all
+// are pod networks: networks judges these together with overlaps. The claims must be of more than one cluster.
 func addressConflict(p netip.Prefix, claims []*ipcache.Entry) *Conflict {
 	kind := kindOf(claims)
 	if kind == KindPodCIDR {
@@ -109,7 +108,7 @@ func addressConflict(p netip.Prefix, claims []*ipcache.Entry) *Conflict {
 	return c
 }
 
-// kindOf is the kind of the conflict between claims on one prefix.
+// kindOf returns the kind of the conflict between claims on one prefix.
 func kindOf(claims []*ipcache.Entry) Kind {
 	all := func(is func(ipcache.Kind) bool) bool {
 		return !slices.ContainsFunc(claims, func(e *ipcache.Entry) bool { return !is(e.Kind()) })

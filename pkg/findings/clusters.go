@@ -12,9 +12,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// clusterEvents tells what became of the clusters between two looks at them, each sorted
-// by name. What came and went in between shows in the counters and times that it left
-// behind. The last ID of a cluster without one is kept in now, for the next look.
+// clusterEvents returns the events of the clusters between two looks. Both lists are sorted by name. Short changes
+// between the looks are found by the counters and times that they changed. The last ID of a cluster without one is kept
+// in now, for the next look.
 func clusterEvents(before, now []remotecluster.Status) []Event {
 	var events []Event
 	was := make(map[string]*remotecluster.Status, len(before))
@@ -31,9 +31,9 @@ func clusterEvents(before, now []remotecluster.Status) []Event {
 				text = "a copy without a client file, which the mirror withdraws"
 			}
 			events = append(events, event(c, "cluster-added", codes.ClusterAdded, text, "file", c.ConfigFile))
-			old = &remotecluster.Status{Name: c.Name, State: remotecluster.Connecting} // as it began
+			old = &remotecluster.Status{Name: c.Name, State: remotecluster.Connecting} // its first state
 			if c.Connected {
-				old.LastError = c.LastError // got over
+				old.LastError = c.LastError // an error from before the connection
 			}
 		}
 		events = append(events, changes(old, c)...)
@@ -50,8 +50,8 @@ func clusterEvents(before, now []remotecluster.Status) []Event {
 	return append(events, holdEvents(before, now)...)
 }
 
-// ownEvents tells what became of the own cluster, which is none of the list of
-// clusters: its kvstore is an item of health.
+// ownEvents returns the events of the own cluster, which is not in the list of clusters: its kvstore is an item of
+// health.
 func ownEvents(before []remotecluster.Status, now remotecluster.Status) []Event {
 	events := clusterEvents(before, []remotecluster.Status{now})
 	for i := range events {
@@ -66,7 +66,7 @@ func ownEvents(before []remotecluster.Status, now remotecluster.Status) []Event 
 	return events
 }
 
-// changes tells what became of one cluster.
+// changes returns the events of one cluster.
 func changes(old, c *remotecluster.Status) []Event {
 	var events []Event
 	add := func(kind string, code codes.Code, message string, evidence ...string) {
@@ -110,7 +110,7 @@ func changes(old, c *remotecluster.Status) []Event {
 	return append(events, rejections(old, c)...)
 }
 
-// brokenFile is what is said of a client file that is none any more; empty for one that is.
+// brokenFile returns the problem of a client file that is no longer valid; empty for a valid one.
 func brokenFile(c *remotecluster.Status) string {
 	for _, n := range c.Notices {
 		if n.Code == codes.ClientFileBroken {
@@ -120,7 +120,7 @@ func brokenFile(c *remotecluster.Status) string {
 	return ""
 }
 
-// withoutPorts is a text by which errors are compared: our own port is another one in each attempt.
+// withoutPorts removes port numbers from a text, to compare errors: the local port is different in each attempt.
 func withoutPorts(text string) string {
 	var b strings.Builder
 	for {
@@ -141,7 +141,7 @@ func stateCode(s remotecluster.State) codes.Code {
 	}[s], codes.ClusterConnecting)
 }
 
-// rejections tells when entries begin and cease to be refused.
+// rejections returns events when entries begin and cease to be refused.
 func rejections(old, c *remotecluster.Status) []Event {
 	var events []Event
 	for _, r := range slices.Sorted(maps.Keys(c.Sources)) {
@@ -164,12 +164,12 @@ func rejections(old, c *remotecluster.Status) []Event {
 	return events
 }
 
-// event is one about a cluster; evidence is name, value, name, value.
+// event returns an event about a cluster; evidence is name, value, name, value.
 func event(c *remotecluster.Status, kind string, code codes.Code, message string, evidence ...string) Event {
 	return Event{Clusters: []string{c.Name}, Kind: kind, Code: code, Message: message, Resource: "clusters", Name: c.Name, Evidence: pairs(evidence)}
 }
 
-// pairs makes a map of name, value, name, value.
+// pairs returns a map from name, value, name, value.
 func pairs(texts []string) map[string]string {
 	m := make(map[string]string)
 	for pair := range slices.Chunk(texts, 2) {

@@ -12,22 +12,22 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// list is "a, b and c".
+// list formats names as "a, b and c".
 func list(names []string) string { return printer.List(names, len(names)) }
 
-// move is one step of a conflict: it came (no old), changed, or went (no now).
+// move is one change of a conflict: it began (no old), changed, or ended (no now).
 type move struct {
 	old, now *Conflict
 }
 
-// resolved is the kind of the event that a conflict is over.
+// resolved is the kind of an event that reports the end of a conflict.
 const resolved = "conflict-resolved"
 
-// maxMoves is how many conflicts of a kind have events of their own: when two clusters are
-// given the same network, one line says it all, and the conflicts are listed anyway.
+// maxMoves is up to how many changed conflicts of a kind have events of their own: when two clusters are given the same
+// network, one event is enough, and the conflicts are listed anyway.
 const maxMoves = 10
 
-// conflictEvents are the events of some conflicts' moves.
+// conflictEvents returns the events of some moves.
 func conflictEvents(moves []move) []Event {
 	type class struct {
 		kind Kind
@@ -74,7 +74,7 @@ func conflictEvent(verb string, c *Conflict) Event {
 	}
 }
 
-// summary is one event for many conflicts of a kind.
+// summary returns one event for many conflicts of a kind.
 func summary(verb string, all []*Conflict) Event {
 	first := all[0]
 	text := map[string]string{"conflict": "new conflicts", "conflict-changed": "conflicts changed", resolved: "conflicts are resolved"}[verb]
@@ -89,10 +89,9 @@ func summary(verb string, all []*Conflict) Event {
 	return e
 }
 
-// idConflicts are the cluster IDs that several clusters have. The one who holds an
-// ID counts; the others are left out.
+// idConflicts returns the cluster IDs that several clusters have. The holder of an ID counts; the others are left out.
 func idConflicts(clusters []remotecluster.Status) (all []*Conflict) {
-	ids := make(map[uint32][]string) // each with its holder and then the others
+	ids := make(map[uint32][]string) // the holder of each first, then the others
 	for i := range clusters {
 		if c := clusters[i].IDConflict; c != nil {
 			ids[c.ID] = union(ids[c.ID], []string{c.Holder, clusters[i].Name})
@@ -108,8 +107,8 @@ func idConflicts(clusters []remotecluster.Status) (all []*Conflict) {
 	return all
 }
 
-// rangeConflicts are the clusters with entries that are refused because their
-// identities are outside of the cluster's range.
+// rangeConflicts returns the clusters with entries that are refused because their identities are outside of the
+// cluster's range.
 func rangeConflicts(clusters []remotecluster.Status) (all []*Conflict) {
 	for i := range clusters {
 		c := &clusters[i]

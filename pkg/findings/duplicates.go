@@ -13,17 +13,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// duplicates finds label sets, in whatever order, that have several numbers in one cluster.
-// There may be a million identities, so of each only a hash is kept, and the table is asked
-// for what it stands for when two of them are equal.
+// duplicates finds label sets, in any order, that have several numbers in one cluster. There may be a million
+// identities, so only a hash of each is kept. When two hashes are equal, the identities are read from the table.
 type duplicates struct {
 	find    func(cluster string, id uint32) *identities.Identity // nil when there is none
 	seed    maphash.Seed
 	hashes  map[uint64]uint64   // of each identity, by cluster ID and number
-	numbers map[uint64]uint32   // by hash: one that has it
-	several map[uint64][]uint32 // by hash: all that have it, sorted, where there are several
+	numbers map[uint64]uint32   // by hash: one number with this hash
+	several map[uint64][]uint32 // by hash: all numbers with this hash, sorted, where there are several
 	cluster map[uint64]string   // by hash, where there are or were several, until they are judged
-	subject map[uint64]string   // by hash: under which the conflict was found
+	subject map[uint64]string   // by hash: the key of the conflict that was found
 	touched map[uint64]bool     // hashes to be judged again
 	book    *book
 }
@@ -36,7 +35,7 @@ func newDuplicates(find func(cluster string, id uint32) *identities.Identity) *d
 	}
 }
 
-// set takes in an identity as it is now, or that it was deleted.
+// set takes in an identity after a change or its deletion.
 func (d *duplicates) set(i *identities.Identity, deleted bool) {
 	at, hash := uint64(i.ClusterID)<<32|uint64(i.ID), d.hash(i)
 	old, known := d.hashes[at]
@@ -50,7 +49,7 @@ func (d *duplicates) set(i *identities.Identity, deleted bool) {
 	}
 }
 
-// hash is that of the cluster and the labels, in whatever order.
+// hash returns a hash of the cluster and the labels, independent of their order.
 func (d *duplicates) hash(i *identities.Identity) uint64 {
 	sum := maphash.String(d.seed, i.Cluster)
 	for l := range i.Labels.All() {
@@ -92,7 +91,7 @@ func (d *duplicates) remove(hash uint64, id uint32) {
 	}
 }
 
-// look judges what was touched.
+// look judges the touched hashes.
 func (d *duplicates) look(v *verdicts) {
 	for hash := range d.touched {
 		c := d.twice(d.cluster[hash], d.several[hash])
@@ -113,7 +112,7 @@ func (d *duplicates) look(v *verdicts) {
 	d.book.judgeMore(d.touch)
 }
 
-// touch has the numbers judged again of which a conflict was found.
+// touch marks the identities of a conflict to be judged again.
 func (d *duplicates) touch(key string) {
 	cluster, number, _ := strings.Cut(subjectOf(key), "/")
 	id, _ := strconv.ParseUint(number, 10, 32)
@@ -123,16 +122,16 @@ func (d *duplicates) touch(key string) {
 	}
 }
 
-// maxNumbers is how many numbers of one label set are named, and maxAsked how many
-// the table is asked for: more than that have equal hashes for one reason alone.
+// maxNumbers is how many numbers of one label set are named. maxAsked is how many are read from the table and compared;
+// more equal hashes than that are counted without a comparison.
 const (
 	maxNumbers = 4
 	maxAsked   = 16
-	maxLabels  = 200 // how much of a label set is shown, in bytes
+	maxLabels  = 200 // how many bytes of a label set are shown
 )
 
-// twice is the conflict that some numbers of a cluster make; nil when those that
-// there are do not have equal labels after all.
+// twice returns the conflict between some numbers of a cluster; nil when fewer than two of the existing ones have equal
+// labels.
 func (d *duplicates) twice(cluster string, numbers []uint32) *Conflict {
 	var labels string
 	var equal []string
@@ -164,7 +163,7 @@ func (d *duplicates) twice(cluster string, numbers []uint32) *Conflict {
 	}
 }
 
-// sorted is the labels as one text, whatever their order was.
+// sorted returns the labels as one text, in a fixed order.
 func sorted(ls identities.Labels) string {
 	all := ls.Wire()
 	slices.SortFunc(all, func(a, b wire.Label) int {

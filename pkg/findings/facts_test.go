@@ -19,13 +19,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// fact is something that a cluster says, or ceases to say.
+// fact is an object that a cluster publishes, or withdraws.
 type fact interface {
 	set(w *world, yes bool)
 	String() string
 }
 
-// change is a fact as tables take it.
+// change returns a fact as the change of a table.
 func change[T any](name string, object *T, yes bool) []store.Change[T] {
 	if yes {
 		return []store.Change[T]{{Name: name, New: object}}
@@ -91,7 +91,7 @@ func (f aState) set(w *world, yes bool) {
 	w.mesh.SetClusters(all...)
 }
 
-// node is one of cluster "cID", with pod networks and, without a slash, addresses.
+// node returns a node of cluster "cID". Each text is a pod network or, without a slash, an address.
 func node(id uint32, name string, what ...string) fact {
 	n := &nodes.Node{Cluster: fmt.Sprint("c", id), ClusterID: id, Name: name, Source: wire.SourceClusterMesh}
 	for _, text := range what {
@@ -109,8 +109,8 @@ func number(id uint32, number uint32, labels string) fact {
 	return aNumber{&identities.Identity{ID: id<<16 + number, Cluster: cluster, ClusterID: id, Labels: identities.NewLabels(wire.ParseLabels(labels))}}
 }
 
-// service is one of a cluster with a backend for each list of ports such as
-// "http/TCP"; that of cluster 1 is our own.
+// service returns a service of a cluster, with a backend for each list of ports such as "http/TCP". Cluster 1 is our
+// own.
 func service(id uint32, name string, backends ...string) fact {
 	s := &services.Service{Cluster: fmt.Sprint("c", id), ClusterID: id, Namespace: "ns", Name: name, Shared: true, Source: wire.SourceClusterMesh}
 	if id == 1 {
@@ -127,8 +127,8 @@ func service(id uint32, name string, backends ...string) fact {
 	return aService{s}
 }
 
-// export is that of a service by a cluster, created at this second, with an affinity
-// by client address for so many seconds; 0 is none.
+// export returns the export of a service by a cluster, created at this second. The affinity by client address has this
+// timeout in seconds; 0 is no affinity.
 func export(cluster, name string, created int64, seconds int32) fact {
 	w := &wire.ServiceExport{
 		Cluster: cluster, Namespace: "ns", Name: name, ExportCreationTimestamp: wire.ExportTime{Time: time.Unix(created, 0)},
@@ -154,13 +154,13 @@ func taken(id uint32, holder string) fact {
 	return aState{remotecluster.Status{Name: fmt.Sprint("c", id), State: remotecluster.Failed, IDConflict: &remotecluster.IDConflict{ID: 2, Holder: holder}}}
 }
 
-// situation is what has to be said for a conflict.
+// situation is a set of facts that causes a conflict.
 type situation struct {
 	name  string
 	facts []fact
 	want  []string // key and clusters
 	code  codes.Code
-	text  string // in the message
+	text  string // contained in the message
 	rule  string
 }
 
@@ -286,12 +286,12 @@ func situations() []situation {
 	}
 }
 
-// refusedNothing is a cluster with nothing wrong.
+// refusedNothing is a cluster without errors.
 func refusedNothing(id uint32) fact {
 	return aState{remotecluster.Status{Name: fmt.Sprint("c", id), ID: id, State: remotecluster.Ready}}
 }
 
-// appliesNodes is how the view takes nodes: they are claims as well.
+// appliesNodes returns the function with which a view applies nodes: they are claims as well.
 func appliesNodes(t testing.TB, w *world) func([]store.Change[nodes.Node]) {
 	v, err := clustermesh.NewView(wire.ClusterInfo{Name: "c1", ID: 1, MaxConnectedClusters: 255}, w.watch.Tables)
 	if err != nil {

@@ -86,8 +86,7 @@ func TestAFloodOfConflictsIsOneEvent(t *testing.T) {
 	}
 }
 
-// TestWhatPassedByIsFoundAgain: after more changes than the cache keeps, the
-// conflicts are those of the claims.
+// TestWhatPassedByIsFoundAgain: after more changes than the cache keeps, the conflicts still match the claims.
 func TestWhatPassedByIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -169,7 +168,7 @@ func TestClustersHaveAHistory(t *testing.T) {
 	codestest.Reached(t, codes.Events, w.reached("")...)
 }
 
-// TestWhoDoesNotLeadKnowsNoClusters: that is not as if they were gone.
+// TestWhoDoesNotLeadKnowsNoClusters: a replica that does not lead has no clusters, and does not report them as removed.
 func TestWhoDoesNotLeadKnowsNoClusters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -194,7 +193,7 @@ func TestWhoDoesNotLeadKnowsNoClusters(t *testing.T) {
 	w.expectEvents("again", "c2 cluster-added: ", "c2 cluster-connected", "c2 cluster-ready")
 }
 
-// TestAClusterThatBeginsBadly: what has gone wrong before the first look is reported.
+// TestAClusterThatBeginsBadly: errors from before the first look are reported.
 func TestAClusterThatBeginsBadly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -228,7 +227,7 @@ func TestOldEventsGo(t *testing.T) {
 		t.Errorf("%d events are kept, want %d", n, MaxEvents)
 	}
 	for e := range w.found.Events().All(txn) {
-		if last := uint64(2*(MaxEvents+50) - 1); e.ID != last-MaxEvents+1 { // each has come, and all but one are gone
+		if last := uint64(2*(MaxEvents+50) - 1); e.ID != last-MaxEvents+1 { // only the last ones are kept
 			t.Errorf("event %d of %d is the oldest", e.ID, last)
 		}
 		break

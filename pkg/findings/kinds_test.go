@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/codestest"
 )
 
-// conflicts are those in the table, without the times.
+// conflicts returns the conflicts in the table, without the times.
 func (w *world) conflicts() []Conflict {
 	var all []Conflict
 	for c := range w.found.Conflicts().All(w.db.ReadTxn()) {
@@ -28,8 +28,7 @@ func (w *world) conflicts() []Conflict {
 	return all
 }
 
-// TestEachConflictComesAndGoes: with all that is said in any order, and until one
-// of those that disagree gives in.
+// TestEachConflictComesAndGoes: a conflict appears after all its facts, and is resolved when they are withdrawn.
 func TestEachConflictComesAndGoes(t *testing.T) {
 	t.Parallel()
 	for _, s := range situations() {
@@ -44,7 +43,7 @@ func TestEachConflictComesAndGoes(t *testing.T) {
 			for _, c := range w.conflicts() {
 				got = append(got, c.Key()+" "+strings.Join(c.Clusters, ","))
 				if s.code == codes.NodeIPConflict && c.Code == codes.ForeignNetworkClaimed {
-					continue // the same of another side
+					continue // the same conflict, with another code
 				}
 				if c.Code != s.code || !strings.Contains(c.Message, s.text) || !strings.Contains(c.Rule, s.rule) || (s.rule == "") != (c.Rule == "") {
 					t.Errorf("%s: %s (%s)\nwant %s: %s (%s)", c.Code, c.Message, c.Rule, s.code, s.text, s.rule)
@@ -76,8 +75,8 @@ func TestEachConflictComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestTheOrderMakesNoDifference: whatever came and went in whatever order, the
-// conflicts are those of what is said now, with the same winners in the same words.
+// TestTheOrderMakesNoDifference: after random changes in random order, the conflicts depend only on the current facts,
+// with the same winners and the same messages.
 func TestTheOrderMakesNoDifference(t *testing.T) {
 	t.Parallel()
 	var facts []fact
@@ -91,7 +90,7 @@ func TestTheOrderMakesNoDifference(t *testing.T) {
 		rounds = 20
 	}
 	for round := range rounds {
-		// Of what is said under one name the last word counts.
+		// Of the facts with one name, the last one set counts.
 		final := make(map[string]int)
 		for range 60 {
 			at := random.IntN(len(facts))
@@ -110,7 +109,7 @@ func TestTheOrderMakesNoDifference(t *testing.T) {
 		}
 		w.look()
 		fresh := newWorld(t)
-		for _, at := range slices.Sorted(maps.Values(final)) { // in their own order
+		for _, at := range slices.Sorted(maps.Values(final)) { // in the order of the list
 			facts[at].set(fresh, true)
 		}
 		fresh.look()
@@ -173,8 +172,8 @@ mesh_agent_conflicts{kind="service-port"} 1
 	}
 }
 
-// TestOnlyTheNumberChanges: what is within a pod network may become more and less
-// all the time; that is shown, but is no event.
+// TestOnlyTheNumberChanges: the number of networks within a pod network may change all the time; the message shows it,
+// but no event is reported.
 func TestOnlyTheNumberChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -189,8 +188,7 @@ func TestOnlyTheNumberChanges(t *testing.T) {
 	w.expectEvents("one", "c3,c2 conflict: the pod network 10.0.0.0/8 of c2 contains 10.1.0.0/24 of c3")
 }
 
-// TestAServiceThatIsNotGlobalHasItsOwnPorts: what happens to have its name elsewhere
-// is no concern of it.
+// TestAServiceThatIsNotGlobalHasItsOwnPorts: services of other clusters with the same name cause no conflict with it.
 func TestAServiceThatIsNotGlobalHasItsOwnPorts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -207,8 +205,8 @@ func TestAServiceThatIsNotGlobalHasItsOwnPorts(t *testing.T) {
 	w.expectConflicts("it uses the others' backends", "service-port/ns/web c1,c2 since 2s")
 }
 
-// TestWhoCountsOfExportsFollowsTheirAge: also when an older one comes later, or the
-// oldest is made again.
+// TestWhoCountsOfExportsFollowsTheirAge: the oldest export counts, also when an older one is added later or the oldest
+// one is created again.
 func TestWhoCountsOfExportsFollowsTheirAge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -227,8 +225,7 @@ func TestWhoCountsOfExportsFollowsTheirAge(t *testing.T) {
 	w.expectConflicts("all agree")
 }
 
-// TestALabelSetMovesToAnotherNumber: a number that is given to other labels, seen
-// only when it has happened.
+// TestALabelSetMovesToAnotherNumber: a number gets other labels, and the look sees only the result.
 func TestALabelSetMovesToAnotherNumber(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,47 +14,46 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// Events that a remote can cause as often as it likes are limited for each cluster: a
-// number at once, then one in each interval, with how many were left out. What is so now
-// is in the conflicts and the status all the time.
+// Events that a remote can cause without limit are limited for each cluster: first a burst, then one in each interval,
+// with the number of omitted events. The present state is always in the conflicts and in the status.
 const (
 	eventBurst    = 20
 	eventInterval = time.Minute
 )
 
-// limiter bounds the events that a cluster can cause at will. Its zero value is
-// ready to use; it belongs to one goroutine.
+// limiter bounds the events that a cluster can cause at will. Its zero value is ready to use; it is used by one
+// goroutine.
 type limiter struct {
 	of map[party]*allowance
 }
 
-// party is a cluster, by itself or among others, and what its events are about: a
-// cluster that disagrees with others all the time does not hide what one of these does
-// by itself, and one that reconnects all the time does not hide its conflicts.
+// party is a cluster, alone or with others, and the topic of its events. Each party has its own allowance: frequent
+// conflicts of a cluster do not hide events about this cluster alone, and frequent reconnects do not hide its
+// conflicts.
 type party struct {
 	cluster string
 	among   bool
 	about   topic
 }
 
-// topic is what events are about that have one allowance.
+// topic is a group of events with a common allowance.
 type topic uint8
 
 const (
-	unbounded topic = iota // what those who run the agent cause, and what is about all clusters
-	claimed                // what the cluster says, and what others say against it
-	connected              // its sessions, and its state that follows from them
-	used                   // whether its service backends are used
+	unbounded topic = iota // events that the operators of the agent cause, and events about all clusters
+	claimed                // events about the data of the cluster, and about conflicts with it
+	connected              // events about its sessions, and about its state, which follows from them
+	used                   // events about the use of its service backends
 )
 
 // allowance is how many events of a party may still be reported.
 type allowance struct {
 	left    *rate.Limiter
-	omitted int   // since an event was reported last
-	latest  Event // of the omitted ones, or the latest of a state among them
+	omitted int   // since the last reported event
+	latest  Event // of the omitted events; the latest state event if there is one
 }
 
-// topic tells what the event is about.
+// topic returns the topic of the event.
 func (e *Event) topic() topic {
 	if len(e.Clusters) == 0 {
 		return unbounded
@@ -73,8 +72,8 @@ func (e *Event) topic() topic {
 	return unbounded
 }
 
-// state reports whether the event is that a cluster has come to another state; not that
-// it is removed, which those cause who run the agent.
+// state reports whether the event is that a cluster has reached another state. Removal does not count: only operators
+// of the agent cause it.
 func (e *Event) state() bool {
 	state, is := strings.CutPrefix(e.Kind, "cluster-")
 	switch remotecluster.State(state) {
@@ -84,8 +83,7 @@ func (e *Event) state() bool {
 	return false
 }
 
-// pick returns the events that are reported, and after them the latest of those that
-// were left out before, where there is room for it by now.
+// pick returns the events to report, followed by the latest omitted event of each party that has room again.
 func (l *limiter) pick(now time.Time, happened []Event) []Event {
 	var reported []Event
 	for _, e := range happened {
@@ -98,16 +96,16 @@ func (l *limiter) pick(now time.Time, happened []Event) []Event {
 	return append(reported, l.overdue(now)...)
 }
 
-// allows reports whether the event is reported, and how many were left out before it.
-// The allowance of one of the clusters that it concerns is enough: a cluster that
-// disagrees with all others uses up its own, and none of theirs.
+// allows reports whether the event is reported, and how many were omitted before it. The allowance of one of the
+// clusters that it concerns is enough: a cluster that is in conflict with all others uses up its own allowance, and
+// does not block theirs.
 func (l *limiter) allows(now time.Time, e *Event) (omitted int, yes bool) {
 	concerned := l.concerned(e)
 	for _, a := range concerned {
 		yes = a.left.AllowN(now, 1) || yes
 	}
 	if !yes {
-		// The state of a cluster is more than how it came to it.
+		// A state event replaces another latest event, but not the other way round: the state is more important.
 		if a := concerned[0]; e.state() || !a.latest.state() {
 			a.latest = *e
 		}
@@ -136,7 +134,7 @@ func (l *limiter) concerned(e *Event) []*allowance {
 	return all
 }
 
-// due reports whether overdue has anything.
+// due reports whether overdue would return an event.
 func (l *limiter) due(now time.Time) bool {
 	for _, a := range l.of {
 		if a.omitted > 0 && a.left.TokensAt(now) >= 1 {
@@ -146,8 +144,8 @@ func (l *limiter) due(now time.Time) bool {
 	return false
 }
 
-// overdue is the latest event that was left out of each party, where there is room: what comes to
-// rest is reported as it is then. What has its whole allowance again is forgotten.
+// overdue returns the latest omitted event of each party that has room again, so that the final state is reported.
+// Parties with their full allowance are deleted.
 func (l *limiter) overdue(now time.Time) []Event {
 	var events []Event
 	for p, a := range l.of {
@@ -165,7 +163,7 @@ func (l *limiter) overdue(now time.Time) []Event {
 	return events
 }
 
-// after is the event with how many were left out before it.
+// after returns the event with the number of events that were omitted before it.
 func (e Event) after(omitted int) Event {
 	if omitted > 0 {
 		e.Message += fmt.Sprintf(" (%d similar events of these clusters were not shown)", omitted)

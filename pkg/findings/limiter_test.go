@@ -12,7 +12,7 @@ import (
 
 const flaps = 1500
 
-// eventsOf counts the events after a number that concern a cluster, and has the last.
+// eventsOf returns the number of events after an ID that concern a cluster, and the last of them.
 func (w *world) eventsOf(since uint64, cluster string) (n int, last *Event) {
 	for e := range w.found.Events().All(w.db.ReadTxn()) {
 		if e.ID > since && e.Involves(cluster) {
@@ -22,7 +22,7 @@ func (w *world) eventsOf(since uint64, cluster string) (n int, last *Event) {
 	return n, last
 }
 
-// TestAConflictThatFlapsIsLimited: one that comes and goes 1,500 times, each within half a second.
+// TestAConflictThatFlapsIsLimited: a conflict appears and is resolved 1,500 times, each within half a second.
 func TestAConflictThatFlapsIsLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -38,7 +38,7 @@ func TestAConflictThatFlapsIsLimited(t *testing.T) {
 	}
 	for i := range flaps {
 		flap(true)
-		if i == flaps/2 { // what others disagree on is reported all the while
+		if i == flaps/2 { // conflicts of other clusters are reported meanwhile
 			w.claims(claim("10.0.0.9/32", 5))
 		}
 		flap(false)
@@ -59,7 +59,7 @@ func TestAConflictThatFlapsIsLimited(t *testing.T) {
 		t.Errorf("%d events of the conflict of two others", n)
 	}
 
-	// At rest, the end of it is reported once there is room, and nothing after that.
+	// After the flapping, the final state is reported once the limit allows it, and nothing after that.
 	flap(true)
 	before := w.found.lastID
 	for range 10 {
@@ -80,9 +80,8 @@ func TestAConflictThatFlapsIsLimited(t *testing.T) {
 	}
 }
 
-// TestSessionsThatFlapAreLimited: a server that works until the cluster is synced
-// and then breaks a rule, 1,500 times. What others did is kept, and so is what the
-// cluster itself does beside, and the end is reported.
+// TestSessionsThatFlapAreLimited: a session works until the cluster is synced and then breaks a rule, 1,500 times. The
+// events of other clusters are kept, other events of this cluster too, and the final state is reported.
 func TestSessionsThatFlapAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -110,7 +109,7 @@ func TestSessionsThatFlapAreLimited(t *testing.T) {
 	}
 	minutes := int(w.now.Sub(epoch)/time.Minute) + 1
 	n, last := w.eventsOf(0, "c2")
-	if most := eventBurst + minutes + 2; n < eventBurst || n > most { // added, and the conflict
+	if most := eventBurst + minutes + 2; n < eventBurst || n > most { // 2: the cluster was added, and the conflict
 		t.Errorf("%d events of %d sessions within %d minutes, want %d at the most", n, flaps, minutes, most)
 	}
 	if last.Evidence["untold"] == "" {

@@ -12,49 +12,45 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// nameWindow is how long an answer that came back counts at the least, and
-// maxNameWindow at the most: twice as long as it was away.
+// An answer that returned after an absence counts as evidence for twice the duration of the absence, but for no less
+// than nameWindow and no more than maxNameWindow.
 const (
 	nameWindow    = 10 * time.Minute
 	maxNameWindow = 24 * time.Hour
 )
 
-// maxSightings bounds what is kept of one name.
+// maxSightings is how many sightings of one name are kept.
 const maxSightings = 32
 
-// clusterNames finds names to which several clusters answer: the endpoints of one client file lead
-// to different ones, or two write into one etcd. The evidence is that the answers alternate: one
-// answer came, then one of another cluster, then the first one again. Answers are of different
-// clusters when their cluster IDs differ, or when they list some nodes each and not one in common.
-// In one etcd, where the ID may have been set wrongly for a moment, it takes one alternation more,
-// and so it does when the cluster comes back with another etcd.
+// clusterNames finds names for which several clusters answer: the endpoints of one client file lead to different
+// clusters, or two clusters write into one etcd. The evidence is that the answers alternate: an answer of one cluster,
+// then one of another, then the first one again. Answers are of different clusters when their cluster IDs differ, or
+// when both list some nodes and have none in common. One more alternation is required within one etcd, where the ID may
+// have been set wrongly for a moment, and when the first cluster is seen again with another etcd.
 //
-// No conflict are replicas of one clustermesh-apiserver (other etcds, the same ID and
-// nodes), an etcd that was rebuilt or restored, and an ID that was changed: none of these
-// goes back to the answer of before. A move to another cluster that is taken back looks like a
-// conflict for as long as it counts. Not seen are a second cluster as long as the connection
-// stays with the first, an answer that is over before the next look, and clones with equal IDs
-// of fewer than [minNodes] nodes. Heartbeats
-// prove nothing: a mirror and an apiserver may both write that of one etcd.
+// Replicas of one clustermesh-apiserver (other etcds, the same ID and nodes), an etcd that was rebuilt or restored, and
+// an ID that was changed are no conflicts: none of these returns to the previous answer. A move to another cluster that
+// is undone looks like a conflict for as long as the answer counts. Three cases are not detected: a second cluster
+// while the connection stays with the first, an answer that is replaced before the next look, and clones with equal IDs
+// of fewer than [minNodes] nodes. Heartbeats prove nothing: a mirror and an apiserver may both write that of one etcd.
 //
-// It ends when no answer has come back for as long as it counts, or when the client file
-// has other endpoints.
+// The conflict ends when no returned answer counts any longer, or when the client file has other endpoints.
 type clusterNames struct {
 	seed   maphash.Seed
 	trails map[string]*trail
 }
 
-// trail is who answered to a name.
+// trail is the answers for one name.
 type trail struct {
 	endpoints string
 	sightings []sighting // the oldest first; neighbours differ in etcd or ID
 }
 
-// sighting is an answer, and when it was seen first and last.
+// sighting is an answer, with the first and the last time that it was seen.
 type sighting struct {
 	etcd        string
 	id          uint32
-	nodes       sketch    // as they were when asked; none until everything was listed
+	nodes       sketch    // as of the time in asked; none until everything was listed
 	asked       time.Time // zero until then
 	first, last time.Time
 }
@@ -63,8 +59,8 @@ func newClusterNames() *clusterNames {
 	return &clusterNames{seed: maphash.MakeSeed(), trails: make(map[string]*trail)}
 }
 
-// look takes in what the clusters say, and returns the conflicts that there are.
-// The nodes of a cluster are asked for once they are listed, and now and then.
+// look takes in the status of the clusters, and returns the present conflicts. The nodes of a cluster are read once
+// they are listed, and then again every nameWindow.
 func (d *clusterNames) look(now time.Time, clusters []remotecluster.Status, nodesOf func(string) []*nodes.Node) []*Conflict {
 	var conflicts []*Conflict
 	present := make(map[string]bool, len(clusters))
@@ -79,7 +75,7 @@ func (d *clusterNames) look(now time.Time, clusters []remotecluster.Status, node
 		if endpoints := strings.Join(c.Endpoints, ","); endpoints != t.endpoints {
 			t.endpoints, t.sightings = endpoints, nil
 		}
-		// Its configuration was read, also when that is refused for an ID that another cluster has.
+		// Its configuration was read. This is also true when the cluster is refused because another cluster has its ID.
 		if c.Connected && c.AnsweredID != 0 {
 			current := t.see(now, c.EtcdClusterID, c.AnsweredID)
 			if c.Ready && (current.asked.IsZero() || now.Sub(current.asked) >= nameWindow) {
@@ -98,7 +94,7 @@ func (d *clusterNames) look(now time.Time, clusters []remotecluster.Status, node
 	return conflicts
 }
 
-// see notes an answer, and returns what is known of it.
+// see stores an answer, and returns its sighting.
 func (t *trail) see(now time.Time, etcd string, id uint32) *sighting {
 	if n := len(t.sightings); n == 0 || t.sightings[n-1].etcd != etcd || t.sightings[n-1].id != id {
 		t.sightings = append(t.sightings, sighting{etcd: etcd, id: id, first: now})
@@ -109,9 +105,8 @@ func (t *trail) see(now time.Time, etcd string, id uint32) *sighting {
 	return current
 }
 
-// trim keeps the bound: the first sighting goes whose answer came again before the
-// newest one, so that one who answers rarely is not forgotten for those who answer
-// often, and the oldest when there is none.
+// trim keeps the bound: it removes the first sighting whose answer was seen again before the newest sighting, so that
+// rare answers are not lost because of frequent ones. When there is none, it removes the oldest sighting.
 func (t *trail) trim() {
 	if len(t.sightings) <= maxSightings {
 		return
@@ -126,7 +121,7 @@ func (t *trail) trim() {
 		return again > 1
 	}))
 	t.sightings = slices.Delete(t.sightings, gone, gone+1)
-	if gone > 0 && gone < len(t.sightings) { // neighbours may be one answer now
+	if gone > 0 && gone < len(t.sightings) { // the neighbours may have the same answer now
 		if a, b := &t.sightings[gone-1], t.sightings[gone]; a.etcd == b.etcd && a.id == b.id {
 			a.last, a.nodes, a.asked = b.last, b.nodes, b.asked
 			t.sightings = slices.Delete(t.sightings, gone, gone+1)
@@ -134,7 +129,7 @@ func (t *trail) trim() {
 	}
 }
 
-// alternates reports whether an answer has come back after one of another cluster, not too long ago.
+// alternates reports whether an answer returned after one of another cluster, and this still counts.
 func (t *trail) alternates(now time.Time) bool {
 	weight := 0
 	for k := range t.sightings {
@@ -153,7 +148,7 @@ func (t *trail) alternates(now time.Time) bool {
 	return weight >= 2
 }
 
-// weight is how much it proves that an answer came back after those between.
+// weight returns how strong the evidence is that an answer returned after those between: 2 is enough for a conflict.
 func (s *sighting) weight(before *sighting, between []sighting) int {
 	weight := 0
 	for i := range between {
@@ -168,7 +163,7 @@ func (s *sighting) weight(before *sighting, between []sighting) int {
 	return weight
 }
 
-// foreign reports whether the answers are those of different clusters.
+// foreign reports whether the two answers are from different clusters.
 func (s *sighting) foreign(o *sighting) bool { return s.id != o.id || s.nodes.disjoint(o.nodes) }
 
 func nameConflict(name string, sightings []sighting) *Conflict {
@@ -187,11 +182,11 @@ func nameConflict(name string, sightings []sighting) *Conflict {
 	}
 }
 
-// minNodes is how many nodes an answer must list to be distinguished by them from another one.
+// minNodes is how many nodes an answer must list before its nodes can distinguish it from another one.
 const minNodes = 3
 
-// sketch stands for the nodes of an answer: the smallest of their hashes. Where
-// many nodes are the same, some of these are.
+// sketch represents the nodes of an answer: the smallest of their hashes. Answers with many common nodes have some of
+// these in common.
 type sketch []uint64
 
 const sketchSize = 32

@@ -11,8 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// TestNamesWithSeveralClusters are schedules of who answers to one name: each step
-// is a time, an etcd, a cluster ID and the nodes that are listed.
+// TestNamesWithSeveralClusters runs schedules of the clusters behind one name: each step is a time, an etcd, a cluster
+// ID and the listed nodes.
 func TestNamesWithSeveralClusters(t *testing.T) {
 	t.Parallel()
 	const conflict = "!"
@@ -81,7 +81,7 @@ func TestNamesWithSeveralClusters(t *testing.T) {
 	}
 }
 
-// nodesNamed is a node for each letter.
+// nodesNamed returns a node for each letter.
 func nodesNamed(letters string) []*nodes.Node {
 	var all []*nodes.Node
 	for _, l := range strings.Trim(letters, "-") {
@@ -90,7 +90,7 @@ func nodesNamed(letters string) []*nodes.Node {
 	return all
 }
 
-// TestANameConflictHasTheSameWords whoever answers.
+// TestANameConflictHasTheSameWords: the conflict has the same text for each of the clusters that answer.
 func TestANameConflictHasTheSameWords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -120,8 +120,8 @@ func TestANameConflictHasTheSameWords(t *testing.T) {
 	w.expectConflicts("its file is gone")
 }
 
-// TestANameTakesLittleMemory, whatever answers to it: an etcd may say each time that
-// it is another one. Who came back rarely is not forgotten for that.
+// TestANameTakesLittleMemory: an etcd may report another cluster ID at each connection; the memory stays bounded. A
+// cluster that answered rarely is not forgotten while few others answer.
 func TestANameTakesLittleMemory(t *testing.T) {
 	t.Parallel()
 	d := newClusterNames()

@@ -15,30 +15,29 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// networks finds pod networks that overlap with another cluster's, and nodes whose
-// addresses are in one, by what nodes say of themselves: a few prefixes each.
+// networks finds pod networks that overlap with those of another cluster, and nodes whose addresses are in one. It uses
+// the few prefixes that each node announces.
 //
-// There is one conflict for each pod network that is also another cluster's or contains
-// something of it, however much that is: a network that is too large is one mistake. The
-// addresses that a node has within the pod network of its own cluster say nothing new when
-// that overlaps, and are left out.
+// There is one conflict for each pod network that is also another cluster's, or that contains any prefix of another
+// cluster: a network that is too large is one mistake. The addresses of a node within the pod network of its own
+// cluster add nothing when that network overlaps, and are left out.
 type networks struct {
 	stakes   map[string]*stake // by the node's key
 	pods     bart.Table[[]*stake]
 	machines bart.Table[[]*stake]
 	touched  map[netip.Prefix]bool // pod networks to be judged again
-	steps    int                   // prefixes that this look has gone through
-	limit    int                   // about how many that may be
+	steps    int                   // number of prefixes read in this look
+	limit    int                   // about how many prefixes a look may read
 	book     *book
 }
 
-// stake is what a node stands for. It is immutable.
+// stake is the prefixes that a node announces. It is immutable.
 type stake struct {
 	cluster        string
 	id             uint32
 	source         wire.Source
 	node           string
-	pods, machines []netip.Prefix // the latter of full length
+	pods, machines []netip.Prefix // the prefixes of machines are single addresses
 }
 
 func newNetworks() *networks {
@@ -63,13 +62,13 @@ func (s *stake) equal(o *stake) bool {
 		slices.Equal(s.pods, o.pods) && slices.Equal(s.machines, o.machines)
 }
 
-// compare orders stakes in one prefix as the address cache orders its claims
-// (wire.md §4.1): the one that counts first.
+// compare orders the stakes in one prefix as the address cache orders its claims (wire.md §4.1): the one that counts is
+// first.
 func (s *stake) compare(o *stake) int {
 	return cmp.Or(cmp.Compare(o.source, s.source), cmp.Compare(s.id, o.id), strings.Compare(s.cluster, o.cluster), strings.Compare(s.node, o.node))
 }
 
-// set takes in what a node stands for now.
+// set takes in the present prefixes of a node.
 func (d *networks) set(n *nodes.Node, deleted bool) {
 	key := n.Key()
 	old := d.stakes[key]
@@ -89,8 +88,8 @@ func (d *networks) set(n *nodes.Node, deleted bool) {
 	}
 }
 
-// enter changes the stakes in every prefix of one of them, which is or is to be at
-// a place among them, and touches the pod networks that are or contain these.
+// enter calls change for each prefix of a stake, with the stakes there and the index of this one, and touches the pod
+// networks that equal or contain these prefixes.
 func (d *networks) enter(s *stake, change func(all []*stake, at int) []*stake) {
 	modify := func(t *bart.Table[[]*stake], p netip.Prefix) {
 		t.Modify(p, func(all []*stake, _ bool) ([]*stake, bool) {
@@ -117,12 +116,11 @@ func (d *networks) touch(p netip.Prefix) {
 	}
 }
 
-// maxSteps is about how many prefixes one look goes through. A cluster can announce
-// networks in which all others are, and change something in them all the time: what
-// is left is judged at the next look.
+// maxSteps is about how many prefixes one look reads. A cluster can announce networks that contain all others, and
+// change something in them all the time: the remaining networks are judged at the next look.
 const maxSteps = 200_000
 
-// look judges what was touched.
+// look judges the touched networks.
 func (d *networks) look(v *verdicts) {
 	d.steps = 0
 	for p := range d.touched {
@@ -141,7 +139,7 @@ func (d *networks) look(v *verdicts) {
 	})
 }
 
-// overlap is the conflict of a pod network with others that are equal or within it; nil for none.
+// overlap returns the conflict of a pod network with others that equal it or are in it; nil for none.
 func (d *networks) overlap(p netip.Prefix) *Conflict {
 	outer, _ := d.pods.Get(p)
 	owners := parties(outer)
@@ -165,8 +163,8 @@ func (d *networks) overlap(p netip.Prefix) *Conflict {
 	return c
 }
 
-// intrusion is the conflict of a pod network with the addresses of other clusters' nodes that are
-// in it; nil for none. An address that is all of the network is a contest of claims.
+// intrusion returns the conflict of a pod network with the addresses in it of other clusters' nodes; nil for none. An
+// address that equals the whole network is a conflict of claims instead.
 func (d *networks) intrusion(p netip.Prefix) *Conflict {
 	outer, _ := d.pods.Get(p)
 	owners := parties(outer)
@@ -182,15 +180,15 @@ func (d *networks) intrusion(p netip.Prefix) *Conflict {
 	}
 }
 
-// inside is what one cluster has within another one's pod network.
+// inside is the prefixes that one cluster has within another cluster's pod network.
 type inside struct {
 	*stake
 	first netip.Prefix
 	n     int
 }
 
-// within lists by cluster the prefixes inside p that collide with an owner of it,
-// in the order in which clusters count.
+// within lists, by cluster, the prefixes inside p that collide with an owner of p, with the clusters in the order in
+// which they count.
 func (d *networks) within(t *bart.Table[[]*stake], p netip.Prefix, owners []*stake) []inside {
 	if len(owners) == 0 {
 		return nil
@@ -201,7 +199,7 @@ func (d *networks) within(t *bart.Table[[]*stake], p netip.Prefix, owners []*sta
 			continue
 		}
 		last := ""
-		for _, s := range stakes { // those of one cluster are neighbours
+		for _, s := range stakes { // stakes of one cluster are neighbours
 			d.steps++
 			if s.cluster == last || len(owners) == 1 && s.cluster == owners[0].cluster {
 				continue
@@ -223,7 +221,7 @@ func (d *networks) within(t *bart.Table[[]*stake], p netip.Prefix, owners []*sta
 	return all
 }
 
-// parties are the strongest stakes of each cluster, the one that counts first.
+// parties returns the strongest stake of each cluster, the one that counts first.
 func parties(sorted []*stake) []*stake {
 	return slices.CompactFunc(slices.Clone(sorted), func(a, b *stake) bool { return a.cluster == b.cluster })
 }
@@ -238,14 +236,14 @@ func rule(winner, other *stake) string {
 	return fmt.Sprintf("cluster %s precedes %s", winner.cluster, other.cluster)
 }
 
-// names are those of the clusters that have the stakes.
+// names returns the names of the clusters that have the stakes.
 func names[S interface{ clusterName() string }](all []S) []string {
 	return printer.Texts(all, S.clusterName)
 }
 
 func (s *stake) clusterName() string { return s.cluster }
 
-// tell is "3 pod networks of b such as 10.0.1.0/24, and 10.0.9.0/24 of c".
+// tell formats a text such as "3 pod networks of b such as 10.0.1.0/24, and 10.0.9.0/24 of c".
 func tell(all []inside, what string) string {
 	return list(printer.Texts(all, func(in inside) string {
 		if in.n > 1 {
@@ -255,7 +253,7 @@ func tell(all []inside, what string) string {
 	}))
 }
 
-// union is the names in their order, each once.
+// union returns the names in their order, each once.
 func union(lists ...[]string) []string {
 	var all []string
 	for _, names := range lists {

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// TestALookIsBounded: networks within networks are judged bit by bit, and all in the end.
+// TestALookIsBounded: nested networks are judged in bounded steps, and all of them in the end.
 func TestALookIsBounded(t *testing.T) {
 	t.Parallel()
 	const inner = 50
 	d := newNetworks()
 	d.limit = inner
-	for bits := 8; bits < 16; bits++ { // each has all of the others in it
+	for bits := 8; bits < 16; bits++ { // each network contains all of the others
 		d.set(node(2, fmt.Sprint("outer-", bits), fmt.Sprintf("10.0.0.0/%d", bits)).(aNode).Node, false)
 	}
 	for i := range inner {

@@ -12,9 +12,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// policyEvents tells what the disconnect policy did to one cluster between two looks at it.
+// policyEvents returns the events of the disconnect policy for one cluster between two looks.
 func policyEvents(old, c *remotecluster.Status) []Event {
-	if c.Outlook == nil || cmp.Or(old.Outlook, new(disconnect.Outlook)).State == c.Outlook.State { // without a policy that is to keep
+	if c.Outlook == nil || cmp.Or(old.Outlook, new(disconnect.Outlook)).State == c.Outlook.State { // without a policy, the outlook is to keep the cluster
 		return nil
 	}
 	o, evidence := c.Outlook, policyEvidence(c.Outlook)
@@ -30,7 +30,7 @@ func policyEvents(old, c *remotecluster.Status) []Event {
 	}
 }
 
-// policyEvidence is name, value, name, value.
+// policyEvidence returns a list of name, value, name, value.
 func policyEvidence(o *disconnect.Outlook) []string {
 	var evidence []string
 	for _, moment := range []struct {
@@ -49,8 +49,8 @@ func policyEvidence(o *disconnect.Outlook) []string {
 	return evidence
 }
 
-// holdEvents tells when the policy begins and ceases to be held. That is about
-// all clusters, so all of them say the same.
+// holdEvents returns an event when the policy begins or ceases to be held. This is the same for all clusters, so all of
+// them have the same data about it.
 func holdEvents(before, now []remotecluster.Status) []Event {
 	was, is := held(before), held(now)
 	switch {
@@ -77,7 +77,7 @@ func holdEvents(before, now []remotecluster.Status) []Event {
 	return nil
 }
 
-// held is what a cluster says of the policy while it is held; nil while it is not.
+// held returns the outlook of a cluster while the policy is held; nil while it is not.
 func held(clusters []remotecluster.Status) *disconnect.Outlook {
 	for i := range clusters {
 		if o := clusters[i].Outlook; o != nil && !o.Held.IsZero() {

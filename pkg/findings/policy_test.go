@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/codestest"
 )
 
-// policed are two clusters that the policy stands to as it is said.
+// policed returns two clusters with these states of the disconnect policy.
 func policed(c1, c2 disconnect.Outlook) []remotecluster.Status {
 	return []remotecluster.Status{
 		{Name: "c1", State: remotecluster.Ready, Outlook: &c1},

@@ -10,13 +10,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// ports finds services on whose ports the clusters disagree: on names and protocols, by
-// which backends are joined to a port of a service (wire.md §4.4). Numbers are each pod's
-// own. A cluster without backends says nothing of ports, and neither does a service of our
-// own that has nothing to do with those of other clusters.
+// ports finds services on whose ports the clusters disagree: on names and protocols, which are used to join backends to
+// a port of a service (wire.md §4.4). Port numbers may differ between pods. A cluster without backends is not compared,
+// and neither is a service of the own cluster that has nothing to do with those of other clusters.
 type ports struct{ book *book }
 
-// set judges a service as it is now, or that it was deleted.
+// set judges a service after a change or its deletion.
 func (d *ports) set(g *services.Global, deleted bool, v *verdicts) {
 	var c *Conflict
 	if !deleted {
@@ -25,13 +24,13 @@ func (d *ports) set(g *services.Global, deleted bool, v *verdicts) {
 	d.book.set(key(KindServicePort, g.FullName()), c, v)
 }
 
-// offer is which ports a cluster has in a service.
+// offer is the ports that a cluster has in a service.
 type offer struct {
 	part  *services.Service
 	ports []portName // sorted, no duplicates
 }
 
-// portName is what a port is joined by.
+// portName identifies a port for joining.
 type portName struct{ name, protocol string }
 
 func (p portName) compare(o portName) int {
@@ -45,7 +44,7 @@ func (p portName) String() string {
 	return fmt.Sprintf("port %s (%s)", p.name, p.protocol)
 }
 
-// portConflict is that of a service; nil when the clusters agree.
+// portConflict returns the conflict of a service; nil when the clusters agree.
 func portConflict(g *services.Global) *Conflict {
 	if len(g.Parts) < 2 {
 		return nil
@@ -67,7 +66,7 @@ func portConflict(g *services.Global) *Conflict {
 	return c
 }
 
-// offersOf lists the clusters that bring backends, the own one first and then by their IDs.
+// offersOf lists the clusters with backends, the own one first and then by their IDs.
 func offersOf(g *services.Global) []offer {
 	var offers []offer
 	for _, p := range g.Parts {
@@ -92,7 +91,7 @@ func portsOf(backends []services.Backend) []portName {
 	var last []services.Port
 	for _, b := range backends {
 		if len(b.Ports) > 0 && len(b.Ports) == len(last) && &b.Ports[0] == &last[0] {
-			continue // shared with the backend before, as usual
+			continue // shares its ports with the previous backend, as usual
 		}
 		last = b.Ports
 		for _, p := range b.Ports {
@@ -105,10 +104,10 @@ func portsOf(backends []services.Backend) []portName {
 	return all
 }
 
-// maxDifferences is how many ports of one service are named.
+// maxDifferences is how many ports of one service a message names.
 const maxDifferences = 3
 
-// differences tells which ports only some of the clusters have.
+// differences lists the ports that only some of the clusters have.
 func differences(offers []offer) string {
 	var all []portName
 	for _, o := range offers {

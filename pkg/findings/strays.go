@@ -11,7 +11,7 @@ import (
 // each cluster and rule, however many claims there are.
 type strays struct {
 	ips      *ipcache.Cache
-	revision uint64 // of the tallies that were looked at last
+	revision uint64 // of the last tallies
 	book     *book
 }
 
@@ -28,8 +28,8 @@ func (d *strays) look(v *verdicts) {
 	d.book.setAll(all, v)
 }
 
-// strayConflict is the conflict that the claims of a cluster make which break a
-// rule. Its words have the number only roughly: it may change with every batch.
+// strayConflict returns the conflict for the claims of a cluster that break a rule. Its message has only a rough
+// number: the exact one may change with every batch.
 func strayConflict(t ipcache.Tally) *Conflict {
 	rule, name := t.Rule.Info(), t.Cluster.Name
 	c := &Conflict{
@@ -50,7 +50,7 @@ func strayConflict(t ipcache.Tally) *Conflict {
 	return c
 }
 
-// predicate is what a rule says of so many claims or backends.
+// predicate returns the text of a rule for a number of claims or backends.
 func predicate(rule ipcache.RuleInfo, n int) string {
 	if n == 1 {
 		return rule.Is
@@ -58,7 +58,7 @@ func predicate(rule ipcache.RuleInfo, n int) string {
 	return rule.Are
 }
 
-// roughly is a number of things with its first digit only, so that it seldom changes.
+// roughly formats a number of things, rounded down to its first digit, so that it seldom changes.
 func roughly(n int, noun string) string {
 	power := 1
 	for n/power >= 10 {

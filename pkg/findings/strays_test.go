@@ -42,7 +42,7 @@ func (f ownNetwork) set(w *world, yes bool) {
 	w.applyNodes(change(n.Name, n, yes))
 }
 
-// serving is a service of a remote cluster with these backends.
+// serving returns a service of a remote cluster with these backends.
 func serving(id uint32, name string, backends ...string) fact {
 	s := service(id, name).(aService)
 	for _, a := range backends {
@@ -51,7 +51,7 @@ func serving(id uint32, name string, backends ...string) fact {
 	return s
 }
 
-// TestBackendsOfAllServicesAreOneConflict: however many there are, and with the number as it is.
+// TestBackendsOfAllServicesAreOneConflict: any number of them is one conflict, whose message has the number.
 func TestBackendsOfAllServicesAreOneConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

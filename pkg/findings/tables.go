@@ -15,28 +15,28 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// The names of the tables.
+// Names of the tables.
 const (
 	ConflictTableName = "conflicts"
 	EventTableName    = "events"
 )
 
-// MaxEvents is how many events are kept; the oldest ones go.
+// MaxEvents is how many events are kept; above it, the oldest ones are dropped.
 const MaxEvents = 1000
 
-// Conflict is something that clusters disagree on. It is immutable.
+// Conflict is a disagreement between clusters. It is immutable.
 type Conflict struct {
 	Kind     Kind
 	Code     codes.Code
-	Subject  string   // what they disagree on, unique within the kind
+	Subject  string   // the object of the disagreement, unique within the kind
 	Clusters []string // the one that counts first
-	Message  string   // what is so, and what to do
+	Message  string   // the problem, and how to solve it
 	Rule     string   // why the first one counts; empty when none counts more than the others
-	More     int      // how many conflicts this one stands for that are not listed; 0: it is one itself
+	More     int      // how many unlisted conflicts this one stands for; 0: it is a single conflict
 	Since    time.Time
 }
 
-// Count is how many conflicts these are.
+// Count returns how many conflicts these are.
 func Count(all iter.Seq2[*Conflict, statedb.Revision]) (n int) {
 	for c := range all {
 		n += c.count()
@@ -54,13 +54,13 @@ func key(k Kind, subject string) string { return string(k) + "/" + subject }
 // Involves reports whether the cluster is one of those that disagree.
 func (c *Conflict) Involves(cluster string) bool { return slices.Contains(c.Clusters, cluster) }
 
-// says reports whether both say the same, whenever they began.
+// says reports whether both are equal, apart from the time when they began.
 func (c *Conflict) says(o *Conflict) bool {
 	return c.Key() == o.Key() && c.Message == o.Message && c.Rule == o.Rule && !c.differs(o)
 }
 
-// differs reports whether the other one is about other clusters, or another one
-// counts: that is worth an event, which another number in the message is not.
+// differs reports whether the other conflict is about other clusters, or has another winner: this causes an event. A
+// change of a number in the message causes none.
 func (c *Conflict) differs(o *Conflict) bool {
 	return c.Code != o.Code || !slices.Equal(c.Clusters, o.Clusters)
 }
@@ -69,27 +69,27 @@ func (c *Conflict) differs(o *Conflict) bool {
 type Event struct {
 	ID       uint64 // grows by one with each event of the process
 	Time     time.Time
-	Clusters []string // whom it concerns; the first one most
+	Clusters []string // the clusters that it concerns; the most important one first
 	Kind     string
 	Code     codes.Code
 	Message  string
-	Resource string // the list that has the object; empty for none
+	Resource string // the list in the API that has the object; empty for none
 	Name     string // of the object in that list
 	Evidence map[string]string
 }
 
-// What findings take in memory, about.
+// About how much memory findings take.
 const (
 	costFinding = 512
-	costText    = 64 // beside its bytes
+	costText    = 64 // of a text, in addition to its bytes
 )
 
-// Cost is how many bytes a conflict takes in memory, about.
+// Cost returns about how many bytes a conflict takes in memory.
 func (c *Conflict) Cost() int {
 	return costFinding + len(c.Subject) + len(c.Message) + len(c.Rule) + costText*len(c.Clusters)
 }
 
-// Cost is how many bytes an event takes in memory, about.
+// Cost returns about how many bytes an event takes in memory.
 func (e *Event) Cost() int {
 	cost := costFinding + len(e.Message) + len(e.Name) + costText*len(e.Clusters)
 	for name, text := range e.Evidence {
@@ -118,16 +118,16 @@ func ConflictByKey(key string) statedb.Query[*Conflict] { return conflictIndex.Q
 // EventByID finds an event.
 func EventByID(id uint64) statedb.Query[*Event] { return eventIndex.Query(id) }
 
-// Findings is the one writer of both tables.
+// Findings is the only writer of both tables.
 type Findings struct {
 	db        *statedb.DB
 	conflicts statedb.RWTable[*Conflict]
 	events    statedb.RWTable[*Event]
 	lastID    uint64  // guarded by the events' write transaction
-	limiter   limiter // of the one goroutine that applies
+	limiter   limiter // used only by the goroutine that applies
 }
 
-// New registers the tables. It fails when the database has one of the names.
+// New registers the tables. It fails when the database already has a table of one of the names.
 func New(db *statedb.DB) (*Findings, error) {
 	f := &Findings{db: db}
 	var errs [2]error
@@ -136,15 +136,15 @@ func New(db *statedb.DB) (*Findings, error) {
 	return f, errors.Join(errs[:]...)
 }
 
-// Conflicts is the table of conflicts.
+// Conflicts returns the table of conflicts.
 func (f *Findings) Conflicts() statedb.Table[*Conflict] { return f.conflicts }
 
-// Events is the table of events.
+// Events returns the table of events.
 func (f *Findings) Events() statedb.Table[*Event] { return f.events }
 
-// apply makes conflicts come and go, and adds events for that and for whatever else
-// happened, all at once. A conflict that was there before keeps its time. It returns the
-// events as they are in the table; what comes and goes too often is limited (see limiter).
+// apply adds and removes conflicts, and adds events for these changes and for the given ones, in one transaction. A
+// conflict that exists already keeps its time. It returns the events as they are in the table. Events of changes that
+// are too frequent are limited (see limiter).
 func (f *Findings) apply(now time.Time, v verdicts, happened []Event) []Event {
 	if len(v.came)+len(v.gone)+len(happened) == 0 && !f.limiter.due(now) {
 		return nil
@@ -181,7 +181,7 @@ func (f *Findings) apply(now time.Time, v verdicts, happened []Event) []Event {
 	return events
 }
 
-// add takes events into the ring and drops the oldest ones.
+// add inserts events into the table and drops the oldest ones.
 func (f *Findings) add(txn statedb.WriteTxn, now time.Time, happened []Event) []Event {
 	for i := range happened {
 		e := happened[i]
@@ -201,7 +201,7 @@ func (f *Findings) add(txn statedb.WriteTxn, now time.Time, happened []Event) []
 	return happened
 }
 
-// collector counts the conflicts when it is asked.
+// collector counts the conflicts when the metrics are read.
 type collector struct {
 	findings  *Findings
 	conflicts *prometheus.Desc
@@ -221,7 +221,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for conflict := range c.findings.Conflicts().All(c.findings.db.ReadTxn()) {
 		counts[conflict.Kind] += conflict.count()
 	}
-	for _, kind := range Kinds() { // those without any as well
+	for _, kind := range Kinds() { // also kinds without conflicts
 		ch <- prometheus.MustNewConstMetric(c.conflicts, prometheus.GaugeValue, float64(counts[kind]), string(kind))
 	}
 }

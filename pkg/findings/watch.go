@@ -25,25 +25,25 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Sources is what a Watch reads.
+// Sources is the inputs of a Watch.
 type Sources struct {
 	*clustermesh.Tables
 	Remotes   clustermesh.Clusters         // nil: no remote cluster is read
 	Local     clustermesh.OwnCluster       // nil: the own cluster is not read
-	Ignored   func() []clustermesh.Ignored // what of the mesh directory is ignored, sorted by file; nil: no directory is read
-	Leads     func() bool                  // nil: there is nothing to lead; while it is false, clusters are unknown, not gone
-	Described *local.Cluster               // nil: nobody describes the own cluster
-	LogLevel  *logging.Level               // nil: nobody changes it
-	Log       *slog.Logger                 // each event is a line of it; nil: nobody reads it
-	Boundary  *boundary.Boundary           // counts and logs what fails with one object or detector; nil: only Log has it
+	Ignored   func() []clustermesh.Ignored // the ignored files of the mesh directory, sorted; nil: no directory is read
+	Leads     func() bool                  // nil: no leader election; while it is false, clusters are unknown, not gone
+	Described *local.Cluster               // nil: the own cluster has no description
+	LogLevel  *logging.Level               // nil: it does not change
+	Log       *slog.Logger                 // each event is a line of it; nil: no log
+	Boundary  *boundary.Boundary           // counts and logs failures with one object or detector; nil: only Log has them
 }
 
-// How often a Watch looks.
+// Intervals at which a Watch looks.
 const (
-	interval       = 200 * time.Millisecond // at tables, after the first change since
-	meshInterval   = 250 * time.Millisecond // at whether anything has changed about the clusters
-	statesInterval = 5 * time.Second        // at what changes by time alone, such as a heartbeat that stays away
-	addressesPause = 10 * time.Millisecond  // between two looks at the addresses, so that many come at once
+	interval       = 200 * time.Millisecond // at tables, after the first change since the last look
+	meshInterval   = 250 * time.Millisecond // at whether any cluster has changed
+	statesInterval = 5 * time.Second        // at changes that come with time alone, such as a missing heartbeat
+	addressesPause = 10 * time.Millisecond  // between two looks at the addresses, so that many changes come together
 )
 
 // Watch derives the findings.
@@ -60,8 +60,8 @@ type Watch struct {
 	ports      *ports
 	affinities *affinities
 	names      *clusterNames
-	states     *book   // what follows from the clusters' states
-	more       *book   // what the others do not list
+	states     *book   // conflicts from the clusters' states
+	more       *book   // the number of conflicts that the others do not list
 	books      []*book // all others
 	severities map[codes.Code]codes.Severity
 
@@ -73,12 +73,11 @@ type Watch struct {
 	clusters []remotecluster.Status
 	own      []remotecluster.Status // the own cluster, if its kvstore is read
 	around   surroundings
-	seen     uint64    // the mesh's revision when clusters was taken
-	looked   time.Time // when that was
+	seen     uint64    // the mesh's revision when clusters was read
+	looked   time.Time // when clusters was read
 }
 
-// NewWatch returns a watch that has not looked yet. It fails when a table is none
-// of the database's.
+// NewWatch returns a watch, which has not looked yet. It fails when a table is not one of the database's.
 func NewWatch(f *Findings, s Sources) (*Watch, error) {
 	s.Log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	s.Boundary = cmp.Or(s.Boundary, boundary.New(s.Log).Part("findings"))
@@ -99,7 +98,7 @@ func NewWatch(f *Findings, s Sources) (*Watch, error) {
 	return w, errors.Join(errs[:]...)
 }
 
-// Close lets go of the tables. A watch that runs does so when it ends.
+// Close stops following the tables. Run calls it at its end.
 func (w *Watch) Close() {
 	w.nodes.Close()
 	w.services.Close()
@@ -107,7 +106,7 @@ func (w *Watch) Close() {
 	w.identities.Close()
 }
 
-// Run looks until ctx ends. It is called once.
+// Run looks until ctx ends. It must be called only once.
 func (w *Watch) Run(ctx context.Context) error {
 	defer w.Close()
 	for ctx.Err() == nil {
@@ -117,9 +116,8 @@ func (w *Watch) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// idle returns when it is time to look: a while after a table has changed, so that
-// much comes at once, and at the latest when the clusters are to be looked at. The
-// addresses are looked at meanwhile.
+// idle returns when it is time to look: a short time after a table has changed, so that many changes come together, and
+// at the latest when the clusters are to be looked at. Meanwhile it looks at the addresses.
 func (w *Watch) idle(ctx context.Context) {
 	next := time.Now().Add(meshInterval)
 	set := statedb.NewWatchSet()
@@ -138,8 +136,8 @@ func (w *Watch) idle(ctx context.Context) {
 			if waiting.Sleep(ctx, addressesPause) != nil {
 				return
 			}
-			// The rest waits: while hundreds of clusters begin, each change of an
-			// address would have all of them looked at.
+			// The other detectors wait: while hundreds of clusters start, each change of an address would make all of
+			// them run.
 			var v verdicts
 			w.apart(func() { w.claims.look(&v) })
 			w.report(time.Now(), v, nil)
@@ -153,8 +151,8 @@ func (w *Watch) idle(ctx context.Context) {
 	}
 }
 
-// Look takes everything that is new to the tables. Run calls it; it is called by
-// one goroutine at a time. Where nothing has changed it costs next to nothing.
+// Look updates the findings from all changes. Run calls it; only one goroutine may call it at a time. Without changes
+// it costs almost nothing.
 func (w *Watch) Look(now time.Time) {
 	var v verdicts
 	w.apart(func() { w.claims.look(&v) })
@@ -176,10 +174,10 @@ func (w *Watch) Look(now time.Time) {
 	w.report(now, v, happened)
 }
 
-// apart keeps what fails in one detector from all others.
+// apart isolates a failure in one detector from all others.
 func (w *Watch) apart(look func()) { _ = w.Boundary.Run(func() error { look(); return nil }) }
 
-// eachApart keeps what fails with one object from all others.
+// eachApart isolates a failure with one object from all others.
 func eachApart[T any](w *Watch, set func(object T, deleted bool)) func(T, bool) {
 	return func(object T, deleted bool) { w.apart(func() { set(object, deleted) }) }
 }
@@ -193,7 +191,7 @@ func (w *Watch) lookAtMorePorts(v *verdicts) {
 	})
 }
 
-// identity asks the table.
+// identity reads an identity from the table.
 func (w *Watch) identity(cluster string, id uint32) *identities.Identity {
 	i, _, _ := w.Identities.Table().Get(w.DB.ReadTxn(), identities.ByKey(id, cluster))
 	return i
@@ -207,7 +205,7 @@ func (w *Watch) nodesOf(cluster string) []*nodes.Node {
 	return statedb.Collect(nodes.ByCluster(w.DB.ReadTxn(), w.Nodes.Table(), cluster))
 }
 
-// meshChanges tells what became of the clusters since the last look.
+// meshChanges returns the events of the clusters since the last look.
 func (w *Watch) meshChanges(now time.Time, v *verdicts) (happened []Event) {
 	var revision uint64
 	if w.Remotes != nil {
@@ -221,7 +219,7 @@ func (w *Watch) meshChanges(now time.Time, v *verdicts) (happened []Event) {
 	if w.Remotes != nil {
 		clusters = w.Remotes.Clusters()
 	}
-	if w.Leads != nil && !w.Leads() { // asked last: a term may have ended meanwhile
+	if w.Leads != nil && !w.Leads() { // called last: the term may have ended meanwhile
 		w.clusters, clusters, around.ignored = nil, nil, w.around.ignored
 	}
 	happened = clusterEvents(w.clusters, clusters)
@@ -254,7 +252,7 @@ func (w *Watch) surroundings() (s surroundings) {
 	return s
 }
 
-// report takes what was found to the tables and to the log.
+// report writes the results to the tables and to the log.
 func (w *Watch) report(now time.Time, v verdicts, happened []Event) {
 	dirty := false
 	for _, b := range w.books {
@@ -273,7 +271,7 @@ func (w *Watch) report(now time.Time, v verdicts, happened []Event) {
 	}
 }
 
-// level is that of the line about the event.
+// level returns the log level for the event.
 func (w *Watch) level(e *Event) slog.Level {
 	if e.Kind == resolved || w.severities[e.Code] == codes.Info {
 		return slog.LevelInfo

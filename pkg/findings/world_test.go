@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
-// world is a watch over a real cache, real tables and a mesh.
+// world is a watch with a real cache, real tables and a fake mesh.
 type world struct {
 	t          testing.TB
 	db         *statedb.DB
@@ -47,7 +47,7 @@ type world struct {
 	found      *Findings
 	watch      *Watch
 	now        time.Time
-	seen       uint64 // events
+	seen       uint64 // ID of the last event that was compared
 }
 
 func newWorld(t testing.TB) *world {
@@ -70,7 +70,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// look lets a second pass and looks.
+// look advances the clock by a second and runs a look.
 func (w *world) look() {
 	w.now = w.now.Add(time.Second)
 	w.watch.Look(w.now)
@@ -120,7 +120,7 @@ func (w *world) claims(entries ...*ipcache.Entry) {
 	}
 }
 
-// reached are the codes of the events so far whose kinds begin with one of these texts.
+// reached returns the codes of the events so far whose kinds begin with one of these texts.
 func (w *world) reached(kinds ...string) (all []codes.Code) {
 	for e := range w.found.Events().All(w.db.ReadTxn()) {
 		if slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(e.Kind, kind) }) {

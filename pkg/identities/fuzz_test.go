@@ -21,7 +21,7 @@ func FuzzParseKey(f *testing.F) {
 	})
 }
 
-// FuzzLabels: the compact form gives back every label string that was read.
+// FuzzLabels: the compact form returns every label string that was parsed.
 func FuzzLabels(f *testing.F) {
 	for _, text := range []string{"", "k8s:a=1;k8s:b=2;", "$host", "a", ";;", "k8s:a=b=c;", "reserved:==x;", ":=;"} {
 		f.Add(text)

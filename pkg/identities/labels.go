@@ -9,9 +9,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Labels is an immutable list of labels. Two lists are == when they hold the same labels in the
-// same order. The zero value is empty. The list of keys is held once in the process for all
-// identities that have the same, so one with 8 labels takes 160 bytes instead of 730.
+// Labels is an immutable list of labels. Two lists are == when they hold the same labels in the same order. The zero
+// value is empty. All identities with the same keys share one list of keys in the process, so an identity with 8
+// labels takes 160 bytes instead of 730.
 type Labels struct {
 	keys   unique.Handle[string] // source and key of each label, packed; invalid when values is empty
 	values string                // the value of each label, packed
@@ -34,7 +34,7 @@ func NewLabels(ls wire.Labels) Labels {
 	return Labels{keys: unique.Make(string(keys)), values: string(values)}
 }
 
-// Size is how many bytes the texts have.
+// Size returns the size of the texts in bytes.
 func (ls Labels) Size() int {
 	if ls.values == "" {
 		return 0
@@ -61,16 +61,16 @@ func (ls Labels) All() iter.Seq[wire.Label] {
 	}
 }
 
-// Wire returns the labels as they were before.
+// Wire returns the labels as they were given to [NewLabels].
 func (ls Labels) Wire() wire.Labels { return slices.Collect(ls.All()) }
 
 // Map returns the labels as a map from "source:key" to value.
 func (ls Labels) Map() map[string]string { return ls.Wire().Map() }
 
-// String is the label string, "source:key=value;" for each in their order.
+// String returns the label string, "source:key=value;" for each label in its order.
 func (ls Labels) String() string { return ls.Wire().String() }
 
-// packedSizes returns how much the keys and the values of the labels take at most.
+// packedSizes returns the maximum packed sizes of the keys and of the values.
 func packedSizes(ls wire.Labels) (keys, values int) {
 	const prefix = 4 // of lengths up to 2^28
 	for _, l := range ls {

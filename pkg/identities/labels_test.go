@@ -50,7 +50,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestLabelsSurvive: whatever the texts are, they come out as they went in.
+// TestLabelsSurvive: labels with random texts are returned unchanged.
 func TestLabelsSurvive(t *testing.T) {
 	t.Parallel()
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "=", ";", "\x00", strings.Repeat("long", 100), strings.Repeat("longer", 10000)}))

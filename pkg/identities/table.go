@@ -63,15 +63,15 @@ func ByCluster(txn statedb.ReadTxn, t statedb.Table[*Identity], cluster string) 
 	return statedb.Filter(t.All(txn), func(i *Identity) bool { return i.Cluster == cluster })
 }
 
-// Identities is the one writer of the identities table.
+// Identities is the only writer of the identities table.
 type Identities struct {
 	db    *statedb.DB
 	table statedb.RWTable[*Identity]
-	// spellings belongs to whoever holds the write transaction.
+	// spellings is guarded by the write transaction.
 	spellings spellings
 }
 
-// New registers the table. It fails when the database has one of that name.
+// New registers the table. It fails when the database already has a table of that name.
 func New(db *statedb.DB) (*Identities, error) {
 	t, err := statedb.NewTable(db, TableName, primaryIndex)
 	if err != nil {
@@ -80,11 +80,11 @@ func New(db *statedb.DB) (*Identities, error) {
 	return &Identities{db: db, table: t, spellings: make(spellings)}, nil
 }
 
-// Table is the readers' side.
+// Table returns the table for readers.
 func (s *Identities) Table() statedb.Table[*Identity] { return s.table }
 
-// Apply makes the changes visible, all at once. A change's name is the key below its cluster's
-// prefix, the number. What the table already has is not written again.
+// Apply makes the changes visible, all at once. A change's name is the key without its cluster's prefix, that is the
+// number. Values that the table already has are not written again.
 func (s *Identities) Apply(changes []store.Change[Identity]) {
 	if len(changes) == 0 {
 		return
@@ -112,7 +112,7 @@ func (s *Identities) set(txn statedb.WriteTxn, k identityKey, name string, value
 		_, _, err = s.table.Insert(txn, value)
 	}
 	if err != nil {
-		panic(err) // the transaction is not one on this table
+		panic(err) // the transaction is not for this table
 	}
 }
 
@@ -124,8 +124,8 @@ func (i *Identity) TableRow() []string {
 	return []string{strconv.FormatUint(uint64(i.ID), 10), i.Cluster, i.Labels.String()}
 }
 
-// Identity is a number and the labels that it stands for in one cluster. It is
-// immutable once it was handed to [Identities.Apply]. ID and Cluster identify it.
+// Identity is a number and the labels that it stands for in one cluster. It is immutable after it was passed to
+// [Identities.Apply]. ID and Cluster identify it.
 type Identity struct {
 	ID        uint32
 	ClusterID uint32
@@ -133,19 +133,19 @@ type Identity struct {
 	Labels    Labels
 }
 
-// String is a line for a person: "66536 of east: k8s:app=web;".
+// String returns a readable line: "66536 of east: k8s:app=web;".
 func (i *Identity) String() string {
 	return strconv.FormatUint(uint64(i.ID), 10) + " of " + i.Cluster + ": " + i.Labels.String()
 }
 
-// FromWire converts a decoded identity of the cluster. It keeps the cluster's name, which is best
-// one string for all its identities, and nothing else of its arguments.
+// FromWire converts a decoded identity of the cluster. It keeps the string of the cluster's name, which all
+// identities of the cluster should share, and no other memory of its arguments.
 func FromWire(id wire.Identity, cluster string, clusterID uint32) *Identity {
 	return &Identity{ID: id.ID, ClusterID: clusterID, Cluster: cluster, Labels: NewLabels(id.Labels)}
 }
 
-// Cost is how many bytes an identity takes in memory, with its places in the tables, about. It is one whose keys
-// no other identity has, and whose texts are in the garbage of their decoding too.
+// Cost returns about how many bytes an identity takes in memory, with its entries in the tables. It assumes that no
+// other identity has its keys, and that its texts are also in the garbage of their decoding.
 func (i *Identity) Cost() int { return costIdentity + 3*i.Labels.Size() }
 
 const costIdentity = 256
@@ -153,15 +153,15 @@ const costIdentity = 256
 // Map returns the labels as a map from "source:key" to value.
 func (i *Identity) Map() map[string]string { return i.Labels.Map() }
 
-// Equal reports whether both say the same.
+// Equal reports whether both identities are the same.
 func (i *Identity) Equal(o *Identity) bool {
 	return *i == *o
 }
 
-// spellings resolves a weakness of the format: the number of an identity is accepted with leading
-// zeroes (wire.md §1.6), so that several keys of a cluster can give labels to one number. The
-// plainly written key wins, then the least; when it goes, the next takes over. Only numbers that
-// were ever written in another way are remembered: usually none.
+// spellings resolves a weakness of the format: the number of an identity is accepted with leading zeroes
+// (wire.md §1.6), so that several keys of a cluster can give labels to one number. The key with the plain number
+// wins, then the least key. When the winner is deleted, the next key takes over. Only numbers that were ever written
+// in another form are remembered: usually none.
 type spellings map[identityKey]map[string]*Identity
 
 type identityKey struct {
@@ -169,8 +169,8 @@ type identityKey struct {
 	cluster string
 }
 
-// set takes the value that a kvstore name gives to a number (nil withdraws it) and returns the
-// value that the number has then (nil is none). current is the value that it has so far.
+// set sets the value that a kvstore name gives to a number (nil withdraws it). It returns the value that the number
+// then has (nil for none). current is the value that the number has so far.
 func (s spellings) set(k identityKey, name string, value, current *Identity) *Identity {
 	plain := isPlain(name, k.id)
 	names, several := s[k]
@@ -196,8 +196,8 @@ func (s spellings) set(k identityKey, name string, value, current *Identity) *Id
 	return winner
 }
 
-// best returns the winning value, and whether nothing has to be remembered any
-// more: only the plain name is left, or none.
+// best returns the winning value. done reports that the number no longer has to be remembered: only the plain name is
+// left, or none.
 func best(names map[string]*Identity, plain string) (winner *Identity, done bool) {
 	if v, ok := names[plain]; ok {
 		return v, len(names) == 1

@@ -42,8 +42,7 @@ func TestNewTwiceOnOneDatabaseFails(t *testing.T) {
 	}
 }
 
-// TestGoldenRemoteIdentities puts what a remote published into the table and
-// finds what a reader must have kept.
+// TestGoldenRemoteIdentities applies the keys a remote published to the table, and checks the result.
 func TestGoldenRemoteIdentities(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/golden/remote_identities.json")
@@ -181,8 +180,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestApplyAgainstModel: at rest the table is a function of the keys that are
-// there, replays write nothing, and nothing is remembered that is not needed.
+// TestApplyAgainstModel: after all changes the table depends only on the existing keys, replays write nothing, and no
+// unneeded state is kept.
 func TestApplyAgainstModel(t *testing.T) {
 	t.Parallel()
 	type entry struct{ cluster, name string }
@@ -243,8 +242,8 @@ func TestApplyAgainstModel(t *testing.T) {
 	})
 }
 
-// encoded is a mapping of the usual shape: what changes from one identity to
-// the next are the application's name and version.
+// encoded returns a mapping of the usual shape. The application's name and version differ from one identity to the
+// next.
 func encoded(i int) (name string, value []byte) {
 	ns := fmt.Sprintf("namespace-%03d", i%100)
 	labels := fmt.Sprintf("k8s:app.kubernetes.io/name=application-%d;k8s:app.kubernetes.io/version=1.%d;k8s:app=application-%d;"+
@@ -265,8 +264,8 @@ func batchOf(b *testing.B, from, size int) []change {
 	return batch
 }
 
-// BenchmarkApply applies identities with 8 labels in batches of 5,000. Of the bytes, object are
-// those without the table: the identity with the texts of the labels that are its own.
+// BenchmarkApply applies identities with 8 labels in batches of 5,000. The object bytes do not include the table: they
+// are the identity with the texts of its own labels.
 func BenchmarkApply(b *testing.B) {
 	const batches, size = 10, 5000
 	var object, all float64

@@ -16,8 +16,8 @@ import (
 
 const benchSize = 1_000_000
 
-// benchSets are addresses as clusters have them, side by side in pod CIDRs, and
-// the worst case for a routing table: all over a large part of IPv4.
+// benchSets are addresses as clusters have them, next to each other in pod CIDRs, and the worst case for a routing
+// table: spread over a large part of IPv4.
 var benchSets = []struct {
 	name string
 	addr func(i int) uint32
@@ -26,7 +26,7 @@ var benchSets = []struct {
 	{"random", func(i int) uint32 { return 32<<24 | uint32(i)*2654435761&(1<<29-1) }}, // a bijection, without addresses for special use
 }
 
-// benchEntries are pods on nodes of 110, in random order.
+// benchEntries returns pods on nodes with 110 pods each, in random order.
 func benchEntries(address func(int) uint32) []*Entry {
 	cluster := &Cluster{"cluster1", 1}
 	entries := make([]*Entry, benchSize)
@@ -72,11 +72,11 @@ func mapped(entries []*Entry) map[netip.Addr]*Entry {
 	return m
 }
 
-// cpuTime is what this process has used.
+// cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // cannot fail for oneself
+		panic(err) // cannot fail for the own process
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
@@ -85,8 +85,8 @@ func perItem(b *testing.B, items int, unit string) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(items), unit)
 }
 
-// BenchmarkFill inserts a million entries. Object-B is the entry with its name,
-// index-B what the cache adds. The floor is a Go map of the same pointers.
+// BenchmarkFill inserts a million entries. Object-B is the entry with its name; index-B is the memory the cache adds.
+// The floor is a Go map of the same pointers.
 func BenchmarkFill(b *testing.B) {
 	for _, set := range benchSets {
 		base := heaptest.Live()
@@ -115,8 +115,8 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate changes entries of a full cache, in batches of 256, while snapshots are taken and
-// kept. The new entries are made within the time. The floor does the same to a Go map.
+// BenchmarkUpdate changes entries of a full cache, in batches of 256, while snapshots are taken and kept. The time
+// includes creating the new entries. The floor does the same to a Go map.
 func BenchmarkUpdate(b *testing.B) {
 	for _, set := range benchSets {
 		entries := benchEntries(set.addr)
@@ -144,7 +144,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// changes applies batches of changes to entries here and there.
+// changes applies batches of changes to entries spread over the cache.
 func changes(b *testing.B, entries []*Entry, apply func([]Op)) {
 	ops := make([]Op, maxHold)
 	i := 0
@@ -161,9 +161,8 @@ func changes(b *testing.B, entries []*Entry, apply func([]Op)) {
 	perItem(b, maxHold, "ns/update")
 }
 
-// BenchmarkLookup finds winners, and every claim that covers an address; the
-// floor finds exact addresses in a Go map. Its bound is on CPU time, which others
-// on the machine change less than they change time.
+// BenchmarkLookup finds winners, and every claim that covers an address; the floor finds exact addresses in a Go map.
+// Its bound is on CPU time, which depends less than elapsed time on the load of the machine.
 func BenchmarkLookup(b *testing.B) {
 	const bound = 1000 // ns
 	for _, set := range benchSets {
@@ -193,8 +192,8 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkLookupBesideBatches looks up while another goroutine applies batches
-// of 5,000 without a pause, and reports how long the slowest took.
+// BenchmarkLookupBesideBatches looks up while another goroutine applies batches of 5,000 without a pause, and reports
+// how long the slowest lookup took.
 func BenchmarkLookupBesideBatches(b *testing.B) {
 	entries := benchEntries(benchSets[0].addr)
 	addrs := addresses(entries)
@@ -232,7 +231,7 @@ func BenchmarkLookupBesideBatches(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)-1].Microseconds()), "max-µs")
 }
 
-// BenchmarkPage reads 1,000 winners behind a cursor; the floor reads them from a sorted slice.
+// BenchmarkPage reads 1,000 winners after a cursor; the floor reads them from a sorted slice.
 func BenchmarkPage(b *testing.B) {
 	entries := benchEntries(benchSets[1].addr)
 	s := filled(entries).Snapshot()

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestBreaches asks for addresses in the own networks, which come and go, and for special use.
+// TestBreaches checks addresses in the own networks, which are added and removed, and addresses for special use.
 func TestBreaches(t *testing.T) {
 	t.Parallel()
 	c := New(Rules{Own: []Own{{netip.MustParsePrefix("10.96.0.0/12"), "service network"}}, Enforce: true})
@@ -49,7 +49,7 @@ func TestBreaches(t *testing.T) {
 	}
 }
 
-// The quick look misses nothing: whatever prefix is for special use passes it.
+// TestTheQuickLookMissesNoSpecialUse: every prefix for special use passes the quick check.
 func TestTheQuickLookMissesNoSpecialUse(t *testing.T) {
 	t.Parallel()
 	look := func(a netip.Addr) {
@@ -70,7 +70,7 @@ func TestTheQuickLookMissesNoSpecialUse(t *testing.T) {
 	}
 }
 
-// IsOwn knows the own networks and the own nodes, and no remote makes an address ours, or takes one.
+// TestIsOwn: IsOwn reports true for the own networks and the own nodes. Claims of a remote cluster never change that.
 func TestIsOwn(t *testing.T) {
 	t.Parallel()
 	c := New(Rules{Own: []Own{{netip.MustParsePrefix("10.96.0.0/12"), "service network"}}})

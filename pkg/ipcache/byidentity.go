@@ -6,51 +6,50 @@ import (
 	"sync"
 )
 
-// IdentityIndex finds the prefixes that have an identity, without looking at the others.
-// It is made with the first query, and each query first takes in what has changed since:
-// a cache without queries pays nothing for it. It takes 4 bytes for each IPv4 address, 24
-// for each other prefix, and 16 for each identity.
+// IdentityIndex finds the prefixes that have an identity, without reading the others. It is made with the first query,
+// and each query first takes in the changes since the previous one: a cache without queries has no cost for it. It
+// takes 4 bytes for each IPv4 address, 24 for each other prefix, and 16 for each identity.
 //
-// It says where an identity may be, and the snapshot whether it is: so what is gone needs
-// no deletion, and is left behind when the index is made again.
+// The index has the prefixes that may have an identity; the snapshot then shows which of them have it. So prefixes need
+// not be deleted from the index; old ones are left out when the index is rebuilt.
 //
-// Its methods may be called by any goroutine; one at a time is answered.
+// Its methods may be called by any goroutine; they run one at a time.
 type IdentityIndex struct {
 	cache *Cache
 
-	mu sync.Mutex // guards what follows
-	// The index knows of every winner that there was between these revisions.
+	mu sync.Mutex // guards the fields below
+	// The index includes every winner that existed between these revisions.
 	from, to uint64
 	made     bool
 	runs     []run    // sorted by identity; the last one ends the one before
 	fours    []uint32 // IPv4 addresses, by identity
-	others   []place  // all that is no single IPv4 address, by identity
-	// later is what came after the index was made, by identity; laters counts it.
+	others   []place  // all prefixes that are not a single IPv4 address, by identity
+	// later has the prefixes that were added after the index was built, by identity; laters counts them.
 	later  map[uint32][]place
 	laters int
 	buffer []Change
 }
 
-// run is where the prefixes of an identity begin.
+// run is the position of the first prefixes of an identity.
 type run struct {
 	identity      uint32
 	fours, others uint32
 }
 
-// minLater is how much may come later in any case; beyond it, one part in
-// laterShare of what the index was made of.
+// minLater is how many later prefixes are always allowed; above it, the limit is one part in laterShare of the indexed
+// prefixes.
 const (
 	minLater    = 1024
 	laterShare  = 32
 	changesRead = 1024 // at once
 )
 
-// NewIdentityIndex returns an index of what is in the cache.
+// NewIdentityIndex returns an index of the cache.
 func NewIdentityIndex(c *Cache) *IdentityIndex { return &IdentityIndex{cache: c} }
 
-// Find returns the winners of the snapshot that have one of the identities, in the order of
-// [Snapshot.From]. It is false when more than limit prefixes may have one, or when the index knows
-// nothing as old as the snapshot; whoever asks then looks at all of them.
+// Find returns the winners of the snapshot that have one of the identities, in the order of [Snapshot.From]. It returns
+// false when more than limit prefixes may have one, or when the snapshot is older than the index; the caller must then
+// look at all prefixes.
 func (x *IdentityIndex) Find(s *Snapshot, identities []uint32, limit int) ([]*Entry, bool) {
 	candidates, ok := x.candidates(s, identities, limit)
 	if !ok {
@@ -78,8 +77,8 @@ func (x *IdentityIndex) Find(s *Snapshot, identities []uint32, limit int) ([]*En
 	return found, true
 }
 
-// candidates is where the identities may be, in any order; false when these are
-// too many, or not all.
+// candidates returns the places that may have the identities, in any order; false when there are too many, or when some
+// may be missing.
 func (x *IdentityIndex) candidates(s *Snapshot, identities []uint32, limit int) ([]place, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -106,13 +105,13 @@ func (x *IdentityIndex) candidates(s *Snapshot, identities []uint32, limit int) 
 	return candidates, true
 }
 
-// mappedFour is what an IPv4 address has above itself in its mapped form.
+// mappedFour is the upper part of the low word of an IPv4 address in its mapped form.
 const mappedFour = 0xffff << 32
 
-// four is the IPv4 address of a place; false for other places.
+// four returns the IPv4 address of a place; false for other places.
 func (p place) four() (uint32, bool) { return uint32(p.at.lo), p.host() && p.at.is4() }
 
-// runOf is where the prefixes of an identity begin, and where those of the next one do.
+// runOf returns the positions of the first prefixes of an identity, and of the next identity.
 func (x *IdentityIndex) runOf(identity uint32) (first, end run) {
 	i, known := slices.BinarySearchFunc(x.runs[:len(x.runs)-1], identity, func(r run, id uint32) int { return cmp.Compare(r.identity, id) })
 	if !known {
@@ -121,8 +120,7 @@ func (x *IdentityIndex) runOf(identity uint32) (first, end run) {
 	return x.runs[i], x.runs[i+1]
 }
 
-// update takes in what has changed until the snapshot was made; false when the
-// index was made of a later one.
+// update takes in the changes up to the snapshot; false when the index was made of a later one.
 func (x *IdentityIndex) update(s *Snapshot) bool {
 	if !x.made {
 		x.rebuild(s)
@@ -141,11 +139,11 @@ func (x *IdentityIndex) update(s *Snapshot) bool {
 		}
 		x.to += uint64(len(changes))
 	}
-	clear(x.buffer[:cap(x.buffer)]) // so that nothing is held for its sake
+	clear(x.buffer[:cap(x.buffer)]) // so that no entries are kept alive
 	return true
 }
 
-// note takes in some changes; false when there is too much of them.
+// note takes in some changes; false when there are too many.
 func (x *IdentityIndex) note(changes []Change) bool {
 	for _, ch := range changes {
 		e := ch.After
@@ -161,8 +159,8 @@ func (x *IdentityIndex) note(changes []Change) bool {
 	return true
 }
 
-// rebuild makes the index of a snapshot: it counts what each identity has, and
-// then has room for exactly that.
+// rebuild makes the index of a snapshot: it counts the prefixes of each identity, and then allocates exactly the memory
+// for them.
 func (x *IdentityIndex) rebuild(s *Snapshot) {
 	counts := make(map[uint32]run)
 	s.winners.Scan(func(e *Entry) bool {
@@ -184,7 +182,7 @@ func (x *IdentityIndex) rebuild(s *Snapshot) {
 	for i := range x.runs {
 		r := &x.runs[i]
 		r.fours, r.others, end.fours, end.others = end.fours, end.others, end.fours+r.fours, end.others+r.others
-		counts[r.identity] = *r // where the next one goes
+		counts[r.identity] = *r // where its next prefix is written
 	}
 	x.runs = append(x.runs, end)
 	x.fours, x.others = make([]uint32, end.fours), make([]place, end.others)

@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
-// snapshotNow is a snapshot of everything that was applied.
+// snapshotNow returns a snapshot that includes all applied changes.
 func snapshotNow(c *Cache) *Snapshot { return c.core.copy(time.Time{}) }
 
 func withIdentities(s *Snapshot, identities ...uint32) (found []*Entry) {
@@ -25,9 +25,8 @@ func withIdentities(s *Snapshot, identities ...uint32) (found []*Entry) {
 	return found
 }
 
-// TestIdentityIndexFindsWhatAWalkFinds changes claims at random: addresses of both
-// families and networks, contested ones too, that come, go and get other
-// identities, and asks about the newest snapshot and about older ones.
+// TestIdentityIndexFindsWhatAWalkFinds changes claims at random: addresses of both families and networks, also
+// contested ones, are added, removed and get other identities. It searches the newest snapshot and older ones.
 func TestIdentityIndexFindsWhatAWalkFinds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -61,7 +60,7 @@ func TestIdentityIndexFindsWhatAWalkFinds(t *testing.T) {
 				ids := []uint32{uint32(256 + random.IntN(32)), uint32(256 + random.IntN(32))}
 				found, ok := x.Find(s, ids, 1<<20)
 				if !ok {
-					continue // older than what the index was made of
+					continue // older than the index
 				}
 				answered++
 				if want := withIdentities(s, ids...); !slices.Equal(found, want) {
@@ -86,8 +85,8 @@ func randomPrefix(random *rand.Rand) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(random.IntN(4)), n}), 32)
 }
 
-// TestIdentityIndexHasBounds: it says so when there is too much, and comes back
-// when more has changed than the cache remembers.
+// TestIdentityIndexHasBounds: the index reports when there are too many results, and works again after more changes
+// than the cache keeps.
 func TestIdentityIndexHasBounds(t *testing.T) {
 	t.Parallel()
 	c := New(Rules{})
@@ -124,8 +123,7 @@ func TestIdentityIndexHasBounds(t *testing.T) {
 	}
 }
 
-// TestIdentityIndexIsSmall: eight bytes for each IPv4 address at the most, with
-// as many identities as a large mesh has.
+// TestIdentityIndexIsSmall: at most eight bytes for each IPv4 address, with as many identities as a large mesh has.
 func TestIdentityIndexIsSmall(t *testing.T) {
 	t.Parallel()
 	const n, identities = 100_000, 10_000
@@ -149,8 +147,8 @@ func TestIdentityIndexIsSmall(t *testing.T) {
 	}
 }
 
-// BenchmarkIdentityIndex finds the 200 of a million addresses that have one of
-// 5,000 identities. The floor is a Go map from an identity to its entries.
+// BenchmarkIdentityIndex finds the 200 of a million addresses that have one of 5,000 identities. The floor is a Go map
+// from an identity to its entries.
 func BenchmarkIdentityIndex(b *testing.B) {
 	c := filled(benchEntries(benchSets[0].addr))
 	s := snapshotNow(c)

@@ -9,27 +9,27 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// maxHold is how many ops are done under one hold of the lock. Batches of 5,000
-// were seen to delay lookups by up to 55 ms.
+// maxHold is how many ops are applied while the lock is held once. Batches of 5,000 delayed lookups by up to 55 ms in
+// measurements.
 const maxHold = 256
 
-// snapshotAge is how old the shared snapshot may be: a copy costs the writer
-// the nodes that it changes afterwards.
+// snapshotAge is the maximum age of the shared snapshot. It is shared because after a copy, the writer must copy the
+// nodes of the trees that it changes.
 const snapshotAge = 10 * time.Millisecond
 
 // Cache is the merged view of all claims.
 type Cache struct {
-	mu   sync.RWMutex // guards core, for writing also when a snapshot is made
+	mu   sync.RWMutex // guards core; a snapshot is also made with the write lock
 	core *core
-	// awaited is closed with the next change; nil when nobody waits. Guarded by mu, for writing.
+	// awaited is closed with the next change; nil when no goroutine waits. Guarded by mu, for writing.
 	awaited chan struct{}
-	left    chan struct{} // tells Run that there is something to do
+	left    chan struct{} // signals Run that there are reviews to do
 
 	snapshot atomic.Pointer[Snapshot]
 }
 
-// New returns an empty cache with rules. Without any it notes which claims break one, and
-// the pod networks of the own nodes are the own cluster's.
+// New returns an empty cache with rules. With the zero value, claims that break a rule are noted, and the pod networks
+// of the own nodes are the own networks.
 func New(r Rules) *Cache {
 	c := &Cache{core: newCore(), left: make(chan struct{}, 1)}
 	c.core.networks.enforce = r.Enforce
@@ -41,13 +41,12 @@ func New(r Rules) *Cache {
 	return c
 }
 
-// patience is how often a change goes on with the reviews that it has led to. What is
-// left then is up to [Cache.Run], and to other changes.
+// patience is how many steps of the resulting reviews Apply does. [Cache.Run] and later changes do the rest.
 const patience = 8
 
-// Apply makes the changes visible, in their order. Readers may see a part of a long batch, never a
-// part of an op. When it returns, what a change of the own networks means for the claims inside is
-// visible too; what one of a remote's means may take longer when that is much (see [Cache.Run]).
+// Apply makes the changes visible, in their order. Readers may see a part of a long batch, never a part of an op. When
+// it returns, the effects of a change of the own networks on the claims inside are visible too. Those of a change of a
+// remote's networks may take longer when there are many (see [Cache.Run]).
 func (c *Cache) Apply(ops []Op) {
 	asked := false
 	for len(ops) > 0 {
@@ -55,16 +54,16 @@ func (c *Cache) Apply(ops []Op) {
 		asked = c.hold(ops[:n]) || asked
 		ops = ops[n:]
 	}
-	// Others do one step, so that all is done also where nobody runs Run.
+	// Without a new review, Apply does one step, so that all reviews are done even when Run is not used.
 	for n, more, own := 0, true, true; more && (n == 0 || asked && (n < patience || own)); n++ {
 		more, own = c.review()
 	}
 	c.leave()
 }
 
-// Run judges again what changes of networks have left to be judged, until ctx ends. It works half
-// of the time at most, since it takes the lock from others. A hostile cluster that changes its
-// networks all the time thereby takes nobody's turn. It is called once.
+// Run does the reviews that changes of networks have left, until ctx ends. It works at most half of the time, since it
+// blocks other users of the lock. A hostile cluster that changes its networks all the time can therefore not block
+// others. It must be called only once.
 func (c *Cache) Run(ctx context.Context) error {
 	for {
 		select {
@@ -82,7 +81,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 }
 
-// leave tells Run that there is something to do.
+// leave signals Run that there are reviews to do.
 func (c *Cache) leave() {
 	c.mu.RLock()
 	any := c.core.reviews.any()
@@ -90,13 +89,13 @@ func (c *Cache) leave() {
 	if any {
 		select {
 		case c.left <- struct{}{}:
-		default: // it knows already
+		default: // the signal is set already
 		}
 	}
 }
 
-// review goes on judging again what has to be, and reports whether there is more, and
-// whether the own cluster asked for it.
+// review does one step of the reviews. It reports whether there are more, and whether some of these were asked for by
+// the own cluster.
 func (c *Cache) review() (more, own bool) {
 	c.mu.RLock()
 	idle := !c.core.reviews.any()
@@ -114,8 +113,7 @@ func (c *Cache) review() (more, own bool) {
 	return more, c.core.reviews.own.any()
 }
 
-// hold does ops under one hold of the lock, and reports whether something has to be
-// judged again for them.
+// hold applies ops while holding the lock once, and reports whether they have led to reviews.
 func (c *Cache) hold(ops []Op) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,35 +127,34 @@ func (c *Cache) hold(ops []Op) bool {
 	return c.core.reviews.serial != asked
 }
 
-// Len is the number of prefixes.
+// Len returns the number of prefixes.
 func (c *Cache) Len() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.core.winners.Len()
 }
 
-// Claims is the number of claims.
+// Claims returns the number of claims.
 func (c *Cache) Claims() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.core.claims
 }
 
-// Revision grows with every change that a reader could see.
+// Revision returns a number that grows with every visible change.
 func (c *Cache) Revision() uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.core.revision
 }
 
-// Snapshot returns a consistent view of all prefixes. All readers share one;
-// what it shows is at most 10 ms old.
+// Snapshot returns a consistent view of all prefixes, at most 10 ms old. All readers share one.
 func (c *Cache) Snapshot() *Snapshot {
 	s := c.snapshot.Load()
 	if time.Since(s.made) < snapshotAge || s.revision == c.Revision() {
 		return s
 	}
-	// Copying marks the nodes of the trees, so it excludes lookups as a change does.
+	// Copying marks the nodes of the trees, so it needs the write lock, like a change.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s = c.snapshot.Load(); s.revision != c.core.revision {

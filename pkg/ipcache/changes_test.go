@@ -10,14 +10,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// follower knows the view from the changes alone.
+// follower builds the view from the changes alone.
 type follower struct {
 	revision  uint64
 	winners   map[netip.Prefix]*Entry
 	contested map[netip.Prefix]bool
 }
 
-// follow takes what is new, in small pieces, and compares.
+// follow reads the new changes, in small pages, and compares.
 func (f *follower) follow(t *rapid.T, c *Cache) {
 	page := make([]Change, 0, 3)
 	for {
@@ -89,7 +89,7 @@ func TestChangesAreHeldForAWhile(t *testing.T) {
 		{10, true, "10.0.0.10/32"},
 		{ringSize, true, "10.0.128.0/32"},
 		{ringSize + 10, true, ""},
-		{ringSize + 11, false, ""}, // of another life
+		{ringSize + 11, false, ""}, // a revision of another process
 	} {
 		changes, held := c.Since(test.after, make([]Change, 0, 1))
 		first := ""

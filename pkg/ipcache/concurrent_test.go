@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestManyAtOnce: writers of several clusters, lookups and snapshots beside
-// each other; the race detector watches, and at rest everything agrees.
+// TestManyAtOnce runs writers of several clusters, lookups and snapshots concurrently, for the race detector. At the
+// end everything is consistent.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	c := New(Rules{})

@@ -2,29 +2,29 @@ package ipcache
 
 import "github.com/tidwall/btree"
 
-// Op is one change of the claims: Old is withdrawn and New is made, in one step. Either may be nil.
-// What counts of Old is whose claim it is, not what it said.
+// Op is one change of the claims: Old is removed and New is added, in one step. Either may be nil. Old identifies a
+// claim; its other contents do not matter.
 type Op struct {
 	Old, New *Entry
 }
 
-// contest is what is known of a prefix with several claims.
+// contest is a prefix with several claims.
 type contest struct {
 	place  place
 	claims int
-	// conflict: more than one cluster is among them. That one cluster claims a prefix
-	// in several ways, as endpoint and as node, is no conflict.
+	// conflict: the claims are from more than one cluster. Claims of one cluster in several ways, as endpoint and as
+	// node, are no conflict.
 	conflict bool
 }
 
-// core is the pure part: claims in, winners out. It has neither a lock nor a clock.
+// core is the pure part: it computes the winners of the claims. It has neither a lock nor a clock.
 type core struct {
 	winners  *btree.BTreeG[*Entry]
 	contests *btree.BTreeG[contest]
 	rivals   claimSet[*Entry] // all claims on the prefixes of contests, the winners too
-	routes   routes           // the winners again
+	routes   routes           // the winners, by address
 	claims   int
-	revision uint64 // grows with every change that a reader could see
+	revision uint64 // grows with every visible change
 	recent   ring   // the latest changes, one for each revision
 
 	networks networks
@@ -48,7 +48,7 @@ func newCore() *core {
 	}
 }
 
-// apply does one op. A move from one prefix to another is two changes.
+// apply applies one op. A move from one prefix to another is two changes.
 func (c *core) apply(op Op) {
 	old, add := claimed(op.Old), claimed(op.New)
 	if c.strays.all.tree.Len() > 0 && old != nil && !(add != nil && old.again(add)) {
@@ -66,11 +66,11 @@ func (c *core) apply(op Op) {
 	c.move(old, add)
 }
 
-// again reports whether both are one claim on one prefix, with whatever contents.
+// again reports whether both are the same claim on the same prefix; their contents may differ.
 func (e *Entry) again(o *Entry) bool { return e.place() == o.place() && e.same(o) }
 
-// applyStray does an op whose new claim breaks a rule. One that does not count
-// takes with it what was claimed before.
+// applyStray applies an op whose new claim breaks a rule. If the new claim does not count, the old one is removed
+// without a replacement.
 func (c *core) applyStray(old, add *Entry, b Breach) {
 	bars := c.networks.bars(b)
 	if was, known := c.strays.find(add); known && was.Entry.equal(add) {
@@ -87,7 +87,7 @@ func (c *core) applyStray(old, add *Entry, b Breach) {
 	}
 }
 
-// move withdraws a claim and makes another one; either may be nil.
+// move removes a claim and adds another one; either may be nil.
 func (c *core) move(old, add *Entry) {
 	if old != nil && add != nil && old.place() == add.place() {
 		c.update(old.place(), old, add)
@@ -101,7 +101,7 @@ func (c *core) move(old, add *Entry) {
 	}
 }
 
-// claimed is nil for an entry that claims nothing.
+// claimed returns nil for an entry without a valid prefix.
 func claimed(e *Entry) *Entry {
 	if e == nil || !e.valid() {
 		return nil
@@ -109,8 +109,7 @@ func claimed(e *Entry) *Entry {
 	return e
 }
 
-// update withdraws old and makes add at one prefix. A claim that is made again
-// replaces the one before.
+// update removes old and adds add at one prefix. If the claim exists already, it is replaced.
 func (c *core) update(p place, old, add *Entry) {
 	winner := c.routes.get(p)
 	if winner == nil {
@@ -133,7 +132,7 @@ func (c *core) update(p place, old, add *Entry) {
 	c.contend(at, winner, old, add)
 }
 
-// contend is update for a prefix that has several claims, or has them now.
+// contend is update for a prefix that has several claims, before or after it.
 func (c *core) contend(at contest, winner, old, add *Entry) {
 	var gone, came *Entry
 	changed := false
@@ -162,14 +161,14 @@ func (c *core) contend(at contest, winner, old, add *Entry) {
 	if after != winner {
 		c.install(winner, after, conflict)
 	} else {
-		c.note(winner, after, conflict) // others lost or left
+		c.note(winner, after, conflict) // only other claims were added or removed
 	}
 	c.counted(gone, -1)
 	c.counted(came, +1)
 }
 
-// updateWinner notes how many claims a prefix has now, and finds the winner. conflict:
-// there is one now, or was one before.
+// updateWinner stores the number of claims of a prefix, and finds the winner. conflict reports whether there is a
+// conflict now, or was one before.
 func (c *core) updateWinner(at contest) (winner *Entry, conflict bool) {
 	was := at.conflict
 	at.conflict = false
@@ -189,7 +188,8 @@ func (c *core) updateWinner(at contest) (winner *Entry, conflict bool) {
 	return winner, was || at.conflict
 }
 
-// replaceOnly is update for the usual case: the winner is alone, and stays, goes or is made again.
+// replaceOnly is update for the usual case: the winner is the only claim, and stays, is removed or is replaced by its
+// new version.
 func (c *core) replaceOnly(p place, winner, old, add *Entry) {
 	switch {
 	case add != nil && !add.equal(winner):
@@ -209,7 +209,7 @@ func (c *core) install(before, e *Entry, conflict bool) {
 	c.note(before, e, conflict)
 }
 
-// note ends a change: readers can see it from now on.
+// note completes a change: from now on readers can see it.
 func (c *core) note(before, after *Entry, conflict bool) {
 	c.revision++
 	c.recent.put(c.revision, Change{Before: before, After: after, Conflict: conflict})

@@ -11,16 +11,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Kind says what a claim is about. The order is that of precedence: an address
-// that a cluster publishes for an endpoint precedes what follows from its nodes.
+// Kind is the kind of a claim. The order is that of precedence: an address that a cluster publishes for an endpoint
+// precedes addresses derived from its nodes.
 type Kind uint8
 
 // The kinds, strongest first.
 const (
 	KindHost    Kind = iota // an address, as published
-	KindCIDR                // a prefix, as published; of full length, a host precedes it (wire.md §4.2)
+	KindCIDR                // a prefix, as published; if it is a single address, a host precedes it (wire.md §4.2)
 	KindNode                // an address of a node
-	KindPodCIDR             // the pods of a node: a route until a pod's own address is known
+	KindPodCIDR             // the pod network of a node: a route until a pod's own address is known
 	KindHealth              // a node's health endpoint
 	KindIngress             // a node's ingress
 )
@@ -35,7 +35,7 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// Cluster is who makes a claim. There is one for each cluster, shared by its entries.
+// Cluster is the cluster of a claim. There is one for each cluster, shared by its entries.
 type Cluster struct {
 	Name string
 	ID   uint32
@@ -46,19 +46,18 @@ func (c *Cluster) compare(o *Cluster) int {
 	return cmp.Or(cmp.Compare(c.ID, o.ID), strings.Compare(c.Name, o.Name))
 }
 
-// Spec is what an entry is made of.
+// Spec has the contents of a new entry.
 type Spec struct {
-	// Prefix has the length of the address for a host. Host bits are kept to
-	// tell claims apart, and mean nothing else.
+	// Prefix has the length of the address for a host. Host bits are kept only to distinguish claims.
 	Prefix        netip.Prefix
 	Cluster       *Cluster
 	Kind          Kind
 	Source        wire.Source
 	Identity      uint32
 	EncryptionKey uint8
-	HostIP        netip.Addr // the node behind which it is; invalid, or "::", for none
+	HostIP        netip.Addr // the node that hosts it; invalid, or "::", for none
 	Namespace     string     // of the pod, if it is one
-	Name          string     // the pod's, or the node's for the kinds that come from nodes
+	Name          string     // the pod's, or the node's for the kinds that are derived from nodes
 	Ports         []wire.NamedPort
 }
 
@@ -70,19 +69,18 @@ type Entry struct {
 	cluster   *Cluster
 	namespace unique.Handle[string] // zero for none
 	name      string
-	ports     *[]wire.NamedPort // nil for none, as nearly always
+	ports     *[]wire.NamedPort // nil for none, which is usual
 	identity  uint32
 	key       uint8
 	kind      Kind
 	source    wire.Source
-	bits      uint8 // the prefix's length, of the mapped form for IPv4; noBits when it is not valid
+	bits      uint8 // the prefix's length, of the mapped form for IPv4; noBits when the prefix is not valid
 }
 
-// noBits is the length of a prefix that is none.
+// noBits is the length of an invalid prefix.
 const noBits = 255
 
-// NewEntry makes an entry. A mapped address is the IPv4 address. An entry
-// without a valid prefix claims nothing.
+// NewEntry makes an entry. A mapped address becomes the IPv4 address. An entry without a valid prefix claims nothing.
 func NewEntry(s Spec) *Entry {
 	e := &Entry{
 		at: pack(s.Prefix.Addr()), bits: noBits, host: pack(s.HostIP),
@@ -92,7 +90,7 @@ func NewEntry(s Spec) *Entry {
 	if s.Prefix.IsValid() {
 		e.bits = placeOf(s.Prefix).bits
 	}
-	if s.Namespace != "" { // one of few: kept once, as long as it is used
+	if s.Namespace != "" { // few different ones: each is stored once, as long as it is used
 		e.namespace = unique.Make(s.Namespace)
 	}
 	if len(s.Ports) > 0 {
@@ -102,7 +100,7 @@ func NewEntry(s Spec) *Entry {
 	return e
 }
 
-// String is a line for a person: "10.1.0.7/32 of east: pod default/web-0, identity 66536".
+// String returns a description such as "10.1.0.7/32 of east: pod default/web-0, identity 66536".
 func (e *Entry) String() string {
 	what := e.kind.String()
 	switch {
@@ -114,7 +112,7 @@ func (e *Entry) String() string {
 	return fmt.Sprintf("%s of %s: %s, identity %d", e.Prefix(), e.cluster.Name, what, e.identity)
 }
 
-// Prefix is what is claimed, without host bits.
+// Prefix returns the claimed prefix, without host bits.
 func (e *Entry) Prefix() netip.Prefix {
 	if !e.valid() {
 		return netip.Prefix{}
@@ -126,22 +124,22 @@ func (e *Entry) valid() bool { return e.bits != noBits }
 
 func (e *Entry) place() place { return place{e.at.masked(e.bits), e.bits} }
 
-// Cluster is who claims it.
+// Cluster returns the cluster that claims it.
 func (e *Entry) Cluster() *Cluster { return e.cluster }
 
-// Kind says what the claim is about, Source where it comes from.
+// Kind returns the kind of the claim.
 func (e *Entry) Kind() Kind { return e.kind }
 
-// Source says where the claim comes from.
+// Source returns the source of the claim.
 func (e *Entry) Source() wire.Source { return e.source }
 
-// Identity is the numeric security identity.
+// Identity returns the numeric security identity.
 func (e *Entry) Identity() uint32 { return e.identity }
 
-// EncryptionKey is the index of the key, 0 for none.
+// EncryptionKey returns the index of the key, 0 for none.
 func (e *Entry) EncryptionKey() uint8 { return e.key }
 
-// HostIP is the node behind which the prefix is; invalid for none.
+// HostIP returns the address of the node that hosts the prefix; invalid for none.
 func (e *Entry) HostIP() netip.Addr {
 	if e.host == (address{}) {
 		return netip.Addr{}
@@ -149,7 +147,7 @@ func (e *Entry) HostIP() netip.Addr {
 	return e.host.unpack()
 }
 
-// Namespace is the pod's; empty when it is no pod.
+// Namespace returns the pod's namespace; empty when it is no pod.
 func (e *Entry) Namespace() string {
 	if e.namespace == (unique.Handle[string]{}) {
 		return ""
@@ -157,7 +155,7 @@ func (e *Entry) Namespace() string {
 	return e.namespace.Value()
 }
 
-// Pod is the pod's name; empty when it is no pod.
+// Pod returns the pod's name; empty when it is no pod.
 func (e *Entry) Pod() string {
 	if e.fromNode() {
 		return ""
@@ -165,7 +163,7 @@ func (e *Entry) Pod() string {
 	return e.name
 }
 
-// NodeName is the node that the claim follows from; empty for endpoints.
+// NodeName returns the node that the claim is derived from; empty for endpoints.
 func (e *Entry) NodeName() string {
 	if e.fromNode() {
 		return e.name
@@ -173,7 +171,7 @@ func (e *Entry) NodeName() string {
 	return ""
 }
 
-// Ports are the named ports; nil for none. They must not be changed.
+// Ports returns the named ports; nil for none. They must not be changed.
 func (e *Entry) Ports() []wire.NamedPort {
 	if e.ports == nil {
 		return nil
@@ -183,15 +181,14 @@ func (e *Entry) Ports() []wire.NamedPort {
 
 func (e *Entry) fromNode() bool { return e.kind >= KindNode }
 
-// Compare orders the claims on one prefix: the winner is the least. The
-// stronger source precedes, then the kind, then the lower cluster ID, then the
-// owner. Equal means that it is the same claim, with whatever contents.
+// Compare orders the claims on one prefix: the winner is the least. The stronger source precedes, then the kind, then
+// the lower cluster ID, then the owner. Equal means that it is the same claim; its contents may differ.
 func (e *Entry) Compare(o *Entry) int {
 	order, _ := e.compare(o)
 	return order
 }
 
-// compare also says which rule decided.
+// compare also returns the rule that decided.
 func (e *Entry) compare(o *Entry) (int, Rule) {
 	if c := cmp.Compare(o.source, e.source); c != 0 {
 		return c, RuleSource
@@ -211,12 +208,12 @@ func (e *Entry) compare(o *Entry) (int, Rule) {
 	return 0, RuleOwner
 }
 
-// same reports whether both are one claim: who makes it, and of what kind.
+// same reports whether both are the same claim: equal in owner and kind.
 func (e *Entry) same(o *Entry) bool {
 	return e.Compare(o) == 0
 }
 
-// equal reports whether both claims say the same.
+// equal reports whether both claims have the same contents.
 func (e *Entry) equal(o *Entry) bool {
 	a, b := *e, *o
 	a.cluster, b.cluster = nil, nil
@@ -224,11 +221,11 @@ func (e *Entry) equal(o *Entry) bool {
 	return a == b && *e.cluster == *o.cluster && slices.Equal(e.Ports(), o.Ports())
 }
 
-// What an entry takes in memory, about: itself, and its places in the indexes.
+// About how much memory an entry takes: itself, and its places in the indexes.
 const (
 	costEntry = 112 + 128
 	costPort  = 48
 )
 
-// Cost is how many bytes the entry takes in memory, with its places in the cache, about.
+// Cost returns about how many bytes the entry takes in memory, with its places in the cache.
 func (e *Entry) Cost() int { return costEntry + len(e.name) + costPort*len(e.Ports()) }

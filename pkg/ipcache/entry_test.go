@@ -15,7 +15,8 @@ func TestTheEntryStaysSmall(t *testing.T) {
 	}
 }
 
-// TestTreesDoNotCopyItems: the B-tree calls such methods on each item of a node that it copies.
+// TestTreesDoNotCopyItems: the items do not have the methods that the B-tree calls on each item of a node that it
+// copies.
 func TestTreesDoNotCopyItems(t *testing.T) {
 	t.Parallel()
 	for _, item := range []any{&Entry{}, contest{}} {
@@ -108,8 +109,7 @@ func TestAnEntryKeepsWhatItIsMadeOf(t *testing.T) {
 	}
 }
 
-// TestWhatMakesEntriesDiffer: each field by itself is a change; equal contents
-// in other memory are none.
+// TestWhatMakesEntriesDiffer: a difference in any field is a change; equal contents in other memory are not.
 func TestWhatMakesEntriesDiffer(t *testing.T) {
 	t.Parallel()
 	make1 := func(change func(*Spec)) *Entry {

@@ -19,7 +19,7 @@ import (
 // does (wire.md §2.3).
 type player struct {
 	core *core
-	last map[string]*Entry // by key and source: what a deletion of that key means
+	last map[string]*Entry // by key and source: the claim that a deletion of that key removes
 }
 
 // do plays one operation and returns what became visible.
@@ -31,8 +31,8 @@ func (p *player) do(op string) []string {
 		if e == nil {
 			return nil
 		}
-		// The claim before under the same key, if another cluster's, is still
-		// there to be deleted by the next deletion.
+		// If the earlier claim with the same key is of another cluster, it still exists, and the next deletion removes
+		// it.
 		delete(p.last, slot)
 		if e2 := p.last[slot+" before"]; e2 != nil {
 			p.last[slot] = e2
@@ -108,17 +108,17 @@ func (p *player) show(op Op) []string {
 	return out
 }
 
-// differences are the steps at which we differ on purpose from the recording,
-// by trace and number of the step, with what we make visible instead.
+// differences are the steps in which we differ on purpose from the recording, by trace and number of the step, with our
+// visible changes instead.
 var differences = map[string]map[int][]string{
-	// design.md §1.1: every claim is kept; the lower cluster ID
-	// wins whenever it came, and the loser's deletion is invisible.
+	// design.md §1.1: every claim is kept; the lower cluster ID wins regardless of the order, and the loser's deletion
+	// is invisible.
 	"two clusters claim one IP: last writer wins, first deleter removes": {
 		1: nil,
 		2: nil,
 		3: {"Delete prefix=10.0.0.1/32 old=none new=131172/clustermesh oldHost=192.168.2.1 newHost=<nil> key=0"},
 	},
-	// design.md §1.2: a mesh entry displaced by a local one comes back when the local one goes.
+	// design.md §1.2: a mesh entry that a local one displaced is visible again when the local one is removed.
 	"clustermesh entry is displaced by local CRD and is not restored": {
 		2: {"Upsert prefix=10.0.0.1/32 old=70000/custom-resource new=131172/clustermesh oldHost=192.168.1.1 newHost=192.168.2.1 key=0"},
 	},
@@ -130,12 +130,12 @@ var differences = map[string]map[int][]string{
 	},
 	// An identical upsert is never reported again, with or without pod metadata.
 	"an identical upsert without pod metadata notifies again": {1: nil},
-	// Host bits mean nothing: the prefix is shown without them.
+	// Host bits are ignored: the prefix is shown without them.
 	"invalid addresses": {
 		3: {"Upsert prefix=10.0.0.0/24 old=none new=131172/clustermesh oldHost=<nil> newHost=192.168.2.1 key=0"},
 	},
-	// The mesh claim that a local entry refused is kept behind it (1 and 2), and
-	// takes over once that goes, unless it was withdrawn before as here.
+	// The mesh claim that a local entry refused is kept behind it (1 and 2). It becomes visible when the local entry is
+	// removed, unless it was withdrawn before, as here.
 	"local CRD entry resists clustermesh": {},
 }
 
@@ -153,8 +153,8 @@ func TestGoldenTraces(t *testing.T) {
 	waittest.Must(t, json.Unmarshal(data, &traces))
 	played := 0
 	for _, tr := range traces {
-		// Cluster-annotated addresses never occur on the wire (wire.md §4.2):
-		// claims of different clusters are kept apart here without them.
+		// Cluster-annotated addresses never occur on the wire (wire.md §4.2): here claims of different clusters are
+		// kept separate without them.
 		if tr.Name == "cluster-annotated addresses are separate keys" {
 			continue
 		}

@@ -2,23 +2,23 @@ package ipcache
 
 import "net/netip"
 
-// Found is what a lookup reports of an address.
+// Found is the result of a lookup of an address.
 type Found struct {
-	// Claims have the address, the longest prefix first, and for each prefix the
-	// winner before those that lost, in their order. The first one is the answer.
+	// Claims are those that cover the address, the longest prefix first, and for each prefix the winner before those
+	// that lost, in their order. The first one is the answer.
 	Claims []*Entry
-	// Strays are the claims that have the address and break a rule, the longest prefix
-	// first. Those that count are among Claims too.
+	// Strays are the claims that cover the address and break a rule, the longest prefix first. Those that count are
+	// among Claims too.
 	Strays []Stray
-	// Unreported are for the prefixes with more than [MaxReported] claims. Nil mostly.
+	// Unreported has an item for each prefix with more than [MaxReported] claims. It is usually nil.
 	Unreported []Unreported
 }
 
-// Unreported are claims on one prefix that a lookup does not report one by one. Each is
-// of a cluster, of a source and of a kind of which the strongest is reported.
+// Unreported are claims on one prefix that a lookup does not report individually. For each of them, the strongest claim
+// of the same cluster, source and kind is reported.
 type Unreported struct {
 	Prefix netip.Prefix
-	Claims int  // how many; 0 for those that are barred, which nobody counts
+	Claims int  // how many; 0 for barred claims, which are not counted
 	Barred bool // they do not count
 }
 
@@ -60,9 +60,8 @@ func (s *strays) report(p place, found *Found) {
 	}
 }
 
-// Contest returns the strongest claims on exactly this prefix, one of each cluster,
-// source and kind, the winner first, and reports whether they are a conflict: whether
-// more than one cluster is among them.
+// Contest returns the strongest claims on exactly this prefix, one of each cluster, source and kind, the winner first.
+// It reports whether they are a conflict, which means that they are from more than one cluster.
 func (c *Cache) Contest(p netip.Prefix) (claims []*Entry, conflict bool) {
 	if !p.IsValid() {
 		return nil, false
@@ -75,8 +74,8 @@ func (c *Cache) Contest(p netip.Prefix) (claims []*Entry, conflict bool) {
 	return claims, rest.conflict
 }
 
-// Node returns what the node of this name in a cluster claims on exactly this address,
-// and who wins there. Both may be nil.
+// Node returns the claim of the node of this name in a cluster on exactly this address, and the winner there. Both may
+// be nil.
 func (c *Cache) Node(addr netip.Addr, cluster, name string) (own, winner *Entry) {
 	if !addr.IsValid() {
 		return nil, nil
@@ -94,8 +93,7 @@ func (c *Cache) Node(addr netip.Addr, cluster, name string) (own, winner *Entry)
 	return own, winner
 }
 
-// ofNode finds what a node claims as the claim does that another node of its cluster
-// makes; nil for nothing.
+// ofNode finds the claim of a node that corresponds to the claim of another node of its cluster; nil for none.
 func (c *core) ofNode(like *Entry, name string) *Entry {
 	if like.name == name {
 		return like

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// manyClaims are claims of nodes of the clusters on one address.
+// manyClaims returns claims of nodes of the clusters on one address.
 func manyClaims(n int, p netip.Prefix, clusters ...*Cluster) []*Entry {
 	all := make([]*Entry, n)
 	for i := range all {
@@ -22,8 +22,8 @@ func manyClaims(n int, p netip.Prefix, clusters ...*Cluster) []*Entry {
 	return all
 }
 
-// TestManyClaimsOnOneAddress: all count, the strongest of each cluster and kind are
-// reported, every node finds its own, and nothing is left of them.
+// TestManyClaimsOnOneAddress: all claims count, the strongest of each cluster and kind are reported, every node finds
+// its own, and after their removal nothing is left.
 func TestManyClaimsOnOneAddress(t *testing.T) {
 	t.Parallel()
 	p := netip.MustParsePrefix("192.168.0.1/32")
@@ -80,8 +80,8 @@ func TestManyClaimsOnOneAddress(t *testing.T) {
 	}
 }
 
-// TestManyStraysOnOneAddress: also of those that do not count the strongest are reported,
-// and all come back when they may.
+// TestManyStraysOnOneAddress: of the claims that do not count, too, the strongest are reported. All count again when
+// they are allowed.
 func TestManyStraysOnOneAddress(t *testing.T) {
 	t.Parallel()
 	p := netip.MustParsePrefix("10.0.0.1/32")
@@ -111,8 +111,8 @@ func TestManyStraysOnOneAddress(t *testing.T) {
 	}
 }
 
-// BenchmarkManyClaims is what one claim costs, made and withdrawn, where as many others
-// are on the same address. It must not grow with them.
+// BenchmarkManyClaims measures adding and withdrawing one claim with this many others on the same address. The cost
+// must not grow with their number.
 func BenchmarkManyClaims(b *testing.B) {
 	p := netip.MustParsePrefix("192.168.0.1/32")
 	for _, n := range []int{2, 1000, 100_000} {

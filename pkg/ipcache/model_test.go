@@ -89,7 +89,7 @@ func TestCacheMachine(t *testing.T) {
 				c.Apply([]Op{{Old: e}})
 				delete(model, keyOf(e))
 			},
-			"replace": func(t *rapid.T) { // also at another prefix, or of another cluster
+			"replace": func(t *rapid.T) { // also with another prefix or another cluster
 				old, e := drawEntry(t, clusters), drawEntry(t, clusters)
 				c.Apply([]Op{{Old: old, New: e}})
 				delete(model, keyOf(old))
@@ -123,14 +123,14 @@ func TestCacheMachine(t *testing.T) {
 	})
 }
 
-// fresh is a snapshot of this moment.
+// fresh returns a snapshot of the current state.
 func (c *Cache) fresh() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.core.copy(c.snapshot.Load().made)
 }
 
-// LookupPrefix is the winner at exactly this prefix, for the tests.
+// LookupPrefix returns the winner at exactly this prefix, for the tests.
 func (c *Cache) LookupPrefix(p netip.Prefix) *Entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -138,7 +138,7 @@ func (c *Cache) LookupPrefix(p netip.Prefix) *Entry {
 	return e
 }
 
-// Conflicts is the number of prefixes that more than one cluster claims, for the tests.
+// Conflicts returns the number of prefixes that more than one cluster claims, for the tests.
 func (s *Snapshot) Conflicts() (n int) {
 	for range s.Contested() {
 		n++
@@ -192,7 +192,7 @@ func compareWithModel(t *rapid.T, c *Cache, model map[claimKey]*Entry) {
 	}
 }
 
-// compareLookup checks a lookup against going through all prefixes.
+// compareLookup compares a lookup with a search through all prefixes.
 func compareLookup(t *rapid.T, c *Cache, byPrefix map[netip.Prefix][]*Entry, addr netip.Addr) {
 	var best netip.Prefix
 	covering := 0

@@ -18,28 +18,28 @@ type Own struct {
 	What   string // as in "pod network"
 }
 
-// Rules say which claims of remote clusters count.
+// Rules configures which claims of remote clusters count.
 type Rules struct {
-	// Own are networks of the own cluster, beside the pod networks that its nodes announce.
+	// Own are networks of the own cluster, in addition to the pod networks that its nodes announce.
 	Own []Own
-	// Enforce: what breaks a rule does not count. Otherwise that is so of claims
-	// inside the own networks alone, and all others are only noted.
+	// Enforce: no claim that breaks a rule counts. Otherwise only claims inside the own networks do not count, and all
+	// others are only noted.
 	Enforce bool
 }
 
-// networks says whose a network is: what the nodes of the clusters announce, and what
-// is known of the own cluster.
+// networks has the owners of networks: those that the nodes of the clusters announce, and the configured ones of the
+// own cluster.
 type networks struct {
 	enforce   bool
 	own       bart.Table[owned]
-	announced bart.Table[[]holder] // by remote clusters; lists are replaced, never changed
+	announced bart.Table[[]holder] // by remote clusters; lists are replaced, never changed in place
 
-	ownRevision uint64 // grows with every change of which networks are in own
+	ownRevision uint64 // grows with every change of the set of networks in own
 }
 
 // owned is a network of the own cluster.
 type owned struct {
-	n    int // how many claims, or settings, say so
+	n    int // number of claims and settings for this network
 	what string
 }
 
@@ -49,21 +49,21 @@ type holder struct {
 	nodes   int // how many of its nodes announce it
 }
 
-// remote reports whether a claim is judged: what the own cluster says is not.
+// remote reports whether a claim is judged: claims of the own cluster are not.
 func (e *Entry) remote() bool { return e.source <= wire.SourceClusterMesh }
 
-// Breach is the rule that a claim breaks. Its zero value is none.
+// Breach is the rule that a claim breaks. Its zero value means none.
 type Breach struct {
 	Rule    Rule         // 0, or one from RuleOwnNetwork on
-	Network netip.Prefix // inside which the claim is; invalid when it is about an identity
+	Network netip.Prefix // the network that contains the claim; invalid when the breach is about an identity
 	Around  bool         // the claim contains the network instead
-	Whose   string       // the network's cluster, or what it is for
+	Whose   string       // the network's cluster, or its use
 }
 
-// broken reports whether there is one.
+// broken reports whether the claim breaks a rule.
 func (b Breach) broken() bool { return b.Rule != 0 }
 
-// String says in words what is wrong with the claim.
+// String describes the problem of the claim.
 func (b Breach) String() string {
 	switch b.Rule {
 	case RuleOwnNetwork:
@@ -86,13 +86,13 @@ func (b Breach) String() string {
 	}
 }
 
-// bars reports whether a claim with the breach does not count.
+// bars reports whether a claim with this breach does not count.
 func (n *networks) bars(b Breach) bool {
 	return b.Rule == RuleOwnNetwork || b.broken() && n.enforce
 }
 
-// judge says which rule a claim breaks, the first one in their order. atNode tells
-// whether the claim's cluster has a node with that address.
+// judge returns the first rule that a claim breaks. atNode reports whether the claim's cluster has a node with that
+// address.
 func (n *networks) judge(e *Entry, atNode func() bool) Breach {
 	if !e.remote() {
 		return Breach{}
@@ -108,8 +108,8 @@ func (n *networks) judge(e *Entry, atNode func() bool) Breach {
 			return b
 		}
 	}
-	// A pod network is announced by itself. A node has the address that its own network
-	// gives it, and one of a pod there precedes it by its kind.
+	// A pod network needs no other announcement. A node's address is given by the network of the node, and a claim of a
+	// pod on the same address precedes it by its kind.
 	if n.announced.Size() > 0 && e.kind != KindPodCIDR && e.kind != KindNode {
 		if b := n.foreign(p, e.cluster); b.broken() {
 			return b
@@ -122,8 +122,8 @@ func (n *networks) judge(e *Entry, atNode func() bool) Breach {
 	return Breach{}
 }
 
-// inOwn finds the network of the own cluster that a place is in, or contains: a
-// shorter prefix has what is free in the network, and all of it when it is large.
+// inOwn finds the network of the own cluster that contains a place, or is contained in it. A shorter prefix would win
+// all addresses of the network that no longer prefix claims; for a large network, this may be all of it.
 func (n *networks) inOwn(p place) Breach {
 	if _, inside := lookup(&n.own, p); inside {
 		network, is, _ := n.own.LookupPrefixLPM(p.prefix())
@@ -146,8 +146,8 @@ func lookup[V any](t *bart.Table[V], p place) (V, bool) {
 	return t.LookupPrefix(p.prefix())
 }
 
-// foreign finds the pod network of other clusters that a place is in. There is
-// none when the cluster announces one itself that the place is in.
+// foreign finds the pod network of other clusters that contains a place. It finds none when the cluster itself
+// announces a network that contains the place.
 func (n *networks) foreign(at place, cluster *Cluster) Breach {
 	ours := func(h holder) bool { return same(h.cluster, cluster) }
 	if holders, inside := lookup(&n.announced, at); !inside || slices.ContainsFunc(holders, ours) {
@@ -167,8 +167,8 @@ func (n *networks) foreign(at place, cluster *Cluster) Breach {
 
 func same(a, b *Cluster) bool { return a == b || *a == *b }
 
-// maybeSpecial is a quick look: false when the place is in no range for special use
-// and contains none.
+// maybeSpecial is a quick check: it returns false when the place neither is in a range for special use nor contains
+// one.
 func maybeSpecial(p place) bool {
 	if p.at.is4() {
 		return p.bits < mappedBits+16 || maybeSpecial4(uint16(p.at.lo>>16))
@@ -199,8 +199,8 @@ func special(p netip.Prefix) Breach {
 	return Breach{}
 }
 
-// announces reports whether the claim says whose a network is. A network that is too
-// large to be one, or for special use, says nothing, also not of the own cluster.
+// announces reports whether the claim makes its cluster the owner of a network. Networks that are too large for that
+// are ignored, unless they are of the own cluster; networks for special use are always ignored.
 func (e *Entry) announces() bool {
 	if e.kind != KindPodCIDR {
 		return false
@@ -212,8 +212,8 @@ func (e *Entry) announces() bool {
 	return !maybeSpecial(p) || !special(p.prefix()).broken()
 }
 
-// count notes that a claim that says whose a network is came (+1) or went (-1), and
-// reports whether the network has another owner now.
+// count takes in that an announcement of a network was added (+1) or removed (-1), and reports whether the owners of
+// the network have changed.
 func (n *networks) count(e *Entry, by int) (changed bool) {
 	p := e.place().prefix()
 	if !e.remote() {
@@ -254,9 +254,8 @@ func (n *networks) countOwn(o Own, by int) (changed bool) {
 	return changed
 }
 
-// Breaches calls visit with those of the addresses that no remote cluster can have:
-// inside the own networks (RuleOwnNetwork), or for special use (RuleSpecialUse).
-// Neither addrs nor visit may call the cache.
+// Breaches calls visit with those of the addresses that no remote cluster can have: inside the own networks
+// (RuleOwnNetwork), or for special use (RuleSpecialUse). Neither addrs nor visit may call the cache.
 func (c *Cache) Breaches(addrs iter.Seq[netip.Addr], visit func(netip.Addr, Breach)) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -275,8 +274,8 @@ func (c *Cache) Breaches(addrs iter.Seq[netip.Addr], visit func(netip.Addr, Brea
 	}
 }
 
-// IsOwn reports whether an address is in a network of the own cluster, or is that of one of its nodes. What remote
-// clusters claim does not matter.
+// IsOwn reports whether an address is in a network of the own cluster, or the winning claim on it is one of the own
+// cluster, such as a node's. A claim of a remote cluster does not make an address own.
 func (c *Cache) IsOwn(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if !a.IsValid() {
@@ -298,5 +297,5 @@ func (c *Cache) OwnRevision() uint64 {
 	return c.core.networks.ownRevision
 }
 
-// Enforces reports whether what breaks a rule does not count ([Rules.Enforce]).
+// Enforces reports whether claims that break a rule do not count ([Rules.Enforce]).
 func (c *Cache) Enforces() bool { return c.core.networks.enforce }

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// ParsePrefix takes a prefix, or an address, which stands for itself alone. What it returns is masked, and of
-// IPv4 when it was an IPv4-mapped one.
+// ParsePrefix parses a prefix, or an address, which is a prefix of full length. The result is masked; an IPv4-mapped
+// prefix becomes IPv4.
 func ParsePrefix(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
 		addr = addr.Unmap()

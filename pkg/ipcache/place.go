@@ -6,9 +6,8 @@ import (
 	"net/netip"
 )
 
-// address is a [netip.Addr] in two words and without its pointer, since there
-// are two in each of a million entries. IPv4 is kept in its mapped form, so a
-// mapped address is the IPv4 address. The zero address is none.
+// address is a [netip.Addr] in two words and without its pointer, since each of a million entries has two. IPv4 is kept
+// in its mapped form, so a mapped address equals the IPv4 address. The zero address means none.
 type address struct{ hi, lo uint64 }
 
 func pack(a netip.Addr) address {
@@ -18,7 +17,7 @@ func pack(a netip.Addr) address {
 
 func (a address) is4() bool { return a.hi == 0 && a.lo>>32 == 0xffff }
 
-// unpack is the address again; the zero address becomes "::".
+// unpack converts it back; the zero address becomes "::".
 func (a address) unpack() netip.Addr {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], a.hi)
@@ -26,7 +25,7 @@ func (a address) unpack() netip.Addr {
 	return netip.AddrFrom16(b).Unmap()
 }
 
-// masked keeps the first bits.
+// masked returns the address with only its first bits.
 func (a address) masked(bits uint8) address {
 	if bits <= 64 {
 		return address{a.hi &^ (^uint64(0) >> bits), 0}
@@ -41,13 +40,13 @@ func (a address) compare(b address) int {
 	return cmp.Compare(a.lo, b.lo)
 }
 
-// mappedBits is how much longer a prefix is in the mapped form of IPv4.
+// mappedBits is how many bits a prefix is longer in the mapped form of IPv4.
 const mappedBits = 96
 
-// hostBits is the length of the prefix that is a single address.
+// hostBits is the length of a prefix that is a single address.
 const hostBits = 128
 
-// place is a prefix without host bits, in packed form: where claims meet.
+// place is a prefix without host bits, in packed form. Claims on the same place compete.
 type place struct {
 	at   address
 	bits uint8 // 0 to 128: of the mapped form for IPv4
@@ -65,7 +64,7 @@ func placeOf(p netip.Prefix) place {
 func (p place) host() bool { return p.bits == hostBits }
 
 func (p place) prefix() netip.Prefix {
-	if p.at.is4() { // and so, without host bits, 96 bits or longer
+	if p.at.is4() { // so, without host bits, it is 96 bits or longer
 		return netip.PrefixFrom(p.at.unpack(), int(p.bits)-mappedBits)
 	}
 	return netip.PrefixFrom(p.at.unpack(), int(p.bits))

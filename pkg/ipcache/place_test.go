@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawPrefix draws any prefix, often a mapped one or one near another.
+// drawPrefix draws any prefix, often an IPv4-mapped one or one close to another.
 func drawPrefix(t *rapid.T, label string) netip.Prefix {
 	var b [16]byte
 	copy(b[:], rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0x7f, 0x80, 0xff}), 16, 16).Draw(t, label))
@@ -21,7 +21,7 @@ func drawPrefix(t *rapid.T, label string) netip.Prefix {
 	return netip.PrefixFrom(addr, rapid.IntRange(0, addr.BitLen()).Draw(t, label+" bits"))
 }
 
-// canonical is what a prefix means, by way of netip.
+// canonical returns the canonical form of a prefix, computed with netip.
 func canonical(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() && p.Bits() >= 96 {
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
@@ -29,8 +29,7 @@ func canonical(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// TestPlacesAreLikeNetip compares the packed form with netip: what a prefix is,
-// and how prefixes are ordered.
+// TestPlacesAreLikeNetip compares the packed form with netip: the prefix, and the order of prefixes.
 func TestPlacesAreLikeNetip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

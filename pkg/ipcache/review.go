@@ -7,8 +7,8 @@ func (p place) inside(outer place) bool {
 	return p.bits >= outer.bits && p.at.masked(outer.bits) == outer.at
 }
 
-// counted notes that a claim of a node is among those of its prefix (+1), or not any
-// more (-1). Endpoints have nothing to do with that.
+// counted takes in that a claim of a node was added to its prefix (+1) or removed (-1). Claims of endpoints are
+// ignored.
 func (c *core) counted(e *Entry, by int) {
 	switch {
 	case e == nil || e.kind < KindNode:
@@ -17,15 +17,15 @@ func (c *core) counted(e *Entry, by int) {
 			return
 		}
 		c.reviews.ask(e, task{e.place(), reachInside}) // the network has another owner
-		if !e.remote() {                               // that matters also to what contains one of the own cluster
+		if !e.remote() {                               // prefixes that contain an own network are judged by it too
 			c.askAround(e)
 		}
 	case e.kind == KindNode && c.atStake(e.place()):
-		c.reviews.ask(e, task{e.place(), reachEndpoints}) // the identities that these may have depend on it
+		c.reviews.ask(e, task{e.place(), reachEndpoints}) // the allowed identities of these depend on it
 	}
 }
 
-// askAround notes that the claims on what contains a place are to be judged again.
+// askAround asks for a review of the claims on prefixes that contain the entry's prefix.
 func (c *core) askAround(e *Entry) {
 	p := e.place()
 	shortest := uint8(0)
@@ -39,14 +39,14 @@ func (c *core) askAround(e *Entry) {
 	}
 }
 
-// atStake reports whether others than a node's own claims are at a place.
+// atStake reports whether a place has claims that do not come from nodes.
 func (c *core) atStake(p place) (found bool) {
 	c.endpointsAt(p, func(*Entry, bool) { found = true })
 	return found
 }
 
-// endpointsAt calls visit with the claims on an address that no node makes. A cluster
-// has at most two of them, by their kinds.
+// endpointsAt calls visit with the claims on an address that do not come from nodes. A cluster has at most two of them,
+// by their kinds.
 func (c *core) endpointsAt(p place, visit func(e *Entry, counts bool)) {
 	c.groupsAt(p, func(e *Entry) bool {
 		if !e.fromNode() {
@@ -64,8 +64,8 @@ func (c *core) endpointsAt(p place, visit func(e *Entry, counts bool)) {
 	}
 }
 
-// groupsAt calls visit with the strongest claims that count at a place, one of each
-// cluster, source and kind; the winner is the first.
+// groupsAt calls visit with the strongest claims that count at a place, one of each cluster, source and kind; the
+// winner is the first.
 func (c *core) groupsAt(p place, visit func(*Entry) bool) {
 	winner := c.routes.get(p)
 	if winner == nil {
@@ -78,9 +78,8 @@ func (c *core) groupsAt(p place, visit func(*Entry) bool) {
 	c.rivals.groups(p, visit)
 }
 
-// proceed judges some of what a review is about, about as many claims as there are
-// units, and returns how many are left and whether the review is done. What little a
-// review costs by itself is counted too.
+// proceed judges some claims of a review, about as many as there are units. It returns how many units are left and
+// whether the review is done. The small cost of the review itself is subtracted too.
 func (c *core) proceed(r *review, units int) (left int, done bool) {
 	type judged struct {
 		claim  *Entry
@@ -112,13 +111,13 @@ func (c *core) proceed(r *review, units int) (left int, done bool) {
 	default:
 		done = true
 	}
-	for _, one := range slices.Backward(again) { // those that lost first, so that the winner changes once
+	for _, one := range slices.Backward(again) { // the losers first, so that the winner changes only once
 		c.judgeAgain(one.claim, one.counts)
 	}
 	return max(units-len(again)-reviewCost, 0), done
 }
 
-// claimsFrom calls visit with the claims that count, in the order of their places, from one on.
+// claimsFrom calls visit with the claims that count, in the order of their places, starting at from.
 func (c *core) claimsFrom(from *Entry, visit func(*Entry) bool) {
 	c.winners.Ascend(from, func(winner *Entry) bool {
 		p := winner.place()
@@ -134,7 +133,7 @@ func (c *core) claimsFrom(from *Entry, visit func(*Entry) bool) {
 	})
 }
 
-// judgeAgain judges a claim that may count now or not any more.
+// judgeAgain judges a claim again: whether it counts may have changed.
 func (c *core) judgeAgain(e *Entry, counts bool) {
 	b := c.judge(e)
 	bars := c.networks.bars(b)
@@ -151,7 +150,7 @@ func (c *core) judgeAgain(e *Entry, counts bool) {
 	}
 }
 
-// judge says which rule a claim breaks.
+// judge returns the rule that a claim breaks.
 func (c *core) judge(e *Entry) Breach {
 	return c.networks.judge(e, func() (found bool) {
 		c.groupsAt(e.place(), func(o *Entry) bool {

@@ -17,7 +17,7 @@ func claimOf(c *Cluster, kind Kind, p netip.Prefix) Op {
 	return Op{New: NewEntry(Spec{Cluster: c, Source: wire.SourceClusterMesh, Name: "n", Prefix: p, Kind: kind, Identity: 65537})}
 }
 
-// hosts are claims on as many addresses.
+// hosts returns claims on n addresses, starting at first.
 func hosts(c *Cluster, first string, n int) (ops []Op) {
 	addr := netip.MustParseAddr(first)
 	for range n {
@@ -26,14 +26,14 @@ func hosts(c *Cluster, first string, n int) (ops []Op) {
 	return ops
 }
 
-// TestWhoChangesNetworksJudgesAgain: a cluster does not do the work that another one
-// makes; what somebody could not finish is done all the same, bit by bit.
+// TestWhoChangesNetworksJudgesAgain: a cluster does not do the reviews that another cluster's changes require. A review
+// that its cluster did not finish is still done, in small steps.
 func TestWhoChangesNetworksJudgesAgain(t *testing.T) {
 	t.Parallel()
 	a, b := &Cluster{Name: "a", ID: 1}, &Cluster{Name: "b", ID: 2}
 	c := New(Rules{})
 	c.Apply(hosts(a, "10.0.0.0", 3*reviewed))
-	c.hold([]Op{claimOf(b, KindPodCIDR, netip.MustParsePrefix("10.0.0.0/16"))}) // and it does not come to judge again
+	c.hold([]Op{claimOf(b, KindPodCIDR, netip.MustParsePrefix("10.0.0.0/16"))}) // without the review
 	other := claimOf(a, KindHost, netip.MustParsePrefix("192.168.0.1/32"))
 	c.Apply([]Op{other})
 	if !c.core.reviews.any() {
@@ -50,8 +50,8 @@ func TestWhoChangesNetworksJudgesAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForTheReviewsOfOthers: a change of the own networks is judged at once and in full,
-// one of a remote's soon, whatever another one has asked for; and Run ends all of it.
+// TestNobodyWaitsForTheReviewsOfOthers: a change of the own networks is reviewed at once and completely, and one of a
+// remote cluster soon, also while another cluster has many reviews waiting. Run completes all of them.
 func TestNobodyWaitsForTheReviewsOfOthers(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestNobodyWaitsForTheReviewsOfOthers(t *testing.T) {
 	c.Apply(hosts(a, "10.1.0.0", 10*reviewed))
 	c.Apply(hosts(hostile, "10.2.0.0", 100))
 	var ops []Op
-	for i := range 50_000 { // networks one by one, and then all that is around them
+	for i := range 50_000 { // single networks, and then one that contains the claims of a
 		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, byte(i >> 16), byte(i >> 8), byte(i)}), 32)
 		ops = append(ops, claimOf(hostile, KindPodCIDR, p))
 	}
@@ -76,7 +76,7 @@ func TestNobodyWaitsForTheReviewsOfOthers(t *testing.T) {
 	network := claimOf(own, KindPodCIDR, netip.MustParsePrefix("10.1.0.0/16")).New
 	network.source = wire.SourceKVStore
 	c.Apply([]Op{{New: network}})
-	if barred := c.Lookup(netip.MustParseAddr("10.1.39.255")); len(barred.Claims) != 1 || len(barred.Strays) != 2 { // of a, and of hostile's network
+	if barred := c.Lookup(netip.MustParseAddr("10.1.39.255")); len(barred.Claims) != 1 || len(barred.Strays) != 2 { // of a, and of hostile
 		t.Errorf("claims inside the own networks count, after the change that made these: %+v", barred)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -97,7 +97,7 @@ func TestNobodyWaitsForTheReviewsOfOthers(t *testing.T) {
 	}
 }
 
-// TestWhatIsWithinIsDoneWithIt: networks within networks are gone through once.
+// TestWhatIsWithinIsDoneWithIt: nested networks are reviewed once, with the outermost.
 func TestWhatIsWithinIsDoneWithIt(t *testing.T) {
 	t.Parallel()
 	a := &Cluster{Name: "a", ID: 1}
@@ -122,8 +122,8 @@ func TestWhatIsWithinIsDoneWithIt(t *testing.T) {
 	}
 }
 
-// BenchmarkReviews is what it costs to ask for one more review and to do it, where as
-// many others wait. It must not grow with them.
+// BenchmarkReviews measures requesting and doing one more review while this many others wait. The cost must not grow
+// with their number.
 func BenchmarkReviews(b *testing.B) {
 	a := &Cluster{Name: "a", ID: 1}
 	for _, n := range []int{100, 10_000, 100_000} {

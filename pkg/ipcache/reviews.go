@@ -1,22 +1,22 @@
 package ipcache
 
-// task is what has to be judged again because a network has another owner, or an
-// address another node: claims that count, and then those that do not.
+// task is a set of claims to judge again, because a network has another owner or an address another node: first the
+// claims that count, then the others.
 type task struct {
 	within place
 	reach  reach
 }
 
-// reach says which claims are judged again.
+// reach defines which claims are judged again.
 type reach uint8
 
 const (
 	reachInside    reach = iota // all within a place
-	reachPlace                  // those at this very place
-	reachEndpoints              // those at this very address that no node makes: few, whatever else is claimed there
+	reachPlace                  // those exactly at a place
+	reachEndpoints              // those exactly at an address that do not come from nodes: always few
 )
 
-// covers reports whether what is claimed at a place is to be judged again.
+// covers reports whether claims at a place are to be judged again.
 func (t task) covers(p place) bool {
 	if t.reach == reachInside {
 		return p.inside(t.within)
@@ -24,44 +24,44 @@ func (t task) covers(p place) bool {
 	return p == t.within
 }
 
-// review is a task that was begun.
+// review is a task in progress.
 type review struct {
 	task
-	from   *Entry // the next claim to be looked at
-	barred bool   // the second half
+	from   *Entry // the next claim to judge
+	barred bool   // the second half, for claims that may not count
 }
 
-// How many claims are judged under one hold of the lock, and as how many of them the
-// beginning and the end of a review count.
+// reviewed is how many claims are judged while the lock is held once. The beginning and the end of a review count as
+// reviewCost claims.
 const (
 	reviewed   = 1024
 	reviewCost = 8
 )
 
-// reviews are what is to be judged again. A cluster can ask for that as often as it changes its
-// networks, and for much each time, so each has a line of its own: they are served in rotation, the
-// own cluster before all others. What lies within something that is asked for too is done with it.
+// reviews is the tasks to do. A cluster causes tasks with each change of its networks, and each may be large. So each
+// cluster has its own queue. The queues are served in rotation, the own cluster always first. A task that is part of
+// another waiting one is done with that one.
 type reviews struct {
 	own    line
-	lines  []*line // of the remote clusters that have some, the next one first
+	lines  []*line // of the remote clusters with tasks, the next one first
 	of     map[Cluster]*line
-	serial uint64 // how often something was asked for
+	serial uint64 // how many tasks were added
 }
 
-// line is what one cluster has asked for.
+// line is the queue of one cluster.
 type line struct {
 	cluster Cluster
-	now     *review // what was begun
-	tasks   []task  // the next one first; may have some that are not waiting any more
+	now     *review // the task in progress
+	tasks   []task  // the next one first; may have some that are no longer waiting
 	waiting map[task]struct{}
-	lengths [hostBits + 1]int // of those waiting that are about all within a place
+	lengths [hostBits + 1]int // number of waiting tasks with reachInside, by the length of their place
 }
 
 func newReviews() reviews {
 	return reviews{of: make(map[Cluster]*line), own: line{waiting: make(map[task]struct{})}}
 }
 
-// ask notes a task that follows from a claim.
+// ask adds a task for the cluster of a claim.
 func (r *reviews) ask(e *Entry, t task) {
 	r.serial++
 	if !e.remote() {
@@ -77,7 +77,7 @@ func (r *reviews) ask(e *Entry, t task) {
 	l.add(t)
 }
 
-// any reports whether there is something to do.
+// any reports whether there are tasks.
 func (r *reviews) any() bool { return len(r.lines) > 0 || r.own.any() }
 
 func (l *line) any() bool { return l.now != nil || len(l.waiting) > 0 }
@@ -105,8 +105,7 @@ func (l *line) within(t task) bool {
 	return false
 }
 
-// begin takes the next task, if there is one. It leaves out those that are part of one
-// that came after them.
+// begin takes the next task, if there is one. It skips tasks that are part of a later one.
 func (l *line) begin() *review {
 	for l.now == nil && len(l.tasks) > 0 {
 		t := l.tasks[0]
@@ -120,7 +119,7 @@ func (l *line) begin() *review {
 	return l.now
 }
 
-// next is whose turn it is; nil when there is nothing to do.
+// next returns the queue whose turn it is; nil when there are no tasks.
 func (r *reviews) next() *line {
 	switch {
 	case r.own.any():
@@ -131,7 +130,7 @@ func (r *reviews) next() *line {
 	return nil
 }
 
-// served notes that the line had its turn: others go first now.
+// served moves the queue to the end after its turn.
 func (r *reviews) served(l *line) {
 	if l == &r.own {
 		return
@@ -143,8 +142,7 @@ func (r *reviews) served(l *line) {
 	}
 }
 
-// resume goes on with the reviews for a while, with those of one cluster, and tells
-// whether there is more to do.
+// resume does the next tasks of one cluster for a while, and reports whether there is more to do.
 func (c *core) resume() (more bool) {
 	l := c.reviews.next()
 	if l == nil {

@@ -6,11 +6,11 @@ import (
 	"github.com/gaissmai/bart"
 )
 
-// routes are the winners, found by address. Nearly all are claims on a single address: those are
-// plain maps, which answer in a third of the time that a trie of a million addresses takes. Shorter
-// prefixes, of which there are a few for each node, are a routing table.
+// routes finds winners by address. Nearly all are claims on a single address: those are in plain maps, which need a
+// third of the time of a trie with a million addresses. Shorter prefixes, of which there are a few for each node, are
+// in a routing table.
 type routes struct {
-	four    map[uint32]*Entry // apart from the others: half the size
+	four    map[uint32]*Entry // separate from the others: half the size
 	six     map[address]*Entry
 	shorter bart.Table[*Entry]
 }
@@ -52,8 +52,8 @@ func (r *routes) remove(p place) {
 	}
 }
 
-// without is the map without the key: a new one after the last, since a map
-// never gives back what it once held.
+// without returns the map without the key. After the last key it returns a new map, since a map never frees the memory
+// that it once used.
 func without[K comparable](m map[K]*Entry, key K) map[K]*Entry {
 	delete(m, key)
 	if len(m) == 0 {
@@ -62,7 +62,7 @@ func without[K comparable](m map[K]*Entry, key K) map[K]*Entry {
 	return m
 }
 
-// longest is the winner of the longest prefix that covers the address, or nil.
+// longest returns the winner of the longest prefix that covers the address, or nil.
 func (r *routes) longest(a netip.Addr) *Entry {
 	if e := r.host(pack(a)); e != nil {
 		return e

@@ -6,10 +6,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// Rule names what decided between two claims on one prefix, or which rule a claim breaks.
+// Rule is the rule that decided between two claims on one prefix, or that a claim breaks.
 type Rule uint8
 
-// The rules that decide between two claims, in the order in which they are asked.
+// The rules that decide between two claims, in the order in which they are applied.
 const (
 	_           Rule = iota
 	RuleSource       // the stronger source
@@ -18,20 +18,20 @@ const (
 	RuleOwner        // the owner within a cluster
 )
 
-// The rules that a remote claim may break, in the order in which they are asked,
-// before those that decide between claims (docs/claims.md).
+// The rules that a remote claim may break, in the order in which they are applied, before those that decide between
+// claims (docs/claims.md).
 const (
-	RuleOwnNetwork       Rule = iota + RuleOwner + 1 // networks of the own cluster are its own
-	RuleSpecialUse                                   // addresses for special use belong to no cluster
-	RuleForeignNetwork                               // what a cluster's nodes announce is that cluster's
-	RuleReservedIdentity                             // remotes do not vouch for privileged identities
+	RuleOwnNetwork       Rule = iota + RuleOwner + 1 // networks of the own cluster are not for remotes
+	RuleSpecialUse                                   // addresses for special use are for no cluster
+	RuleForeignNetwork                               // a network that a cluster's nodes announce is only for this cluster
+	RuleReservedIdentity                             // remotes cannot claim privileged identities
 )
 
-// RuleInfo describes a rule that what a remote says may break.
+// RuleInfo describes a rule that data of a remote may break.
 type RuleInfo struct {
-	Conflict codes.Code // of the conflict that claims of a cluster make
+	Conflict codes.Code // of the conflict for claims of a cluster
 	Claim    codes.Code // of one claim, in an explanation
-	Backends codes.Code // of the conflict that service backends of a cluster make; empty when they are not judged by it
+	Backends codes.Code // of the conflict for service backends of a cluster; empty when the rule is not for backends
 	Topic    string     // the rule's name within the subject of a conflict
 	Is, Are  string     // the predicate of one claim, or of several, that break it
 	Text     string     // the rule itself
@@ -63,13 +63,13 @@ func (r Rule) Info() RuleInfo {
 	}
 }
 
-// Lost says why the claim lost against the winner of its prefix.
+// Lost returns the rule that made the claim lose against the winner of its prefix.
 func (e *Entry) Lost(winner *Entry) Rule {
 	_, rule := winner.compare(e)
 	return rule
 }
 
-// Weakness says in words by which rule a claim is weaker than another one to the same prefix.
+// Weakness returns a text with the rule that makes a claim weaker than another one to the same prefix.
 func (e *Entry) Weakness(strong *Entry) string {
 	switch e.Lost(strong) {
 	case RuleSource:
@@ -89,7 +89,7 @@ func (e *Entry) Weakness(strong *Entry) string {
 	}
 }
 
-// phrase names the kind within a sentence.
+// phrase returns the name of the kind for use in a sentence.
 func (k Kind) phrase() string {
 	phrases := [...]string{"a host entry", "a CIDR", "a node's address", "a pod CIDR", "a health address", "an ingress address"}
 	if int(k) >= len(phrases) {

@@ -13,13 +13,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// world is a naive model of the rules: all claims, and nothing that is derived.
+// world is a naive model of the rules: all claims, and no derived state.
 type world struct {
 	rules  Rules
 	claims map[claimKey]*Entry
 }
 
-// specials are prefixes of the worlds that nobody can have, and nobody else's.
+// specials are the prefixes in these tests for special use, which no cluster may claim.
 var specials = []string{"0.0.0.0/0", "127.0.0.1/32", "169.254.169.254/32", "10.0.0.0/7", "fe80::1/128", "::/0"}
 
 func (w *world) announces(cluster *Cluster, p netip.Prefix) bool {
@@ -31,7 +31,7 @@ func (w *world) announces(cluster *Cluster, p netip.Prefix) bool {
 	return false
 }
 
-// announcement: a pod network of a remote that can be one, outside of the own ones.
+// announcement reports whether the claim is a valid pod network of a remote cluster, outside of the own networks.
 func (w *world) announcement(e *Entry) bool {
 	if least := map[bool]int{true: 16, false: 48}[e.Prefix().Addr().Is4()]; e.Prefix().Bits() < least {
 		return false
@@ -56,7 +56,7 @@ func (w *world) own(p netip.Prefix) bool {
 
 func covers(outer, p netip.Prefix) bool { return outer.Contains(p.Addr()) && outer.Bits() <= p.Bits() }
 
-// rule is the rule that the claim breaks, as docs/claims.md says it.
+// rule returns the rule that the claim breaks, as defined in docs/claims.md.
 func (w *world) rule(e *Entry) Rule {
 	p := e.Prefix()
 	if e.source != wire.SourceClusterMesh {
@@ -96,7 +96,7 @@ func (w *world) barred(e *Entry) bool {
 	return r == RuleOwnNetwork || r != 0 && w.rules.Enforce
 }
 
-// claim draws a claim of a small world, in which much collides.
+// claim draws a claim from a small set, in which many collide.
 func (w *world) claim(r *rand.Rand, clusters []*Cluster) *Entry {
 	pick := func(texts []string) netip.Prefix { return netip.MustParsePrefix(texts[r.IntN(len(texts))]) }
 	s := Spec{Cluster: clusters[r.IntN(len(clusters))], Source: wire.SourceClusterMesh, Name: fmt.Sprint("n", r.IntN(2))}
@@ -124,8 +124,7 @@ func (w *world) claim(r *rand.Rand, clusters []*Cluster) *Entry {
 	return NewEntry(s)
 }
 
-// TestRulesAgainstAModel makes 1,000 random worlds and compares each of them with
-// the model again and again.
+// TestRulesAgainstAModel makes 1,000 random worlds and compares each of them with the model repeatedly.
 func TestRulesAgainstAModel(t *testing.T) {
 	t.Parallel()
 	clusters := []*Cluster{{"own", 9}, {"a", 1}, {"b", 2}, {"c", 3}}
@@ -163,7 +162,7 @@ func TestRulesAgainstAModel(t *testing.T) {
 	}
 }
 
-// step makes, changes, moves or withdraws a claim.
+// step adds, changes, moves or withdraws a claim.
 func (w *world) step(r *rand.Rand, clusters []*Cluster) Op {
 	var op Op
 	keys := slices.SortedFunc(maps.Keys(w.claims), claimKey.compare)

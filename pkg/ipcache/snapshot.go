@@ -8,8 +8,8 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Snapshot is the view at one moment. It never changes, and costs nothing to
-// keep but the entries that have gone since.
+// Snapshot is the view at one moment. It never changes. It costs only the memory of the entries that were removed
+// since.
 type Snapshot struct {
 	winners  *btree.BTreeG[*Entry]
 	contests *btree.BTreeG[contest]
@@ -18,24 +18,24 @@ type Snapshot struct {
 	made     time.Time
 }
 
-// copy makes a snapshot; nobody may read the trees meanwhile.
+// copy makes a snapshot; no goroutine may read the trees meanwhile.
 func (c *core) copy(now time.Time) *Snapshot {
 	return &Snapshot{winners: c.winners.Copy(), contests: c.contests.Copy(), revision: c.revision, made: now}
 }
 
-// Len is the number of prefixes.
+// Len returns the number of prefixes.
 func (s *Snapshot) Len() int { return s.winners.Len() }
 
-// Revision is the cache's when the snapshot was made.
+// Revision returns the cache's revision when the snapshot was made.
 func (s *Snapshot) Revision() uint64 { return s.revision }
 
-// At is the winner of the prefix that e claims; nil when it has none.
+// At returns the winner of the prefix that e claims; nil when there is none.
 func (s *Snapshot) At(e *Entry) *Entry {
 	winner, _ := s.winners.Get(e)
 	return winner
 }
 
-// Claims is the number of claims on the prefix of a winner.
+// Claims returns the number of claims on the prefix of a winner.
 func (s *Snapshot) Claims(winner *Entry) int {
 	if at, contested := s.contests.Get(contest{place: winner.place()}); contested {
 		return at.claims
@@ -43,8 +43,8 @@ func (s *Snapshot) Claims(winner *Entry) int {
 	return 1
 }
 
-// From iterates over the winners behind the prefix, in the order of addresses, IPv4 first, and of
-// lengths, shorter first. The zero prefix means from the start.
+// From iterates over the winners after the prefix, in the order of addresses, IPv4 first, and of lengths, shorter
+// first. The zero prefix means from the start.
 func (s *Snapshot) From(after netip.Prefix) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		if !after.IsValid() {

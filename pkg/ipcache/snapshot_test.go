@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSnapshotsAreSharedAndYoung: one snapshot serves everyone for 10 ms, and as long as nothing
-// changes; a reader never gets an older one, also when the writer is idle.
+// TestSnapshotsAreSharedAndYoung: all readers share one snapshot for 10 ms, and for longer while nothing changes. A
+// reader never gets an older one, also when the writer is idle.
 func TestSnapshotsAreSharedAndYoung(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

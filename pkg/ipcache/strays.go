@@ -11,14 +11,14 @@ import (
 type Stray struct {
 	Entry  *Entry
 	Breach Breach
-	// Barred: it does not count. Otherwise it is treated as every claim.
+	// Barred: it does not count. Otherwise it is treated like any claim.
 	Barred bool
 }
 
 func (s Stray) claim() *Entry { return s.Entry }
 
-// strays are the claims that break a rule. They may be as many as a hostile
-// cluster likes, so that they are counted here.
+// strays are the claims that break a rule. A hostile cluster can have any number of them, so they are counted here,
+// when they change.
 type strays struct {
 	all      claimSet[Stray]
 	lengths  [hostBits + 1]int // claims on prefixes of each length
@@ -38,7 +38,7 @@ type Tally struct {
 	Rule    Rule
 	Claims  int
 	Barred  bool
-	Example Stray // the first one of them
+	Example Stray // the first one in the order
 }
 
 // compare orders strays by cluster and rule, then by place.
@@ -49,10 +49,10 @@ func (s Stray) compare(o Stray) int {
 	)
 }
 
-// find is what is known of a claim.
+// find returns the stray for a claim, if there is one.
 func (s *strays) find(e *Entry) (Stray, bool) { return s.all.tree.Get(Stray{Entry: e}) }
 
-// put notes that a claim breaks a rule.
+// put stores that a claim breaks a rule.
 func (s *strays) put(now Stray) {
 	before, known := s.all.tree.Set(now)
 	switch {
@@ -69,7 +69,7 @@ func (s *strays) put(now Stray) {
 	s.count(now, +1)
 }
 
-// drop forgets a claim, if it is one that breaks a rule.
+// drop removes a claim, if it is one that breaks a rule.
 func (s *strays) drop(e *Entry) {
 	if before, known := s.all.tree.Delete(Stray{Entry: e}); known {
 		s.revision++
@@ -79,7 +79,7 @@ func (s *strays) drop(e *Entry) {
 	}
 }
 
-// any reports whether there are some at a place.
+// any reports whether a place has strays.
 func (s *strays) any(p place) (found bool) {
 	if s.lengths[p.bits] > 0 {
 		s.all.at(strongest(p), func(Stray) bool { found = true; return false })
@@ -98,11 +98,10 @@ func (s *strays) count(one Stray, by int) {
 		delete(s.tallies, key)
 		return
 	}
-	t.Barred = one.Barred // all have the same rule
+	t.Barred = one.Barred // the same for all claims with this cluster and rule
 }
 
-// covering calls visit with every place that has the address and may have strays, the
-// longest prefix first.
+// covering calls visit with every place that contains the address and may have strays, the longest prefix first.
 func (s *strays) covering(a address, visit func(place)) {
 	if s.all.tree.Len() == 0 {
 		return
@@ -118,8 +117,8 @@ func (s *strays) covering(a address, visit func(place)) {
 	}
 }
 
-// Tallies counts the claims that break a rule, by cluster and rule, sorted. revision grows with
-// every change of them; when it is that of known, nothing has changed, and nothing is returned.
+// Tallies returns the number of claims that break a rule, by cluster and rule, sorted. revision grows with every change
+// of them; if it equals known, nothing has changed, and no tallies are returned.
 func (c *Cache) Tallies(known uint64) (tallies []Tally, revision uint64) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -3,7 +3,7 @@
 // and the current position of the server. It writes: keys under conditions, tied to leases,
 // under locks. All packages above it use a [Client] or a [Writer].
 //
-// Package etcd is the engine that talks to etcd, and package memory is an engine in memory for
+// Package etcd is the engine for etcd, and package memory is an engine in memory for
 // tests. Package clientfile reads etcd client files. Package hint maps an error to its finding
 // and to advice for the operator.
 //
@@ -32,7 +32,7 @@
 // observer of each key is notified once ([Writer.OnLeaseExpired]), and puts the key again under a
 // new lease. Closing a session revokes the leases of its locks, and lets those of keys expire.
 //
-// A lock is lost when its lease ends, and its holder cannot know that in time. So every read and
+// A lock is lost when its lease ends, and its holder cannot detect that in time. So every read and
 // write that relies on a lock proves it ([Holding]), and fails with [ErrLockLeaseExpired] when the
 // lock is lost. [Lock.Lost] notifies the holder once the loss is known. [Lead] elects a leader with a lock.
 //
@@ -83,7 +83,7 @@
 //	bootstrap complete            Session.BootstrapComplete
 //	Value, KeyValueEvent          KeyValue, Event in a Batch
 //	session ID of a value         KeyValue.Lease
-//	EventType                     EventType; create and modify are puts, which Event.Created tells apart; list done is the return of List
+//	EventType                     EventType; create and modify are puts, which Event.Created distinguishes; list done is the return of List
 //	Watcher                       Stream
 //	Hint                          hint.Text; KeyError.Hint
 //	EtcdDbg                       package troubleshoot, with clientfile.Parse and etcd.Reach

@@ -14,8 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestDurableOfAnyEngine: the leases continue when a session ends, and end with their
-// server, with any engine.
+// TestDurableOfAnyEngine: with any engine the leases continue when a session ends, and end with their server.
 func TestDurableOfAnyEngine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

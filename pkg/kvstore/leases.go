@@ -258,7 +258,7 @@ func (l *Leases) Revoke(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// abandon forgets all leases: the session that owned them has ended.
+// abandon removes all leases: the session that owned them has ended.
 func (l *Leases) abandon() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

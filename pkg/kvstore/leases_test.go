@@ -103,7 +103,7 @@ func (o *opened) write(key string) int64 {
 	return id
 }
 
-// session keeps the leases alive, until the function is called.
+// session keeps the leases alive until the returned function is called.
 func (o *opened) session() (end func()) {
 	ctx, cancel := context.WithCancel(o.t.Context())
 	done := make(chan error, 1)
@@ -153,7 +153,7 @@ func TestLeasesOutliveASession(t *testing.T) {
 		<-time.After(50 * time.Second)
 		o.join(joined{lessor: o.bank, clusterID: 1, ttl: time.Minute})
 		end = o.session()
-		synctest.Wait() // the new session asks at once
+		synctest.Wait() // the new session makes its first request at once
 		<-time.After(50 * time.Second)
 		if id := o.write("a"); id != first {
 			t.Errorf("another lease: %d", id)
@@ -188,7 +188,7 @@ func TestLeasesEndInSilence(t *testing.T) {
 		<-time.After(55 * time.Second)
 		o.hasLost()
 		o.bank.failing(nil)
-		<-time.After(3 * time.Second) // it is asked again in time
+		<-time.After(3 * time.Second) // the next request is made in time
 		o.bank.failing(errors.New("no answer"))
 		<-time.After(55 * time.Second)
 		o.hasLost()

@@ -12,7 +12,7 @@ import (
 type Cluster struct {
 	db *statedb.DB
 
-	Services             *Objects[corev1.Service, *corev1.Service] // without those of another proxy
+	Services             *Objects[corev1.Service, *corev1.Service] // without those for another proxy
 	EndpointSlices       *Objects[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]
 	Nodes                *Objects[corev1.Node, *corev1.Node]
 	Pods                 *Objects[corev1.Pod, *corev1.Pod]
@@ -50,7 +50,7 @@ func New(db *statedb.DB) (*Cluster, error) {
 	return c, nil
 }
 
-// labelProxyName has the name of a proxy of services.
+// labelProxyName is the label with the name of a service proxy.
 const labelProxyName = "service.kubernetes.io/service-proxy-name"
 
 // OfAnotherProxy reports whether the labels of a Service, or of a slice of one, name another service proxy. All
@@ -63,13 +63,13 @@ func OfAnotherProxy(labels map[string]string) bool {
 
 func isOurs(s *corev1.Service) bool { return !OfAnotherProxy(s.Labels) }
 
-// kind is the objects of any kind.
+// kind is the objects of one kind, for any type.
 type kind interface {
 	Len() int
 	Listed()
 }
 
-// Counts is how many objects there are of each kind that there are any of.
+// Counts returns the number of objects of each kind that has any.
 func (c *Cluster) Counts() map[string]int {
 	counts := make(map[string]int)
 	for name, objects := range c.all {
@@ -80,8 +80,7 @@ func (c *Cluster) Counts() map[string]int {
 	return counts
 }
 
-// Listed notes that all objects that were there at the start are in the tables. It may
-// be called again.
+// Listed records that all objects that existed at the start are in the tables. It may be called again.
 func (c *Cluster) Listed() {
 	for _, objects := range c.all {
 		objects.Listed()

@@ -67,8 +67,8 @@ var (
 	byNamespace = tables.TextIndex("namespace", false, func(s *CiliumEndpointSlice) string { return s.Of })
 )
 
-// Endpoint returns the CiliumEndpoint of the pod with this [Name] or, without one, the part about it of the slice
-// that has the pod. Of several slices, since a pod may move to another one, the latest counts.
+// Endpoint returns the CiliumEndpoint of the pod with this [Name]. If there is none, it returns the part about the pod
+// of the slice that has it. If several slices have the pod, since it may move to another one, the latest counts.
 func (c *Cluster) Endpoint(txn statedb.ReadTxn, name string) (*CiliumEndpoint, bool) {
 	if own, found := c.CiliumEndpoints.Get(txn, name); found {
 		return own, true

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ServiceExport marks the Service of its name as exported (multicluster.x-k8s.io).
+// ServiceExport marks the Service of the same name as exported (multicluster.x-k8s.io).
 type ServiceExport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -18,7 +18,7 @@ type ServiceExport struct {
 	} `json:"status"`
 }
 
-// ServiceImport is a service of the clusterset as one cluster has it (multicluster.x-k8s.io).
+// ServiceImport is a service of the clusterset as seen by one cluster (multicluster.x-k8s.io).
 type ServiceImport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -26,7 +26,7 @@ type ServiceImport struct {
 	Status            ServiceImportStatus `json:"status"`
 }
 
-// ServiceImportSpec is the part of a [ServiceImport] that all clusters have in common, but for the addresses.
+// ServiceImportSpec is the part of a [ServiceImport] that, except for the addresses, is the same in all clusters.
 type ServiceImportSpec struct {
 	Ports                 []ServicePort                        `json:"ports"` // not nil
 	IPs                   []string                             `json:"ips,omitempty"`
@@ -46,7 +46,7 @@ type ServicePort struct {
 	Port        int32           `json:"port"`
 }
 
-// ServiceImportStatus says which clusters export the service, and how far it can be used.
+// ServiceImportStatus has the clusters that export the service, and the conditions of its use.
 type ServiceImportStatus struct {
 	EndpointSliceObjects string             `json:"endpointSliceObjects,omitempty"` // Present or Absent
 	Clusters             []ClusterStatus    `json:"clusters,omitempty"`             // by name

@@ -17,16 +17,16 @@ type Object[T any] interface {
 	metav1.Object
 }
 
-// Objects are those of one kind. Each is immutable once it was handed to Apply.
+// Objects are the objects of one kind. Each is immutable once it was passed to Apply.
 type Objects[T any, P Object[T]] struct {
 	db    *statedb.DB
 	table statedb.RWTable[P]
 	named statedb.Index[P, string]
 	keeps func(P) bool           // nil: every object
-	done  func(statedb.WriteTxn) // notes that the table is complete
+	done  func(statedb.WriteTxn) // records that the table is complete
 }
 
-// add gives the cluster a table for a kind, with other indexes than that of the names.
+// add registers a table for a kind, with further indexes in addition to the index by name.
 func add[T any, P Object[T]](c *Cluster, kind string, others ...statedb.Indexer[P]) (*Objects[T, P], error) {
 	name := func(o P) string { return Name(o) }
 	named := tables.TextIndex("name", true, name)
@@ -41,7 +41,7 @@ func add[T any, P Object[T]](c *Cluster, kind string, others ...statedb.Indexer[
 	return objects, nil
 }
 
-// Name is the name of an object among those of its kind: "namespace/name", or "name" for one without a namespace.
+// Name returns the name of an object among those of its kind: "namespace/name", or "name" for one without a namespace.
 func Name(o metav1.Object) string {
 	if o.GetNamespace() == "" {
 		return o.GetName()
@@ -49,11 +49,10 @@ func Name(o metav1.Object) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
-// Table is the table of the objects.
+// Table returns the table of the objects.
 func (o *Objects[T, P]) Table() statedb.Table[P] { return o.table }
 
-// Snapshot is a view of the database as it is now, for [Objects.Get] and for
-// queries of [Objects.Table].
+// Snapshot returns a view of the present database, for [Objects.Get] and for queries of [Objects.Table].
 func (o *Objects[T, P]) Snapshot() statedb.ReadTxn { return o.db.ReadTxn() }
 
 // Get finds the object with this [Name].
@@ -76,10 +75,10 @@ func (o *Objects[T, P]) InNamespace(txn statedb.ReadTxn, namespace string) iter.
 // Follow returns a follower of the table. It must be closed: until then, deleted objects are kept for it.
 func (o *Objects[T, P]) Follow() (*tables.Follower[P], error) { return tables.Follow(o.db, o.table) }
 
-// Len is the number of objects.
+// Len returns the number of objects.
 func (o *Objects[T, P]) Len() int { return o.table.NumObjects(o.db.ReadTxn()) }
 
-// Apply makes a batch of changes visible at once.
+// Apply makes a batch of changes visible in one transaction.
 func (o *Objects[T, P]) Apply(changes []store.Change[T]) {
 	if len(changes) == 0 {
 		return
@@ -92,7 +91,7 @@ func (o *Objects[T, P]) Apply(changes []store.Change[T]) {
 		case ch.New == nil:
 			_, _, err = o.table.Delete(txn, P(ch.Old))
 		case o.keeps != nil && !o.keeps(P(ch.New)):
-			_, _, err = o.table.Delete(txn, P(ch.New)) // that of its name may have been kept
+			_, _, err = o.table.Delete(txn, P(ch.New)) // an object of this name may have been kept before
 		default:
 			_, _, err = o.table.Insert(txn, P(ch.New))
 		}
@@ -100,15 +99,14 @@ func (o *Objects[T, P]) Apply(changes []store.Change[T]) {
 	}
 }
 
-// Listed notes that all objects that were there at the start are in the table.
-// It may be called again.
+// Listed records that all objects that existed at the start are in the table. It may be called again.
 func (o *Objects[T, P]) Listed() {
 	txn := o.db.WriteTxn(o.table)
 	defer txn.Commit()
 	o.done(txn)
 }
 
-// WaitListed waits until all objects that were there at the start are in the table, or for ctx.
+// WaitListed waits until all objects that existed at the start are in the table, or until ctx ends.
 func (o *Objects[T, P]) WaitListed(ctx context.Context) error {
 	listed, changed := o.table.Initialized(o.db.ReadTxn())
 	return wait(ctx, listed, changed)

@@ -94,7 +94,8 @@ func TestATableIsListedWhenItsSourceSaysSo(t *testing.T) {
 	}
 }
 
-// TestServicesOfAnotherProxyAreNotThere: neither from the start, nor when a Service becomes one.
+// TestServicesOfAnotherProxyAreNotThere: a Service with the label of another proxy is left out, also when it gets the
+// label later.
 func TestServicesOfAnotherProxyAreNotThere(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

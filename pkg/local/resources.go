@@ -58,7 +58,7 @@ type CiliumEndpointStatus struct {
 	EndpointProperties
 }
 
-// EndpointIdentity is the identity that a pod has.
+// EndpointIdentity is the identity of a pod.
 type EndpointIdentity struct {
 	ID int64 `json:"id"`
 }
@@ -83,8 +83,7 @@ type EndpointProperties struct {
 	ServiceAccount string `json:"service-account"`
 }
 
-// CiliumIdentity is a set of labels with the number that Cilium gave it
-// (cilium.io/v2); its name is the number.
+// CiliumIdentity is a set of labels with its number from Cilium (cilium.io/v2); its name is the number.
 type CiliumIdentity struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

@@ -14,9 +14,9 @@ func (c *Cluster) Refuse(lines []string) {
 	c.reports.refused = lines
 }
 
-// Doubt records that the first lists of the source may be incomplete: objects that are missing from the tables may be
-// withdrawn only after [Cluster.Whole]. A source that never doubts is whole when its tables are listed. It is called
-// before the source runs.
+// Doubt records that the first lists of the source may be incomplete: entries of objects that are missing from the
+// tables may be withdrawn only after [Cluster.Whole]. A source that never calls Doubt is complete when its tables are
+// listed. It is called before the source runs.
 func (c *Cluster) Doubt() {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Cluster) IsWhole() (bool, <-chan struct{}) {
 	return c.reports.whole == nil || c.reports.isWhole, c.reports.whole
 }
 
-// WaitWhole waits until [Cluster.IsWhole], or for ctx.
+// WaitWhole waits until [Cluster.IsWhole], or until ctx ends.
 func (c *Cluster) WaitWhole(ctx context.Context) error {
 	whole, becomesWhole := c.IsWhole()
 	return wait(ctx, whole, becomesWhole)
@@ -54,32 +54,32 @@ func (c *Cluster) Refused() []string {
 	return c.reports.refused
 }
 
-// Confirmed makes the source itself report the time until which it knows that services and their slices equal the
-// tables, zero for never. Without Confirmed they are always equal while nothing is wrong. While nothing changes, the
-// source checks at this interval. Confirmed is called before the source runs; asOf is not called while the source
-// reports.
+// Confirmed sets a function with which the source itself reports the time until which services and their slices are known
+// to equal the tables, zero for never. Without Confirmed they are assumed to be equal as long as the source reports no
+// error. While nothing changes, the source checks at this interval. Confirmed is called before the source runs; asOf is
+// not called while the source reports.
 func (c *Cluster) Confirmed(every time.Duration, asOf func() time.Time) {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
 	c.reports.every, c.reports.asOf = every, asOf
 }
 
-// State says how well the description is known.
+// State is how complete and up to date the description is.
 type State struct {
-	// Listed: all services and slices that the source had at the start are known, and shown ([Cluster.Hidden]).
+	// Listed: all services and slices that the source had at the start are in the tables, and shown ([Cluster.Hidden]).
 	Listed bool
-	// AsOf: they are what the source has as of this time; zero when they never were.
+	// AsOf: they equal the source as of this time; zero when they never did.
 	AsOf time.Time
-	// Every is how often AsOf moves on while nothing changes; 0: it is always now.
+	// Every is how often AsOf advances while nothing changes; 0: it is always the present time.
 	Every time.Duration
-	// Err is why it may have moved on since; nil while the source is followed.
+	// Err is why AsOf may no longer advance; nil while the source is followed.
 	Err error
 	// Refused has the unusable contents of the source, with the reasons: a line each.
 	Refused []string
 }
 
-// Hidden records that another component shows the contents of the tables, and has not begun: until [Cluster.Shown],
-// its readers do not see them, and [State.Listed] is false.
+// Hidden records that another component shows the contents of the tables, but does not do so yet: until
+// [Cluster.Shown], its readers do not see them, and [State.Listed] is false.
 func (c *Cluster) Hidden() { c.hide(true) }
 
 // Shown records that the contents of the listed tables are shown.
@@ -91,24 +91,24 @@ func (c *Cluster) hide(yes bool) {
 	c.reports.hidden = yes
 }
 
-// reports has the reports of the source about itself.
+// reports has the reports of the source on itself.
 type reports struct {
 	mu   sync.Mutex
-	made bool      // guarded by mu; the source has said something
-	err  error     // guarded by mu; what it said last
+	made bool      // guarded by mu; the source has reported
+	err  error     // guarded by mu; its last report
 	well time.Time // guarded by mu; until when it was followed; zero while it is, or never was
 
 	refused []string         // guarded by mu
-	asOf    func() time.Time // guarded by mu; nil: what follows from the reports
-	every   time.Duration    // guarded by mu; how often that moves on
+	asOf    func() time.Time // guarded by mu; nil: derived from the reports
+	every   time.Duration    // guarded by mu; how often that advances
 
 	hidden  bool          // guarded by mu; the listed objects are not shown yet
 	whole   chan struct{} // guarded by mu; closed when isWhole; nil when there was no doubt
 	isWhole bool          // guarded by mu
 }
 
-// Report notes whether the source can be followed at present, nil when it can. The
-// source calls it whenever that changes.
+// Report records whether the source can be followed at present; nil when it can. The source calls it whenever that
+// changes.
 func (c *Cluster) Report(err error) {
 	r := &c.reports
 	r.mu.Lock()
@@ -119,8 +119,7 @@ func (c *Cluster) Report(err error) {
 	r.made, r.err = true, err
 }
 
-// State says how well the description is known at this moment. The source must not
-// call it while it reports.
+// State returns the present state of the description. The source must not call it while it reports.
 func (c *Cluster) State() State {
 	txn := c.db.ReadTxn()
 	services, _ := c.Services.table.Initialized(txn)
@@ -137,7 +136,7 @@ func (c *Cluster) State() State {
 	}
 	r.mu.Unlock()
 	if s.Listed && asOf != nil {
-		s.AsOf = asOf() // without the lock: the source reports under its own
+		s.AsOf = asOf() // without the lock: the source reports while it holds its own
 	}
 	return s
 }

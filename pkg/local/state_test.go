@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// How well the description is known, in a story.
+// TestHowWellTheDescriptionIsKnown checks the state of the description through a series of events.
 func TestHowWellTheDescriptionIsKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestAPeerOfAddressesAlone: a gateway that is no Cilium publishes networks under the last cluster ID,
-// without canaries, heartbeat, nodes, services and identities. It is ready with what it has, which
-// lookups show, and a notice says what it does not have.
+// TestAPeerOfAddressesAlone: a gateway without Cilium publishes networks with the last cluster ID, but no canaries,
+// heartbeat, nodes, services or identities. It is ready, lookups return its addresses, and a notice lists the missing
+// resources.
 func TestAPeerOfAddressesAlone(t *testing.T) {
 	t.Parallel()
 	gateway := startCluster("gateway", 255)
@@ -38,7 +38,7 @@ func TestAPeerOfAddressesAlone(t *testing.T) {
 	if err := m.WaitReady(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	// The mesh is ready once everything was listed, the cluster once it is followed too.
+	// The mesh is ready when everything was listed, the cluster when it is followed as well.
 	waittest.Until(t, "the gateway is ready, and says what it has", func() bool {
 		st := m.Clusters()[0]
 		return st.Ready && st.ID == 255 && slices.ContainsFunc(st.Notices, func(n remotecluster.Notice) bool {

@@ -13,7 +13,7 @@ import (
 // Example starts a mesh, waits until it is ready, looks up an address, follows the
 // changes of addresses, and stops.
 func Example() {
-	east := startCluster("east", 1) // an etcd with one cluster in it, for this example
+	east := startCluster("east", 1) // starts an etcd with one cluster, for this example
 	defer east.stop()
 	east.put("10.1.0.7", "web-0")
 

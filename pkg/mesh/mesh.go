@@ -1,17 +1,17 @@
-// Package mesh is the whole reading side in one piece, for programs that embed it: the
-// database with its tables, the clusters of a mesh directory that fill them, and the
-// view from which everything is read.
+// Package mesh combines all parts that read a mesh, for programs that embed it: the
+// database with its tables, the clusters of a mesh directory that fill the tables, and
+// the view that returns the data.
 //
 //	m, err := mesh.New(mesh.Config{Directory: dir})
 //	go m.Run(ctx)
 //	err = m.WaitReady(ctx)
 //	found := m.Lookup(addr)
 //
-// docs/embedding.md has the rest. Nothing is written to any kvstore.
+// See docs/embedding.md for the details. Nothing is written to any kvstore.
 //
-// Concurrency: [Mesh.Run] is called once and owns all goroutines; it returns when they
-// have ended, and nothing is withdrawn then. Everything else may be called by any
-// goroutine, before, during and after it.
+// Concurrency: [Mesh.Run] is called once and owns all goroutines. It returns when they
+// have ended; it withdraws nothing. All other methods may be called by any goroutine,
+// before, during and after Run.
 package mesh
 
 import (
@@ -42,42 +42,42 @@ import (
 // Config is the configuration of a mesh. Only Directory is needed; the zero value of every other field means the
 // default of an agent.
 type Config struct {
-	// Directory is the mesh directory: one etcd client file for each remote cluster,
-	// named as the cluster. It is watched, and waited for.
+	// Directory is the mesh directory: one etcd client file for each remote cluster, with
+	// the name of the cluster. It is watched. It may be created after the start.
 	Directory string
-	// ClusterName and ClusterID are the own cluster's: "default" and 0, an observer of no
-	// cluster, when they are empty. MaxConnectedClusters is 255 or 511, 0 means 255.
+	// ClusterName and ClusterID are those of the own cluster. Their defaults are "default"
+	// and 0: an observer that belongs to no cluster. MaxConnectedClusters is 255 or 511; 0 means 255.
 	ClusterName          string
 	ClusterID            uint32
 	MaxConnectedClusters uint32
 	// SyncTimeout is how long readiness waits for clusters that do not answer; 0 means one minute.
 	SyncTimeout time.Duration
-	// CacheTTL is how long a cluster's service backends are used without contact; 0 is for ever.
+	// CacheTTL is how long a cluster's service backends are used without contact; 0 means without limit.
 	CacheTTL time.Duration
-	// Policy decides about the service backends of clusters that go quiet; nil means [disconnect.DefaultPolicy].
+	// Policy decides about the service backends of unreachable clusters; nil means [disconnect.DefaultPolicy].
 	Policy *disconnect.Policy
 	// Budgets are the maximum costs of each cluster; nil means [budget.Defaults]. Memory bounds the memory of the
 	// entries of all clusters together; nil means no bound.
 	Budgets *budget.Budgets
 	Memory  *budget.Memory
-	// Rules are about the addresses that remote clusters may have, Granted about the claims that they may make: all,
-	// unless it is set.
+	// Rules restrict the addresses of remote clusters. Granted is what remote clusters may claim; nil means
+	// everything.
 	Rules   ipcache.Rules
 	Granted *claims.Current
-	// StateDir is where cluster IDs are remembered over restarts; empty is nowhere.
+	// StateDir is the directory where cluster IDs are saved for a restart; empty means that they are not saved.
 	StateDir string
-	// KVStore are the options of the connections; nil means [etcd.DefaultOptions]. With
-	// the own cluster's kvstore in them, that is read as well.
+	// KVStore are the options of the connections; nil means [etcd.DefaultOptions]. If
+	// they name the own cluster's kvstore, it is read as well.
 	KVStore *etcd.Options
-	// Report is called after each look at the directory, with the error if it cannot be read.
+	// Report is called after each read of the directory, with the error if the read failed.
 	Report func(error)
 	// Metrics takes the metrics; nil means none.
 	Metrics prometheus.Registerer
-	// Log is nil for silence.
+	// Log may be nil: nothing is logged.
 	Log *slog.Logger
 }
 
-// withDefaults has no zero values but those that mean nothing.
+// withDefaults returns the configuration with the defaults filled in. A field that is still zero has no default.
 func (c Config) withDefaults() Config {
 	c.ClusterName = cmp.Or(c.ClusterName, wire.DefaultClusterName)
 	c.MaxConnectedClusters = cmp.Or(c.MaxConnectedClusters, defaultMaxClusters)
@@ -104,7 +104,7 @@ const (
 	defaultSyncTimeout = time.Minute
 )
 
-// validate reports every mistake, by field.
+// validate returns an error that names every invalid field.
 func (c Config) validate() error {
 	var errs []error
 	mistake := func(field string, err error) {
@@ -127,12 +127,12 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// own is the own cluster.
+// own returns the own cluster.
 func (c Config) own() wire.ClusterInfo {
 	return wire.ClusterInfo{Name: c.ClusterName, ID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters}
 }
 
-// Clusters returns the clusters of the directory, which fill the view once they run. It takes the configuration as it
+// Clusters returns the clusters of the directory, which fill the view once they run. It uses the configuration as it
 // is, without defaults. Only programs that assemble the parts themselves, like the agent, call it; all others call
 // [New].
 func (c Config) Clusters(to *clustermesh.View, metrics *store.Metrics) *clustermesh.Mesh {
@@ -146,7 +146,7 @@ func (c Config) Clusters(to *clustermesh.View, metrics *store.Metrics) *clusterm
 	})
 }
 
-// ListsAtOnce bounds the lists that run at once in this process.
+// ListsAtOnce returns the bound on the lists that run at the same time in this process.
 func ListsAtOnce() *store.Turns {
 	return store.NewTurns(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))
 }
@@ -154,15 +154,15 @@ func ListsAtOnce() *store.Turns {
 // Mesh is a view of the clusters of a directory, with the parts that fill it.
 type Mesh struct {
 	*view.View
-	// Mesh are the clusters, Tables the tables that they fill.
+	// Mesh has the clusters, Tables the tables that they fill.
 	Mesh   *clustermesh.Mesh
 	Tables *view.Tables
 
 	watch *findings.Watch
 }
 
-// New returns a mesh that knows nothing until it runs. The error names every invalid field. A caller that does not
-// run the mesh closes it.
+// New returns a mesh that is empty until it runs. The error names every invalid field. A caller that does not
+// run the mesh must close it.
 func New(c Config) (*Mesh, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cluster is an etcd with one cluster in it, and a mesh directory that leads there.
+// cluster is an etcd with one cluster, and a mesh directory with its client file.
 type cluster struct {
 	directory string
 	name      string
@@ -54,7 +54,7 @@ func (c *cluster) write(key string, value any) {
 	must(err)
 }
 
-// put gives a pod an address.
+// put writes an address with its pod.
 func (c *cluster) put(address, pod string) {
 	c.write(wire.IPs.Key("", false, address), map[string]any{"IP": address, "ID": 65536 + 1000, "K8sNamespace": "default", "K8sPodName": pod})
 }
@@ -64,7 +64,7 @@ func (c *cluster) stop() {
 	must(os.RemoveAll(c.directory))
 }
 
-// TestMistakesNameFields, all of them at once, and no flags.
+// TestMistakesNameFields: the error reports all mistakes at once, with the names of fields and not of flags.
 func TestMistakesNameFields(t *testing.T) {
 	t.Parallel()
 	_, err := mesh.New(mesh.Config{ClusterID: 300, MaxConnectedClusters: 255})
@@ -78,8 +78,7 @@ func TestMistakesNameFields(t *testing.T) {
 	}
 }
 
-// TestAMeshOfNothing is ready at once, with an empty directory and no logger, and gives
-// its metrics away.
+// TestAMeshOfNothing: a mesh with an empty directory and no logger is ready at once, and exports its metrics.
 func TestAMeshOfNothing(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
@@ -111,7 +110,7 @@ func TestAMeshOfNothing(t *testing.T) {
 	}
 }
 
-// TestAMeshThatNeverRuns is closed by its creator.
+// TestAMeshThatNeverRuns: its creator closes it.
 func TestAMeshThatNeverRuns(t *testing.T) {
 	t.Parallel()
 	m, err := mesh.New(mesh.Config{Directory: t.TempDir()})

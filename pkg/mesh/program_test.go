@@ -14,8 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestTheProgramOfTheDocument: a newcomer's whole program, as docs/embedding.md has it, prints objects that a person
-// can read, first those that are there and then a change, and ends well.
+// TestTheProgramOfTheDocument: the example program of docs/embedding.md prints objects in a readable form, first the
+// present ones and then a change, and exits without an error.
 func TestTheProgramOfTheDocument(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestTheProgramOfTheDocument(t *testing.T) {
 		t.Helper()
 		waittest.Until(t, want, func() bool { return strings.Contains(printed.String(), want) }, printed.String)
 	}
-	// The freshness after it depends on how fast the machine is: synced, or stale.
+	// The freshness at the end of the line depends on the speed of the machine: synced, or stale.
 	came("10.1.0.7/32 of east: pod default/web-0, identity 66536 [default/web: 1 backends, east 1] s")
 	came("\nupsert services default/web: 1 backends, east 1\n  connections go to 10.1.0.7 of east (http 8080/TCP) and 0 more\n")
 	came("\nsynced services")

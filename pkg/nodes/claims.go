@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Role says why a node claims a prefix.
+// Role is the reason why a node claims a prefix.
 type Role uint8
 
 // The roles.
@@ -19,7 +19,7 @@ const (
 	RoleIngress             // its ingress listener
 )
 
-// String is the role as users see it.
+// String returns the name of the role for users.
 func (r Role) String() string {
 	names := [...]string{"address", "pod-cidr", "health", "ingress"}
 	if int(r) >= len(names) {
@@ -28,7 +28,7 @@ func (r Role) String() string {
 	return names[r]
 }
 
-// Identity is the reserved identity for the addresses of a claim with the role (wire.md §4.3). Pod CIDRs have the
+// Identity returns the reserved identity for the addresses of a claim with the role (wire.md §4.3). Pod CIDRs have the
 // identity world, for both families.
 func (r Role) Identity() uint32 {
 	switch r {
@@ -43,9 +43,9 @@ func (r Role) Identity() uint32 {
 	}
 }
 
-// Claim is a prefix that a node stands for.
+// Claim is a prefix that a node claims.
 type Claim struct {
-	Prefix netip.Prefix // masked; of full length for everything but pod CIDRs
+	Prefix netip.Prefix // masked; a single address for all roles except pod CIDRs
 	Role   Role
 	// HostIP is the tunnel endpoint ([Node.HostIP]); invalid when there is none: for the
 	// machine's own addresses, except the one inside the pod network.
@@ -90,8 +90,8 @@ func (n *Node) Claims() []Claim {
 	return slices.CompactFunc(out, func(a, b Claim) bool { return a.Role == b.Role && a.Prefix == b.Prefix })
 }
 
-// compareClaims sorts by role and prefix. Of two equal ones the claim with a
-// tunnel endpoint comes first.
+// compareClaims sorts by role and prefix. Of two claims with the same role and prefix, the one with a tunnel endpoint
+// comes first.
 func compareClaims(a, b Claim) int {
 	return cmp.Or(
 		cmp.Compare(a.Role, b.Role),
@@ -100,10 +100,10 @@ func compareClaims(a, b Claim) int {
 	)
 }
 
-// HostIP is the address under which other machines reach the node, as a tunnel endpoint
-// for IPv6 or IPv4 traffic: of that family the first InternalIP, else the last ExternalIP,
-// else the first other one, never the address inside the pod network (wire.md §4.3);
-// without one the address of the other family. Invalid when it has none at all.
+// HostIP returns the address that other machines use to reach the node, as a tunnel endpoint for IPv6 or IPv4 traffic:
+// of that family the first InternalIP, else the last ExternalIP, else the first other one, never the address inside the
+// pod network (wire.md §4.3). If there is none, it returns the address of the other family. It is invalid when the node
+// has none at all.
 func (n *Node) HostIP(ipv6 bool) netip.Addr {
 	return cmp.Or(n.familyIP(ipv6), n.familyIP(!ipv6))
 }

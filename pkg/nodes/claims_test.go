@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// describe says a claim in one line.
+// describe formats a claim in one line.
 func (c Claim) describe() string {
 	return fmt.Sprintf("%s %s via %s key %d", c.Role, c.Prefix, c.HostIP, c.EncryptionKey)
 }
@@ -179,7 +179,7 @@ func drawNode(t *rapid.T) *Node {
 	return n
 }
 
-// TestClaimsProperties holds against the naive reading of the rule.
+// TestClaimsProperties compares the claims with a naive implementation of the rule.
 func TestClaimsProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

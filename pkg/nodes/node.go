@@ -1,14 +1,13 @@
-// Package nodes keeps the nodes of every cluster in one table, and says which
-// addresses and networks each node stands for.
+// Package nodes keeps the nodes of every cluster in one table, and derives the addresses and networks that each node
+// claims.
 //
-// A [Node] is the compact, immutable form of what a cluster publishes about one of its machines (wire.md §1.2).
-// [Nodes] owns the table: the wiring gives it batches of changes, each batch becomes one write transaction, and an
-// unchanged node writes nothing. [Node.Claims] is the pure rule of wire.md §4.3, from which the wiring feeds the IP
-// cache.
+// A [Node] is the compact, immutable form of the entry that a cluster publishes about one of its machines (wire.md
+// §1.2). [Nodes] owns the table: the wiring passes it batches of changes, each batch becomes one write transaction, and
+// an unchanged node is not written. [Node.Claims] is the pure function of wire.md §4.3; the wiring passes its results
+// to the IP cache.
 //
-// Concurrency: Apply may be called by several goroutines, transactions queue.
-// Readers take snapshots of the table and never wait. Nothing here can fail: a
-// node that is not acceptable was refused when it was decoded.
+// Concurrency: Apply may be called by several goroutines; transactions queue. Readers take snapshots of the table and
+// never wait. Only New can fail: invalid nodes were refused when they were decoded.
 package nodes
 
 import (
@@ -23,11 +22,11 @@ import (
 // Address is one address of a node.
 type Address struct {
 	Type string     // one of wire's, or any other text (wire.md §1.2)
-	IP   netip.Addr // always valid; an IPv4-mapped one is held as IPv4
+	IP   netip.Addr // always valid; an IPv4-mapped one is stored as IPv4
 }
 
-// Node is one machine of one cluster. It is immutable once it was handed to
-// [Nodes.Apply]. Cluster and Name identify it.
+// Node is one machine of one cluster. It is immutable once it was passed to [Nodes.Apply]. Cluster and Name identify
+// it.
 type Node struct {
 	Cluster   string
 	ClusterID uint32
@@ -45,10 +44,10 @@ type Node struct {
 	Labels      map[string]string // nil when there are none
 	Annotations map[string]string // nil when there are none
 
-	Source wire.Source // where this process read it, not the value that the writer gave
+	Source wire.Source // where this process read it; the value that the writer gave is not used
 }
 
-// String is a line for a person: "worker-1 of east: 172.16.8.1".
+// String returns a description such as "worker-1 of east: 172.16.8.1".
 func (n *Node) String() string {
 	text := n.Name + " of " + n.Cluster
 	for i, a := range n.Addresses {
@@ -74,12 +73,12 @@ func FromWire(n *wire.Node, source wire.Source) *Node {
 	return out
 }
 
-// Key is the node's name in the mesh, "cluster/name".
+// Key returns the node's name in the mesh, "cluster/name".
 func (n *Node) Key() string { return key(n.Cluster, n.Name) }
 
 func key(cluster, name string) string { return cluster + "/" + name }
 
-// Equal reports whether both say the same.
+// Equal reports whether both have the same contents.
 func (n *Node) Equal(o *Node) bool {
 	return n == o ||
 		n.Cluster == o.Cluster && n.ClusterID == o.ClusterID && n.Name == o.Name &&

@@ -19,7 +19,7 @@ import (
 
 var netipTypes = cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})
 
-// goldenNodes decodes the vectors, by key without the state prefix.
+// goldenNodes returns the decoded vectors, by key without the state prefix.
 func goldenNodes(t *testing.T) map[string]*Node {
 	t.Helper()
 	data, err := os.ReadFile("testdata/golden/nodes.json")
@@ -36,7 +36,7 @@ func goldenNodes(t *testing.T) map[string]*Node {
 		waittest.Must(t, json.Unmarshal([]byte(v.Value), &id))
 		n, err := wire.DecodeNode(name, []byte(v.Value), wire.Expect{Cluster: cluster, ClusterID: id.ClusterID, LocalID: 1, Layout: layout})
 		if r, refused := errors.AsType[*wire.RejectError](err); refused && r.Reason == wire.ReasonName {
-			continue // a label that no object of Kubernetes can have
+			continue // it has a label that Kubernetes does not allow
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)
@@ -151,7 +151,7 @@ func TestFromWire(t *testing.T) {
 	}
 }
 
-// TestEqual changes one field after the other: each makes a difference.
+// TestEqual: a change of any field makes two nodes unequal.
 func TestEqual(t *testing.T) {
 	t.Parallel()
 	base := func() *Node {

@@ -16,7 +16,7 @@ import (
 const TableName = "nodes"
 
 var (
-	// A cluster's name has no slash, so its nodes are a range of this index.
+	// A cluster's name has no slash, so all its nodes have a common prefix in this index.
 	primaryIndex = tables.TextIndex("name", true, (*Node).Key)
 	addressIndex = statedb.Index[*Node, netip.Addr]{
 		Name: "address",
@@ -38,8 +38,7 @@ func ByName(cluster, name string) statedb.Query[*Node] { return ByKey(key(cluste
 // ByKey finds a node by "cluster/name".
 func ByKey(key string) statedb.Query[*Node] { return primaryIndex.Query(key) }
 
-// ByAddress finds the nodes that have the address. The network that a node's
-// pods live in is not among them; the IP cache knows that.
+// ByAddress finds the nodes that have the address. Pod networks of nodes are not searched; they are in the IP cache.
 func ByAddress(ip netip.Addr) statedb.Query[*Node] { return addressIndex.Query(ip.Unmap()) }
 
 // ByCluster iterates over the nodes of a cluster, in the order of their names.
@@ -47,27 +46,27 @@ func ByCluster(txn statedb.ReadTxn, t statedb.Table[*Node], cluster string) iter
 	return t.Prefix(txn, primaryIndex.Query(cluster+"/"))
 }
 
-// Nodes is the one writer of the nodes table.
+// Nodes is the only writer of the nodes table.
 type Nodes struct {
 	db    *statedb.DB
 	table statedb.RWTable[*Node]
 
 	mu     sync.Mutex
-	counts map[string]int // guarded by mu; nodes of each cluster that has some
+	counts map[string]int // guarded by mu; number of nodes of each cluster with nodes
 }
 
-// New registers the table. It fails when the database has one of that name.
+// New registers the table. It fails when the database already has a table of that name.
 func New(db *statedb.DB) (*Nodes, error) {
 	t, err := tables.New(db, TableName, (*Node).Key, primaryIndex, addressIndex)
 	return &Nodes{db: db, table: t, counts: make(map[string]int)}, err
 }
 
-// Table is the readers' side.
+// Table returns the table for readers.
 func (s *Nodes) Table() statedb.Table[*Node] { return s.table }
 
-// Apply makes the changes visible, all at once. Of two sources that know the same node the stronger one keeps it: a
-// weaker one's update, or a deletion by another source, is ignored (wire.md §4.1, §4.3). A node that equals its table
-// entry is not written again.
+// Apply makes the changes visible in one transaction. If two sources have the same node, the stronger one keeps it: an
+// update from a weaker one, or a deletion by another source, is ignored (wire.md §4.1, §4.3). A node that equals its
+// table entry is not written again.
 func (s *Nodes) Apply(changes []store.Change[Node]) {
 	if len(changes) == 0 {
 		return
@@ -105,8 +104,8 @@ func (s *Nodes) Apply(changes []store.Change[Node]) {
 	}
 }
 
-// Count returns how many nodes of the cluster are in the table. It costs next to
-// nothing, since every session asks often, and may be called by any goroutine.
+// Count returns how many nodes of the cluster are in the table. It is cheap, since every session calls it often. It may
+// be called by any goroutine.
 func (s *Nodes) Count(cluster string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

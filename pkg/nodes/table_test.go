@@ -111,7 +111,7 @@ func TestApply(t *testing.T) {
 	tests := map[string]struct {
 		steps  []change
 		writes uint64
-		want   *Node // the node c/n at the end
+		want   *Node // the node c/n at the end; nil for none
 	}{
 		"a new node appears":                   {[]change{{New: node("c", "n", mesh)}}, 1, node("c", "n", mesh)},
 		"an equal one, no write":               {[]change{{New: node("c", "n", mesh)}, {New: node("c", "n", mesh)}}, 1, node("c", "n", mesh)},

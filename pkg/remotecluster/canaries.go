@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// canaries tells which key families the remote cluster has written completely
+// canaries records which key families the remote cluster has written completely
 // (wire.md §1.9). Only the first appearance of a canary matters: later updates,
 // deletions, unknown names and the values are ignored.
 type canaries struct {
@@ -21,8 +21,8 @@ type canaries struct {
 	cached bool
 	watch  *store.Watch[struct{}]
 
-	closing sync.Mutex                      // held while one is closed
-	seen    map[wire.Resource]chan struct{} // closed once its canary was seen
+	closing sync.Mutex                      // held while a channel of seen is closed
+	seen    map[wire.Resource]chan struct{} // closed when the resource's canary was seen
 }
 
 func newCanaries(cluster string, cached bool, log *slog.Logger) *canaries {
@@ -40,8 +40,8 @@ func newCanaries(cluster string, cached bool, log *slog.Logger) *canaries {
 	return c
 }
 
-// fewKeys limits what is read of a cluster besides its resources: its configuration
-// and its canaries.
+// fewKeys returns the limits for keys of a cluster that belong to no resource: its
+// configuration and its canaries.
 func fewKeys() store.Limits {
 	return store.Limits{Share: budget.Share{Keys: 256, Bytes: 1 << 20}, Value: 64 << 10}
 }
@@ -54,7 +54,7 @@ func (c *canaries) apply(changes []store.Change[struct{}]) {
 	}
 }
 
-// allow lets resources start: all of clusters that write no canaries.
+// allow lets resources start. For a cluster that writes no canaries it is called with all resources.
 func (c *canaries) allow(resources ...wire.Resource) {
 	c.closing.Lock()
 	defer c.closing.Unlock()
@@ -74,10 +74,11 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// forever is the wait for a canary that may stay away.
+// forever is the wait for a canary that may never appear.
 const forever time.Duration = math.MaxInt64
 
-// wait returns when the resource's canary was seen, or says that it was not.
+// wait returns when the resource's canary was seen. It returns an error when ctx ends or
+// atMost has passed before that.
 func (c *canaries) wait(ctx context.Context, r wire.Resource, atMost time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -90,7 +91,7 @@ func (c *canaries) wait(ctx context.Context, r wire.Resource, atMost time.Durati
 	}
 }
 
-// facts tells which canaries were seen; nil for none, while there is no configuration.
+// facts returns which canaries were seen. It returns nil for a nil c: there is no configuration yet.
 func (c *canaries) facts() *canaryFacts {
 	if c == nil {
 		return nil

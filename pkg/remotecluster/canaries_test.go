@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// The recorded canaries: each registered family starts once, whatever comes afterwards.
+// TestGoldenCanaries checks the recorded canaries: each registered family starts once, regardless of later events.
 func TestGoldenCanaries(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/golden/watch_traces.json")
@@ -72,7 +72,7 @@ func TestCanariesOfAMirror(t *testing.T) {
 	c := newCanaries("c2", true, slog.New(slog.DiscardHandler))
 	c.apply([]store.Change[struct{}]{
 		{Name: "cilium/cache/nodes/v1", New: new(struct{})},
-		{Name: "cilium/state/ip/v1", New: new(struct{})}, // the state's, which a mirror does not write
+		{Name: "cilium/state/ip/v1", New: new(struct{})}, // a canary of the state, which a mirror does not write
 	})
 	if !c.facts().seen[wire.Nodes] || c.facts().seen[wire.IPs] {
 		t.Errorf("nodes %t, ips %t; want true, false", c.facts().seen[wire.Nodes], c.facts().seen[wire.IPs])

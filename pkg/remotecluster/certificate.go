@@ -8,16 +8,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// certificateInterval is how often the certificates are read again: a session goes on when they expire, or are replaced
-// by bad ones, and nobody shall learn of that from the next one. Hundreds of clusters take a few milliseconds for it.
+// certificateInterval is the time between two reads of the certificates. A session continues when they expire or are
+// replaced by bad ones. The status must show this before the next session fails. For hundreds of clusters a read takes
+// a few milliseconds.
 const certificateInterval = time.Minute
 
-// followCertificate notes until when the client certificate is valid that the next
-// session would have, and what that would fail with, until ctx ends.
+// followCertificate records when the client certificate expires that the next session
+// would use, and the error that this session would fail with, until ctx ends.
 func (c *Cluster) followCertificate(ctx context.Context, cfg *clientfile.Config, client Client) error {
 	for {
 		var until time.Time
-		// What cannot be read is an error of the next session; this one needs it no more.
+		// A file that cannot be read is an error of the next session; this one has read it already.
 		if s, err := cfg.Security(); err == nil && len(s.Chain) > 0 {
 			until = s.Chain[0].NotAfter
 		}
@@ -34,8 +35,8 @@ func (c *Cluster) followCertificate(ctx context.Context, cfg *clientfile.Config,
 	}
 }
 
-// untilCertificate is when to read the certificate again that is valid for as long
-// as this: at the latest when it expires.
+// untilCertificate returns how long to wait before the certificate is read again, if it is
+// valid for the given time: at most until it expires.
 func untilCertificate(left time.Duration) time.Duration {
 	if left <= 0 { // expired, or there is none
 		return certificateInterval

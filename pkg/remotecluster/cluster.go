@@ -24,29 +24,29 @@ import (
 // Client is a session with one endpoint: kvstore's client and its watchdog.
 type Client interface {
 	kvstore.Client
-	// Run watches over the session and returns why it is over.
+	// Run monitors the session and returns why it ended.
 	Run(ctx context.Context, onProbe func(kvstore.Probe)) error
-	// BootstrapComplete tells it that the first sync is over (kvstore.md §1, bootstrapQps).
+	// BootstrapComplete ends the limits of the first sync (kvstore.md §1, bootstrapQps).
 	BootstrapComplete()
 }
 
 // Timings are the waits of a controller. Tests shorten them.
 type Timings struct {
 	RetryMin, RetryMax time.Duration // pause between attempts, grown exponentially, with jitter; Params.Stretch lengthens it
-	SteadyAfter        time.Duration // how long a session lasts after its sync until the pauses begin with RetryMin again
+	SteadyAfter        time.Duration // how long a session must last after its sync before the pauses start with RetryMin again
 	ConfigDeadline     time.Duration // how long a session waits for the cluster configuration
 	CanaryDeadline     time.Duration // how long a session waits for a canary
-	ConflictRetry      time.Duration // pause before a refused configuration is tried again unchanged
-	DetailDeadline     time.Duration // how long the first sync waits for the canary of what is only details
-	LookAround         time.Duration // how long a configuration is missing until it is looked for what is there instead
-	StaleAfter         time.Duration // age at which a copy that could not be confirmed counts as stale, or three probes if that is more
+	ConflictRetry      time.Duration // pause before a refused configuration that is unchanged is tried again
+	DetailDeadline     time.Duration // how long the first sync waits for the canary of a resource that has only details
+	LookAround         time.Duration // time between two reads of the etcd's other contents while the configuration is missing
+	StaleAfter         time.Duration // age at which an unconfirmed copy counts as stale; three probe intervals, if that is longer
 }
 
-// DefaultTimings are those of production.
+// DefaultTimings returns the timings for production.
 func DefaultTimings() Timings {
 	return Timings{
 		RetryMin:       500 * time.Millisecond,
-		RetryMax:       5 * time.Second, // with jitter 7.5: who comes back is synced within 10
+		RetryMax:       5 * time.Second, // with jitter 7.5: a cluster that is reachable again is synced within 10
 		SteadyAfter:    time.Minute,
 		ConfigDeadline: 3 * time.Minute,
 		CanaryDeadline: 5 * time.Minute,
@@ -57,65 +57,65 @@ func DefaultTimings() Timings {
 	}
 }
 
-// Params is what a controller is made of.
+// Params are the parameters of a controller.
 type Params struct {
 	Name string
-	// File is the client file that the status has until Run; empty for none.
+	// File is the client file that the status shows until Run is called; empty for none.
 	File   string
 	Origin Origin
 	Local  wire.ClusterInfo
 	Layout wire.Layout
-	// Consumer takes what is read.
+	// Consumer receives the data that is read.
 	Consumer Consumer
-	// IDs hands out cluster IDs. Nil: the cluster's configuration is taken as it
-	// is, by who uses neither its ID nor what its entries say.
+	// IDs reserves cluster IDs. Nil: the cluster's configuration is used without a
+	// check, for programs that use neither its ID nor the contents of its entries.
 	IDs IDs
 	// Load reads the configuration of the connection, before each attempt; nil
-	// is [clientfile.Load] of the client file.
+	// means [clientfile.Load] of the client file.
 	Load func(file string) (*clientfile.Config, error)
-	// Connect opens a session, or joins one that others have. Each call that
-	// opens one tries the next endpoint.
+	// Connect opens a session, or joins one that other clusters use. Each call that
+	// opens a session tries the next endpoint.
 	Connect func(ctx context.Context, cfg *clientfile.Config) (Client, error)
-	// Lists and Batches bound the lists that run, and the batches of events that are
-	// applied, at once; shared by all clusters. Nil is no bound.
+	// Lists bounds the lists that run at the same time, Batches the batches of events that
+	// are applied at the same time. Both are shared by all clusters. Nil means no bound.
 	Lists, Batches *store.Turns
-	// Budget is what the cluster may cost; its zero value is no bound.
+	// Budget is the maximum cost of the cluster; its zero value means no bound.
 	Budget budget.Budget
-	// Memory counts what its entries take; nil does not.
+	// Memory counts the memory of the cluster's entries; nil means that it is not counted.
 	Memory  *budget.Account
 	Timings Timings
 	// Stretch lengthens the pauses between attempts by the size of the own cluster
-	// ([etcd.Options.Stretch]); nil does not.
+	// ([etcd.Options.Stretch]); nil leaves them as they are.
 	Stretch func(time.Duration) time.Duration
-	// CacheTTL is how long the cluster's service backends are used without contact; 0 is for ever.
+	// CacheTTL is how long the cluster's service backends are used without contact; 0 means without limit.
 	CacheTTL time.Duration
-	// Changed is called after each change of state, with no lock held by the
-	// caller that Status needs. It must not block.
+	// Changed is called after each change of state. The caller holds no lock that
+	// Status needs. Changed must not block.
 	Changed func()
-	Log     *slog.Logger // nil is silence
+	Log     *slog.Logger // nil: nothing is logged
 }
 
 // Cluster is the controller of one cluster.
 type Cluster struct {
 	Params
-	events  *rate.Limiter // of all resources; nil is no bound
+	events  *rate.Limiter // of all resources; nil means no bound
 	sources []Source      // of the consumer
-	holding sync.Mutex    // held while the backends are withheld or taken back
+	holding sync.Mutex    // held while the backends are withheld or put back in use
 	places  *places       // of panics that were logged
 
 	mu      sync.Mutex    // never held while Changed is called
 	state   state         // guarded by mu
-	session session       // guarded by mu; of no meaning while the state has none open
+	session session       // guarded by mu; valid only while a session is open in the state
 	moved   chan struct{} // guarded by mu; closed and replaced when the state's contact changes
 
-	// A configuration may change as often as the cluster likes; not each is a line.
+	// The remote cluster may change its configuration at any rate, so not every change is logged.
 	changes int            // of the configuration, in all sessions
-	telling rate.Sometimes // of these
+	telling rate.Sometimes // limits the log lines about changes
 
-	connections rate.Sometimes // that are logged
+	connections rate.Sometimes // limits the log lines about connections
 }
 
-// New returns a controller that does nothing yet.
+// New returns a controller that does nothing until Run is called.
 func New(p Params) *Cluster {
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler)).With("cluster", p.Name)
 	if p.Load == nil {
@@ -153,7 +153,7 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 		}
 		c.report(err)
 		wait := c.Stretch(pause.NextBackOff())
-		if !errors.Is(err, context.Canceled) { // otherwise whoever owns the session stops, and so shall we in a moment
+		if !errors.Is(err, context.Canceled) { // otherwise the owner of the session stops, and ctx ends in a moment
 			c.step(attemptFailed(err, wait))
 			c.Log.Debug("Not connected; the agent keeps the data of the cluster", "error", err, "retryIn", wait.Round(time.Millisecond))
 		}
@@ -163,8 +163,8 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 	}
 }
 
-// Drain withdraws everything the cluster brought and gives its ID back, in this order: nobody may
-// take the ID while entries carry it. The error is that of [Copier].Withdraw, or that of ctx.
+// Drain withdraws all entries of the cluster and then releases its ID. The order matters: no other
+// cluster may take the ID while entries carry it. The error is that of [Copier].Withdraw, or that of ctx.
 func (c *Cluster) Drain(ctx context.Context) error {
 	c.step(removalBegun)
 	for {
@@ -199,8 +199,8 @@ func (c *Cluster) drainSources() {
 	c.step(drained)
 }
 
-// Recheck has the sources list everything and decode it again in the next session:
-// what they refuse has changed. No session may run.
+// Recheck makes the sources list and decode everything again in the next session. It is called
+// when the rules for refusing entries have changed. No session may run.
 func (c *Cluster) Recheck() {
 	for _, s := range c.sources {
 		if r, can := s.(interface{ Recheck() }); can {
@@ -212,8 +212,8 @@ func (c *Cluster) Recheck() {
 // Status describes the cluster at this moment.
 func (c *Cluster) Status() Status { return c.look().status }
 
-// Find tells what is known of one key of a resource, by its name below the
-// resource's prefix; false for nothing.
+// Find returns the entry of one key of a resource, by its name below the resource's
+// prefix; false if the key is unknown.
 func (c *Cluster) Find(r wire.Resource, name string) (store.Found, bool) {
 	for _, s := range c.sources {
 		if s.Resource() == r {

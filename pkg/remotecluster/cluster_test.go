@@ -41,7 +41,7 @@ func TestFromTheFileToReady(t *testing.T) {
 	}
 }
 
-// slowToWatch is a session whose streams begin when they are allowed to.
+// slowToWatch is a session that opens streams only after a channel is closed.
 type slowToWatch struct {
 	Client
 	allowed <-chan struct{}
@@ -125,7 +125,7 @@ func TestTheIDChangesWhileItRuns(t *testing.T) {
 	b.configure(plain(3))
 	b.holds(map[string]string{"nodes/n1": "x of 3"})
 	b.eventually("ID 3", func(st Status) bool { return st.ID == 3 && st.State == Ready })
-	// To a taken one: everything is withdrawn, and says why.
+	// A change to a taken ID: everything is withdrawn, and the status has the reason.
 	b.configure(plain(1))
 	st := b.inState(Failed)
 	b.holds(map[string]string{})
@@ -253,7 +253,7 @@ func TestDrainWithdrawsAndGivesTheIDBack(t *testing.T) {
 	}
 }
 
-// countedClient counts the ends of first syncs.
+// countedClient counts the completed bootstraps.
 type countedClient struct {
 	Client
 	complete *atomic.Int32
@@ -261,7 +261,8 @@ type countedClient struct {
 
 func (c countedClient) BootstrapComplete() { c.complete.Add(1) }
 
-// TestWhoNeverSyncsDoesNotBootstrapForEver: others may share the session.
+// TestWhoNeverSyncsDoesNotBootstrapForEver: the bootstrap ends without a sync, since other clusters may share the
+// session.
 func TestWhoNeverSyncsDoesNotBootstrapForEver(t *testing.T) {
 	t.Parallel()
 	canaries := withCanaries(plain(2))

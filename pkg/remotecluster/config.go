@@ -12,14 +12,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// configWatch follows the cluster configuration: one key, watched, so that a
-// change is seen at once and not at the next connection.
+// configWatch follows the cluster configuration. It watches this one key, so that a
+// change is applied at once, not at the next connection.
 type configWatch struct {
 	key   string
 	watch *store.Watch[wire.ClusterConfig]
 
 	mu       sync.Mutex
-	cfg      *wire.ClusterConfig // the last one read on this session; kept when the key vanishes while it runs
+	cfg      *wire.ClusterConfig // the last configuration that was read in this session; kept when the key is deleted during the session
 	vanished bool                // the key was deleted after it had been read
 	changed  chan struct{}       // closed and replaced when cfg changes
 }
@@ -55,21 +55,21 @@ func (c *configWatch) apply(changes []store.Change[wire.ClusterConfig]) {
 }
 
 // current returns the configuration, nil when it was not read yet, and a
-// channel that is closed when there is another.
+// channel that is closed when the configuration changes.
 func (c *configWatch) current() (*wire.ClusterConfig, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cfg, c.changed
 }
 
-// isMissing reports whether there is none, as far as is known.
+// isMissing reports whether no configuration is known, or its key was deleted.
 func (c *configWatch) isMissing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cfg == nil || c.vanished
 }
 
-// facts describes the watch at this moment; nil for none, as the own cluster has.
+// facts describes the watch at this moment. It returns nil for a nil c: the own cluster has no watch.
 func (c *configWatch) facts() *configFacts {
 	if c == nil {
 		return nil
@@ -82,7 +82,7 @@ func (c *configWatch) facts() *configFacts {
 	}
 }
 
-// missing says why there is no configuration after all that time.
+// missing returns the error for a configuration that was not read within the given time.
 func (c *configWatch) missing(waited time.Duration) error {
 	if problem := c.facts().pending(); problem != "" {
 		return errors.New(problem)

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// contact is what the rule for a cluster that stays away depends on (wire.md §3.6): after
-// the cache TTL without contact its service backends are taken out of use, and only
-// these; they are used again when it is synced again.
+// contact is the input of the rule for a cluster without contact (wire.md §3.6): after
+// the cache TTL without contact its service backends, and nothing else, are taken out of
+// use; they are used again when the cluster is synced again.
 type contact struct {
-	ever     bool      // there was contact at some time
-	lost     time.Time // since when there is none; zero while there is
+	ever     bool      // there was contact at least once
+	lost     time.Time // since when there is no contact; zero while there is
 	withheld time.Time // since when the backends are out of use; zero while they are in use
 	times    int       // how often they were taken out of use
 }
 
-// made notes that the configuration was read.
+// made records that the configuration was read.
 func (k *contact) made() { k.ever, k.lost = true, time.Time{} }
 
-// due returns when the backends are to be withheld; zero is never.
+// due returns when the backends must be withheld; zero means never.
 func (k *contact) due(ttl time.Duration) time.Time {
 	if k.lost.IsZero() || !k.withheld.IsZero() {
 		return time.Time{}
@@ -26,7 +26,7 @@ func (k *contact) due(ttl time.Duration) time.Time {
 	return k.lost.Add(ttl)
 }
 
-// expire has the backends withheld when their time has come, until ctx ends.
+// expire withholds the backends when the cache TTL has passed, until ctx ends.
 func (c *Cluster) expire(ctx context.Context) {
 	for {
 		c.mu.Lock()
@@ -46,8 +46,8 @@ func (c *Cluster) expire(ctx context.Context) {
 	}
 }
 
-// applyContact applies an event, and tells the consumer when the event begins or ends the
-// withholding of the backends.
+// applyContact applies an event, and calls the consumer's Withhold when the event begins or
+// ends the withholding of the backends.
 func (c *Cluster) applyContact(e event) {
 	c.holding.Lock()
 	defer c.holding.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// withheld is what Withhold was called with.
+// withheld records the calls of Withhold.
 type withheld struct {
 	mu    sync.Mutex
 	calls []bool
@@ -42,8 +42,8 @@ func TestWithoutContactTheBackendsAreWithheld(t *testing.T) {
 		t.Errorf("%s, %d revocations, message %q", st.State, st.Revocations, st.Message)
 	}
 	b.eventually("the call", func(Status) bool { return w.was(true) })
-	b.holds(before) // the rule is a filter: sources keep everything
-	// A session that does not get as far as the sync leaves it so.
+	b.holds(before) // withholding is a filter: the sources keep everything
+	// A session that fails before the sync does not change that.
 	b.mem.Unset(wire.ClusterConfigKey(testCluster))
 	b.reconnect()
 	b.eventually("a session without a configuration", func(st Status) bool { return st.Connected && !st.Withheld.IsZero() })

@@ -1,56 +1,57 @@
-// Package remotecluster runs one cluster: it connects to its etcd, finds out what the cluster is,
-// runs the sources that fill the tables, watches that all stays well, and starts again when it does
-// not. Nearly always that is a remote cluster; with [OriginLocal] it is the own one, and the step
-// in the middle falls away.
+// Package remotecluster runs one cluster: it connects to its etcd, reads the cluster configuration,
+// runs the sources that fill the tables, monitors the session, and connects again when the session
+// ends. Nearly always that is a remote cluster; with [OriginLocal] it is the own cluster, and the
+// steps between the connection and the sources are skipped.
 //
 //	file → connect → cluster configuration → validate → canaries → sources
 //	          ↑________________ session over, with the reason ________|
 //
-// A [Cluster] outlives its sessions, and so do its sources: what they hold is kept over
-// a lost connection. When the context of Run ends, because the process stops or the file
-// changed, nothing is withdrawn. When a session ends, everything is kept, its age is
-// shown, and the disconnect policy says whether its service backends are used. When the
-// file is gone, [Cluster.Drain] removes everything; then the cluster ID is free.
+// A [Cluster] outlives its sessions, and so do its sources: they keep their data when the
+// connection is lost. When the context of Run ends, because the process stops or the file
+// changed, nothing is withdrawn. When a session ends, all data is kept, its age is
+// shown, and the disconnect policy decides whether its service backends are used. When the
+// file is removed, [Cluster.Drain] withdraws everything; then the cluster ID is free.
 //
-// What is read goes to a [Consumer]: the view of pkg/clustermesh, or the copy of internal/own/mirror.
+// The data is passed to a [Consumer]: the view of pkg/clustermesh, or the copy of internal/own/mirror.
 //
-// What is said of a cluster is pure: events make one immutable state of another (state.go), and a
-// judgment follows from the settings, the state, what the sources and the session say of themselves
-// at that moment (facts.go), and the time (judge.go, problems.go). The rules are in testdata as
-// scripts of events, with what is said after them.
+// Pure functions compute the status of a cluster: each event makes a new immutable state of the
+// previous one (state.go), and a judgment follows from the settings, the state, the facts that the
+// sources and the session report at that moment (facts.go), and the time (judge.go, problems.go).
+// testdata has the rules as scripts of events, with the expected status after them.
 //
-// Apart from the policy, staying away has one consequence, if wanted: [Params].CacheTTL
-// after the last session that read the configuration, the cluster's service backends are withheld:
-// they stay listed with the reason and get no traffic (contact.go), until it is synced again.
+// Apart from the policy, a lost contact may have one consequence, if it is configured:
+// [Params].CacheTTL after the end of the last session that read the configuration, the cluster's
+// service backends are withheld: they stay listed with the reason and get no traffic (contact.go),
+// until the cluster is synced again.
 //
 // Concurrency: Run and Drain belong to one goroutine, the cluster's owner. Every goroutine that Run
-// starts has ended when it returns. Status may be called by any, at any time.
+// starts has ended when it returns. Status may be called by any goroutine, at any time.
 //
 // # Design
 //
 // A session is one connection to one endpoint and ends with a reason. The store.Set of a
-// source is the only record of which keys are known and of the position in etcd's
-// history. On a new session the source resumes where the history allows, else it lists
-// again and applies only the differences.
+// source is the only record of the known keys and of the position in etcd's history. In a
+// new session the source resumes where the history allows it; otherwise it lists again and
+// applies only the differences.
 //
 // The own cluster is read from its kvstore by the same controller and the same sources, with
-// [OriginLocal] and wire.Expect.Own. There is no configuration and no canary to wait for, no ID is
+// [OriginLocal] and wire.Expect.Own. It has no configuration and no canary to wait for, no ID is
 // reserved, and its entries have the source kvstore, which is stronger than clustermesh.
 //
-// Counts and freshness change with every batch, so a cluster's status is put together
-// when it is asked for, from the controller and its sources, and is in no table.
+// Counts and freshness change with every batch. So a cluster's status is computed on each call,
+// from the controller and its sources, and is in no table.
 //
-// A cluster that returns is synced again within 10 seconds: pauses between attempts are 7.5 s at
-// most, spread by chance, and begin short again after a session that lasted for a minute.
+// A cluster that is reachable again is synced within 10 seconds: the pauses between attempts are
+// 7.5 s at most, with jitter, and start short again after a session that lasted for a minute.
 //
-// Lists take turns, page by page and by cluster, and one that waits for a silent
-// server gives its turn away: neither a frozen cluster nor an endless list delays
-// others. Batches of events take turns likewise.
+// Lists take turns, page by page and by cluster, and a list that waits for a silent
+// server gives up its turn: neither a frozen cluster nor an endless list delays
+// others. Batches of events take turns in the same way.
 //
 // A resource that a cluster's configuration does not announce is drained and counts as
 // synced; it is as fresh as the configuration. Endpoint slices are details where a
-// cluster exports the older services as well: when their canary does not come within
+// cluster exports the older services as well: when their canary does not appear within
 // half a minute, the cluster is used without them and is degraded, with the reason.
-// Service exports are optional: no agent waits for them (a mirror does), and what is
-// wrong with them shows in the freshness and the counts of the resource alone.
+// Service exports are optional: no agent waits for them (a mirror does), and their
+// problems show only in the freshness and the counts of the resource.
 package remotecluster

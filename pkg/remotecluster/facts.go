@@ -20,47 +20,47 @@ type rules struct {
 	budget       budget.Budget
 }
 
-// facts are what the parts of a cluster say of themselves at one moment. They move with every
-// batch, so they are asked for when the cluster is judged, instead of being kept.
+// facts are the reports of the parts of a cluster at one moment. They change with every
+// batch. So they are not stored, but read when the cluster is judged.
 type facts struct {
-	// Of the session: zero while none is open.
+	// The facts of the session: zero while none is open.
 	heartbeat     kvstore.HeartbeatStatus
 	probeInterval time.Duration
 	noSpace       bool
 	version       string // of the server; empty while unknown
-	faults        string // of that version
+	faults        string // known faults of that version
 	handshake     time.Time
 	serverEnds    time.Time
-	authorityEnds time.Time    // the first of those above the server's certificate
-	config        *configFacts // nil for the own cluster, too
+	authorityEnds time.Time    // when the first certificate above the server's expires
+	config        *configFacts // nil for the own cluster as well
 	canaries      *canaryFacts // nil before there is a configuration
 
 	sources []sourceFacts
-	memory  int64 // what the entries of the cluster take, in bytes
+	memory  int64 // memory of the cluster's entries, in bytes
 }
 
-// sourceFacts are those of one source.
+// sourceFacts are the facts of one source.
 type sourceFacts struct {
 	resource wire.Resource
 	store.Status
 }
 
-// canaryFacts tell which canaries were seen, of copies or not.
+// canaryFacts are the canaries that were seen: those of a copy if cached is set, else those of the cluster itself.
 type canaryFacts struct {
 	cached bool
 	seen   map[wire.Resource]bool
 }
 
-// configFacts are those of the watch of the cluster configuration.
+// configFacts are the facts of the watch of the cluster configuration.
 type configFacts struct {
 	store.Status
 	key      string
-	vanished bool // it was deleted after it had been read
-	cached   bool // the one in force is that of a copy
+	vanished bool // the key was deleted after it had been read
+	cached   bool // the configuration in force is that of a copy
 }
 
-// problem says what is wrong with the configuration that is in force; empty
-// when nothing is, and for nil.
+// problem describes the problem of the configuration that is in force; empty for
+// none, and for a nil c.
 func (c *configFacts) problem() string {
 	switch {
 	case c == nil:
@@ -75,12 +75,12 @@ func (c *configFacts) problem() string {
 	return ""
 }
 
-// unreadable says what is wrong with a value that is no configuration.
+// unreadable describes why a value cannot be read as a configuration.
 func (c *configFacts) unreadable() string {
 	return fmt.Sprintf("the value of %s cannot be read as a cluster configuration (%s): %s", c.key, c.Example.Why, CheckWriter)
 }
 
-// pending says what keeps the configuration from being known; empty when it is merely not there.
+// pending describes why the configuration could not be read; empty when the key just does not exist.
 func (c *configFacts) pending() string {
 	switch {
 	case c.Rejected > 0:

@@ -12,17 +12,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// faultShown is for how long a fault is shown of a cluster that is well again.
+// faultShown is how long a fault is shown after the cluster works again.
 const faultShown = time.Minute
 
-// fault is the last end of a session that should not be: the server broke a rule of
-// etcd's protocol, or this program made a mistake. Its zero value is none.
+// fault is the last end of a session that was caused by a bug: the server violated
+// etcd's protocol, or this program panicked. Its zero value means none.
 type fault struct {
 	err error
 	at  time.Time
 }
 
-// faultOf returns the fault that an error is; its zero value for none.
+// faultOf returns the fault of an error; the zero value if the error is not a fault.
 func faultOf(err error, now time.Time) fault {
 	if _, panicked := errors.AsType[*guard.Panic](err); panicked || errors.Is(err, kvstore.ErrProtocol) {
 		return fault{err, now}
@@ -40,8 +40,8 @@ func (f fault) reason() reason {
 	return because(code, "the session ended at %s: %v", at(f.at), f.err)
 }
 
-// report counts and logs a panic with its stack, once for each place in the code, and
-// reports whether the error is one.
+// report reports whether the error is a panic. It counts every panic, and logs it with
+// its stack once for each place in the code.
 func (c *Cluster) report(err error) bool {
 	p, is := errors.AsType[*guard.Panic](err)
 	if !is {
@@ -54,7 +54,8 @@ func (c *Cluster) report(err error) bool {
 	return true
 }
 
-// contained makes a goroutine of f whose panic is logged and goes no further.
+// contained returns a function for a goroutine that runs f. It logs a panic of f and
+// does not pass it on.
 func (c *Cluster) contained(f func()) func() error {
 	return func() error {
 		c.report(guard.Run(func() error { f(); return nil }))
@@ -62,15 +63,15 @@ func (c *Cluster) contained(f func()) func() error {
 	}
 }
 
-// maxPlaces bounds the places in the code that are remembered. Of panics at others one
-// is logged in each otherPlaces.
+// maxPlaces bounds how many places in the code are remembered. Of the panics at all other
+// places, one is logged per otherPlaces.
 const (
 	maxPlaces   = 32
 	otherPlaces = time.Minute
 )
 
-// places are where in the code panics were, whatever their texts: these may have
-// numbers that differ each time.
+// places are the places in the code where panics occurred. The texts of the panics are not
+// compared: they may have numbers that differ each time.
 type places struct {
 	mu     sync.Mutex
 	known  map[string]struct{}

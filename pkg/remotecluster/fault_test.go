@@ -16,13 +16,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestAPanicEndsWithItsCluster: it is said, counted, logged once although its
-// text differs each time, and when what brought it out is gone everything is there.
+// TestAPanicEndsWithItsCluster: a panic is shown in the status, counted, and logged once although its text differs each
+// time. After its cause is removed, everything is applied.
 func TestAPanicEndsWithItsCluster(t *testing.T) {
 	t.Parallel()
 	log := new(waittest.Output)
 	b := newBench(t, func(p *Params) { p.Log = slog.New(slog.NewTextHandler(log, nil)) })
-	number := 0 // the source of the nodes changes it
+	number := 0 // written by the goroutine of the nodes' source
 	b.before = func(_ wire.Resource, changes []store.Change[string]) {
 		for _, ch := range changes {
 			if ch.New != nil && strings.HasPrefix(*ch.New, "mine") {
@@ -48,7 +48,7 @@ func TestAPanicEndsWithItsCluster(t *testing.T) {
 	b.eventually("everything is followed", func(st Status) bool { return st.Ready })
 }
 
-// TestFewPanicsAreLogged: of more places than are remembered one in a minute.
+// TestFewPanicsAreLogged: when the known places are full, other places are logged once per minute.
 func TestFewPanicsAreLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestFewPanicsAreLogged(t *testing.T) {
 	})
 }
 
-// TestAPanicWhileRemovingIsRepeated: the entries go in the end.
+// TestAPanicWhileRemovingIsRepeated: the removal is repeated until all entries are removed.
 func TestAPanicWhileRemovingIsRepeated(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -90,7 +90,7 @@ func TestAPanicWhileRemovingIsRepeated(t *testing.T) {
 	b.holds(map[string]string{})
 }
 
-// TestABrokenProtocolIsSaid, and kept in sight although the next session works.
+// TestABrokenProtocolIsSaid: it stays in the status although the next session works.
 func TestABrokenProtocolIsSaid(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -102,8 +102,8 @@ func TestABrokenProtocolIsSaid(t *testing.T) {
 	}
 }
 
-// TestBudget: what is known is kept, what exceeds the budget is refused, and the
-// message says what to raise.
+// TestBudget: known entries are kept, entries beyond the budget are refused, and the message names the setting to
+// raise.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(p *Params) {
@@ -128,7 +128,7 @@ func TestBudget(t *testing.T) {
 	b.holds(map[string]string{"nodes/n1": "x of 2", "nodes/n2": "z of 2", "ips/10.0.0.1": "y of 2"})
 }
 
-// TestEventsArePaced: none is lost.
+// TestEventsArePaced: no event is lost.
 func TestEventsArePaced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(p *Params) { p.Budget = budget.Budget{Events: 50} })
@@ -143,7 +143,7 @@ func TestEventsArePaced(t *testing.T) {
 	b.holds(want)
 }
 
-// TestAListMayNotTakeForEver: it is given up, and what is known is kept.
+// TestAListMayNotTakeForEver: a list that takes too long is ended, and known entries are kept.
 func TestAListMayNotTakeForEver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(p *Params) { p.Budget = budget.Budget{List: 1} })

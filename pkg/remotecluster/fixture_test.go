@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// idTable is a minimal owner of cluster IDs.
+// idTable is a minimal implementation of cluster IDs.
 type idTable struct {
 	mu    sync.Mutex
 	taken map[uint32]string
@@ -56,18 +56,18 @@ type bench struct {
 	cluster *Cluster
 	file    string
 
-	before  func(wire.Resource, []store.Change[string]) // called with changes before they are applied; nil is nothing
+	before  func(wire.Resource, []store.Change[string]) // called with changes before they are applied; may be nil
 	mu      sync.Mutex
-	refuse  error // what connecting ends with
+	refuse  error // the error of Connect; nil for none
 	entries map[string]string
-	events  int // guarded by mu; changes that were applied
+	events  int // number of applied changes; guarded by mu
 
 	stop func()
 }
 
 const testCluster = "c2"
 
-// consumer has what a test gives it.
+// consumer is a Consumer whose methods use the fields.
 type consumer struct {
 	sources      []Source
 	skipOptional bool
@@ -79,7 +79,7 @@ func (c *consumer) SkipOptional() bool     { return c.skipOptional }
 func (c *consumer) Follow(context.Context) {}
 func (c *consumer) Withhold(yes bool)      { c.withhold(yes) }
 
-// consumerOf is that of the parameters.
+// consumerOf returns the consumer of the parameters.
 func consumerOf(p *Params) *consumer { return p.Consumer.(*consumer) }
 
 func newBench(t *testing.T, change ...func(*Params)) *bench {
@@ -209,13 +209,13 @@ func plain(id uint32) wire.ClusterConfig {
 	return wire.ClusterConfig{ID: id, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}
 }
 
-// withCanaries says that the cluster writes canaries.
+// withCanaries returns the configuration with canaries announced.
 func withCanaries(cfg wire.ClusterConfig) wire.ClusterConfig {
 	cfg.Capabilities.SyncedCanaries = true
 	return cfg
 }
 
-// canary writes that of a resource.
+// canary writes the canary of a resource.
 func (b *bench) canary(r wire.Resource) { b.mem.Set(wire.SyncedKey(testCluster, r, false), "now") }
 
 // ready starts the controller of a cluster with a configuration and one node, and waits
@@ -230,7 +230,7 @@ func (b *bench) ready() Status {
 
 var errNoAnswer = errors.New("no answer")
 
-// cutOff ends the session. Nothing answers until [bench.reconnect].
+// cutOff ends the session. All requests fail until [bench.reconnect].
 func (b *bench) cutOff() {
 	b.setRefuse(errNoAnswer)
 	b.mem.SetFault(func(context.Context, string, string) error { return errNoAnswer })
@@ -242,7 +242,7 @@ func (b *bench) reconnect() {
 	b.setRefuse(nil)
 }
 
-// away waits until the cluster is not connected, after it was synced.
+// away waits until the cluster, which was synced, is not connected.
 func (b *bench) away() Status {
 	b.t.Helper()
 	return b.eventually("the session to be over", func(st Status) bool { return st.State == Degraded && !st.Connected && st.Failures > 0 })

@@ -8,30 +8,30 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// FreshnessState classifies what is known about the age of a resource's copy.
+// FreshnessState classifies the age of a resource's copy.
 type FreshnessState string
 
 // The states of freshness.
 const (
-	FreshnessUnknown FreshnessState = "unknown" // nothing was ever read
-	FreshnessSyncing FreshnessState = "syncing" // the first list is under way
-	FreshnessSynced  FreshnessState = "synced"  // proved equal to the remote as of AsOf, recently
-	FreshnessStale   FreshnessState = "stale"   // kept from before; the remote may have moved on since AsOf
+	FreshnessUnknown FreshnessState = "unknown" // the resource was never read
+	FreshnessSyncing FreshnessState = "syncing" // the first list is running
+	FreshnessSynced  FreshnessState = "synced"  // recently confirmed to be equal to the remote, as of AsOf
+	FreshnessStale   FreshnessState = "stale"   // kept from earlier; the remote may have changed since AsOf
 )
 
-// doubt orders the states, the best first.
+// doubt returns the rank of the state; 0 is the best.
 func (s FreshnessState) doubt() int {
 	return slices.Index([]FreshnessState{FreshnessSynced, FreshnessStale, FreshnessSyncing, FreshnessUnknown}, s)
 }
 
-// Freshness tells until when a resource's copy is known to equal the remote
-// (kvstore.md §2.3). AsOf is zero when it never was.
+// Freshness is the last time at which a resource's copy is known to equal the remote
+// (kvstore.md §2.3). AsOf is zero when it was never confirmed.
 type Freshness struct {
 	State FreshnessState
 	AsOf  time.Time
 }
 
-// String is the state, and as of when: "synced as of 2026-11-27T20:05:01Z".
+// String returns the state and its time, such as "synced as of 2026-11-27T20:05:01Z".
 func (f Freshness) String() string {
 	if f.AsOf.IsZero() {
 		return string(f.State)
@@ -39,9 +39,9 @@ func (f Freshness) String() string {
 	return string(f.State) + " as of " + f.AsOf.UTC().Format(time.RFC3339)
 }
 
-// FreshnessOf is how fresh some resources are together: in the least good state, and
-// as of the earliest time. Those that the cluster does not export do not count, unless
-// none is exported, which exported reports: then it is the freshness of the first one.
+// FreshnessOf returns the combined freshness of some resources: the worst state, and
+// the earliest time. Resources that the cluster does not export do not count. exported is
+// false if none of them is exported: then the result is the freshness of the first one.
 func (s *Status) FreshnessOf(of ...wire.Resource) (f Freshness, exported bool) {
 	for _, r := range of {
 		src, known := s.Sources[r]
@@ -64,7 +64,7 @@ func (s *Status) FreshnessOf(of ...wire.Resource) (f Freshness, exported bool) {
 	return f, exported
 }
 
-// freshness classifies a copy by its source. Without a stream nothing confirms it.
+// freshness classifies the copy of a source. Without a stream the copy cannot be confirmed.
 func freshness(st store.Status, connected bool, stale time.Duration, now time.Time) FreshnessState {
 	switch {
 	case !st.Synced && (st.Listing || connected):

@@ -18,7 +18,7 @@ func TestFreshnessOfSeveralResources(t *testing.T) {
 		wire.IPs:            exported(FreshnessStale, at(7)),
 		wire.Identities:     exported(FreshnessUnknown, time.Time{}),
 		wire.Services:       {Freshness: Freshness{FreshnessSynced, at(1)}},
-		wire.EndpointSlices: {Count: 1, Freshness: Freshness{FreshnessStale, at(2)}}, // of before it was not exported any more
+		wire.EndpointSlices: {Count: 1, Freshness: Freshness{FreshnessStale, at(2)}}, // kept since it was exported
 	}}
 	for name, c := range map[string]struct {
 		of       []wire.Resource

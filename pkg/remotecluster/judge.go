@@ -14,8 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// judgment is what is said of a cluster at one moment. It follows from the settings,
-// the state, the facts and the time alone.
+// judgment is the description of a cluster at one moment. It depends only on the settings,
+// the state, the facts and the time.
 type judgment struct {
 	rules rules
 	state state
@@ -24,8 +24,8 @@ type judgment struct {
 
 	sources []contribution
 	status  Status
-	synced  bool // all sources that are waited for have been synced and followed once
-	serving bool // all of these follow the present session
+	synced  bool // every source that the cluster waits for has been synced and followed once
+	serving bool // every such source follows in the present session
 }
 
 // judge describes a cluster.
@@ -68,14 +68,14 @@ func judge(r rules, t state, f facts, now time.Time) judgment {
 	return j
 }
 
-// verdict is the state of a cluster with why it is so, in a person's words; without
-// words when all is well.
+// verdict is the state of a cluster with the reason for it, as text for the user. The text
+// is empty when there is no problem.
 type verdict struct {
 	state State
 	reason
 }
 
-// reason is a finding in words.
+// reason is a finding: its code and its text.
 type reason struct {
 	code codes.Code
 	text string
@@ -85,36 +85,36 @@ func because(code codes.Code, format string, args ...any) reason {
 	return reason{code, fmt.Sprintf(format, args...)}
 }
 
-// withheld adds to state and message that the backends are not used.
+// withheld adds to the state and the message that the service backends are not used.
 func (j *judgment) withheld(v verdict) verdict {
 	why := because(codes.WithoutContact, "its service backends are not used since %s, after %s without contact (--clustermesh-cache-ttl)", at(j.status.Withheld), j.rules.cacheTTL)
 	if v.state == Ready {
-		return verdict{Degraded, why} // about to be taken back
+		return verdict{Degraded, why} // the backends are about to be used again
 	}
 	v.text += "; " + why.text
 	return v
 }
 
-// contribution is what a source contributes at this moment.
+// contribution is the part of one source in the judgment, at this moment.
 type contribution struct {
 	store.Status
 	resource wire.Resource
-	// late: its canary is overdue, or it is optional and not followed; the cluster is
-	// used without it.
+	// late: the canary is overdue, or the resource is optional and not followed; the
+	// cluster is used without the resource.
 	late bool
-	// left: it is not exported any more, and what it had brought is kept until
-	// the other sources are synced.
+	// left: the resource is no longer exported, and its entries are kept until the
+	// other sources are synced.
 	left bool
 }
 
 // waiting reports whether the cluster waits for the source in the present session.
 func (c *contribution) waiting() bool { return !c.late && !c.left && (!c.Synced || !c.Following) }
 
-// optional reports whether a resource is one that this cluster does not wait for.
+// optional reports whether this cluster does not wait for the resource because it is optional.
 func (r rules) optional(of wire.Resource) bool { return r.skipOptional && of.Describe().Optional }
 
-// contribution describes a source. That a resource is not exported is known from the
-// configuration: the copy, which is empty, is as good as that one is.
+// contribution describes a source. The configuration shows that a resource is not exported:
+// its copy, which is empty, is then as fresh as the configuration.
 func (j *judgment) contribution(src sourceFacts) contribution {
 	caps, r := j.state.capabilities, src.resource
 	c := contribution{Status: src.Status, resource: r}
@@ -135,13 +135,13 @@ func (j *judgment) contribution(src sourceFacts) contribution {
 	return c
 }
 
-// addSources fills in the sources. Between its first list and its first stream a
-// source is still beginning: nothing has been lost.
+// addSources fills in the sources. A source that has its first list but not yet its first
+// stream is still starting: the cluster is syncing, not degraded.
 func (j *judgment) addSources() {
 	j.synced, j.serving = true, true
 	stale := j.rules.staleAfter
 	if j.state.open {
-		// The probes of a large cluster's agents are far apart; one that is late makes nothing stale.
+		// Agents of a large cluster probe seldom. One late probe must not make a resource stale.
 		stale = max(stale, 3*j.facts.probeInterval)
 	}
 	for _, src := range j.facts.sources {
@@ -153,7 +153,7 @@ func (j *judgment) addSources() {
 		is := SourceStatus{
 			Exported: j.state.capabilities == nil || j.state.capabilities.Exports(st.resource), Late: st.late, Lag: st.Lag, SyncDuration: st.SyncDuration,
 			Synced: st.Synced, Read: st.Read, Total: st.Total, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example, Over: st.Over,
-			// Optional resources may never be listed.
+			// An optional resource may never be listed: it does not count as syncing then.
 			Freshness: Freshness{
 				AsOf:  st.AsOf,
 				State: freshness(st.Status, j.status.Connected && (st.Synced || !skipped), max(stale, 2*st.Every), j.now),
@@ -169,7 +169,7 @@ func (j *judgment) addSources() {
 	}
 }
 
-// verdict names the state and says why it is not ready.
+// verdict returns the state, and the reason if the cluster is not ready.
 func (j *judgment) verdict() verdict {
 	t := &j.state
 	switch {
@@ -194,7 +194,7 @@ func (j *judgment) verdict() verdict {
 			return verdict{Degraded, over}
 		}
 		why := j.progress()
-		if slices.Contains(unwritten(), why.code) { // which does not pass by itself
+		if slices.Contains(unwritten(), why.code) { // the remote cluster must write it first
 			return verdict{Degraded, because(why.code, "%s", kept(why.text))}
 		}
 		return verdict{Degraded, because(codes.NotFollowed, "connected, but some resources are not watched at the moment; its data is kept: %s", why.text)}
@@ -205,7 +205,7 @@ func (j *judgment) verdict() verdict {
 	return verdict{Ready, reason{code: codes.AllFollowed}}
 }
 
-// cause is the code of the error for which a cluster is as this code says.
+// cause returns the code of the error behind the finding with this code; empty for none.
 func (j *judgment) cause(code codes.Code) codes.Code {
 	switch code {
 	case codes.FileUnusable:
@@ -222,7 +222,7 @@ func (j *judgment) cause(code codes.Code) codes.Code {
 	return ""
 }
 
-// kept adds to what is wrong that nothing is lost by it.
+// kept adds to the text of a problem that the data is kept.
 func kept(why string) string {
 	if strings.HasSuffix(why, "?") {
 		return why + " Its data is kept."
@@ -230,7 +230,7 @@ func kept(why string) string {
 	return why + "; its data is kept"
 }
 
-// stateOf is the state of a cluster that is not well.
+// stateOf returns the state of a cluster that has a problem.
 func stateOf(connected, synced bool) State {
 	switch {
 	case synced:
@@ -241,7 +241,7 @@ func stateOf(connected, synced bool) State {
 	return Connecting
 }
 
-// attempt says what stands between the cluster and a connection.
+// attempt returns the text that describes why the cluster has no working connection.
 func (j *judgment) attempt() string {
 	t := &j.state
 	switch {
@@ -255,7 +255,8 @@ func (j *judgment) attempt() string {
 	return fmt.Sprintf("connecting again after: %v", t.lastError)
 }
 
-// refused says why the present configuration cannot be used, or what has become of it since.
+// refused returns why the present configuration cannot be used. If its key was deleted since, or has
+// a value that cannot be read, the text begins with that.
 func (j *judgment) refused() reason {
 	t := &j.state
 	code := codes.ConfigurationRefused

@@ -76,8 +76,8 @@ func TestALostConnectionEndsNoConflict(t *testing.T) {
 	}
 }
 
-// TestTheReasonOfALossIsThereWithIt: whoever sees that the connection is lost
-// sees why, and nothing that was before.
+// TestTheReasonOfALossIsThereWithIt: a status that shows the connection as lost has the reason of this loss, and no
+// older one.
 func TestTheReasonOfALossIsThereWithIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -8,19 +8,19 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Notice is something about a cluster that will go wrong, or may, or that may not be meant: nothing is
-// wrong by it yet.
+// Notice is about a problem of a cluster that will, or may, occur, or about a state that may be
+// unintended. It is not a problem yet.
 type Notice struct {
 	Code    codes.Code
-	Message string // in a person's words
+	Message string // text for the user
 }
 
-// NoticeCodes are the codes that a notice may have, also one of whoever knows the client files.
+// NoticeCodes returns the codes that a notice may have, with the one that pkg/clustermesh adds for broken client files.
 func NoticeCodes() []codes.Code {
 	return []codes.Code{codes.ClientFileBroken, codes.ServerRelease, codes.CertificateEnds, codes.CertificateEndsSoon, codes.NextConnectionFails, codes.EtcdFull, codes.AddressesOnly}
 }
 
-// notices are those of the cluster at this moment, the more urgent ones first.
+// notices returns the notices of the cluster at this moment, the more urgent ones first.
 func (j *judgment) notices() []Notice {
 	if j.state.draining {
 		return nil
@@ -30,14 +30,14 @@ func (j *judgment) notices() []Notice {
 	for _, c := range []struct {
 		of     string
 		until  time.Time
-		unless string // what is not known
+		unless string // restriction at the end of the text, for a certificate that may have been replaced since
 	}{
 		{"the client certificate", j.status.Certificate, ""},
 		{"the certificate that the etcd showed at " + handshake, j.status.ServerCertificate, ", unless the etcd has a newer one by now"},
 		{"a certificate above that of the etcd, as of " + handshake + ",", j.status.AuthorityCertificate, ", unless the etcd has a newer one by now"},
 	} {
 		switch text, urgent := expiry.Notice(c.of, c.until, j.now, c.unless); {
-		case text == "", c.unless == "" && c.until.Before(j.now): // which is what is wrong, and said
+		case text == "", c.unless == "" && c.until.Before(j.now): // expired: it is a problem already, and the message reports it
 		case urgent:
 			soon = append(soon, Notice{codes.CertificateEndsSoon, text})
 		default:
@@ -48,7 +48,7 @@ func (j *judgment) notices() []Notice {
 		soon = append([]Notice{notice(codes.NextConnectionFails, "the next connection fails, with the files as they are: %s", j.state.next)}, soon...)
 	}
 	all := append(soon, later...)
-	if j.facts.noSpace && !j.rules.own { // the own one is degraded by it
+	if j.facts.noSpace && !j.rules.own { // the own cluster is degraded by this
 		all = append([]Notice{notice(codes.EtcdFull, "its etcd has no space left and refuses all writes (alarm NOSPACE): what we know of it no longer changes")}, all...)
 	}
 	if j.facts.faults != "" {
@@ -60,8 +60,8 @@ func (j *judgment) notices() []Notice {
 	return all
 }
 
-// addressesAlone is how many addresses a cluster has of which everything is read, if it has nothing
-// else that every cluster has; 0 for any other one.
+// addressesAlone returns the number of addresses of a ready cluster that publishes addresses, but no
+// nodes, services or identities; 0 for any other cluster.
 func (j *judgment) addressesAlone() int {
 	if !j.status.Ready {
 		return 0

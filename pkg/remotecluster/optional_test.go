@@ -13,8 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// exportsBench has optional service exports, and waits for what it waits for at all
-// longer than the test lasts.
+// exportsBench returns a bench with optional service exports. Its deadlines are longer than the test, so the test fails
+// if the cluster waits for the exports.
 func exportsBench(t *testing.T, change ...func(*Params)) *bench {
 	t.Helper()
 	b := newBench(t, append(change, func(p *Params) {
@@ -28,7 +28,7 @@ func exportsBench(t *testing.T, change ...func(*Params)) *bench {
 	return b
 }
 
-// withExports is the configuration of a cluster that announces them, or says that it has none.
+// withExports returns the configuration of a cluster that announces exports, or that it has none.
 func withExports(yes bool) wire.ClusterConfig {
 	cfg := plain(2)
 	cfg.Capabilities.ServiceExportsEnabled = &yes
@@ -40,8 +40,7 @@ const (
 	theExport = "serviceexports/ns/s"
 )
 
-// stays makes sure that the cluster is ready and has nothing to say until a later
-// proof of its nodes.
+// stays checks that the cluster is ready without a message until its nodes are next confirmed.
 func (b *bench) stays(what string) (st Status) {
 	b.t.Helper()
 	first := b.cluster.Status().Sources[wire.Nodes].Freshness.AsOf
@@ -83,7 +82,7 @@ func TestOptionalResourcesAreNotWaitedFor(t *testing.T) {
 	b.stays("with nothing but a refused export")
 }
 
-// TestTheCanaryOfAnOptionalResourceEndsNoSession, however long it stays away.
+// TestTheCanaryOfAnOptionalResourceEndsNoSession: it does not, however late the canary is.
 func TestTheCanaryOfAnOptionalResourceEndsNoSession(t *testing.T) {
 	t.Parallel()
 	b := exportsBench(t)
@@ -102,7 +101,7 @@ func TestTheCanaryOfAnOptionalResourceEndsNoSession(t *testing.T) {
 	}
 }
 
-// TestOptionalResourcesMayBeForbidden: the rights of our user may not cover it.
+// TestOptionalResourcesMayBeForbidden: the rights of our user may not include the resource.
 func TestOptionalResourcesMayBeForbidden(t *testing.T) {
 	t.Parallel()
 	b := exportsBench(t)
@@ -127,7 +126,7 @@ func TestOptionalResourcesMayBeForbidden(t *testing.T) {
 		t.Errorf("why not, though they are followed: %q", s.Why)
 	}
 	b.mem.SetFault(forbidden)
-	b.mem.Break(nil) // all streams
+	b.mem.Break(nil) // ends all streams
 	b.eventually("the refusal again", func(Status) bool { return errors.Is(b.cluster.sources[1].Status().Err, kvstore.ErrPermissionDenied) })
 	mark := time.Now()
 	b.eventually("all but the exports to be well", func(st Status) bool {
@@ -136,7 +135,7 @@ func TestOptionalResourcesMayBeForbidden(t *testing.T) {
 	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
 }
 
-// TestWhatIsNotAnnouncedIsNotAskedFor: not by one request.
+// TestWhatIsNotAnnouncedIsNotAskedFor: no request is made for a resource that is not announced.
 func TestWhatIsNotAnnouncedIsNotAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]wire.ClusterConfig{"says nothing of exports": plain(2), "says that it has none": withExports(false)} {
@@ -161,7 +160,7 @@ func TestWhatIsNotAnnouncedIsNotAskedFor(t *testing.T) {
 			if n := asked.Load(); n > 0 {
 				t.Errorf("asked for them %d times", n)
 			}
-			// It is followed while it runs, in both directions.
+			// The announcement is followed during the session, in both directions.
 			b.configure(withExports(true))
 			b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
 			if asked.Load() == 0 {
@@ -174,7 +173,7 @@ func TestWhatIsNotAnnouncedIsNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestOurOwnExports: nobody announces them to ourselves.
+// TestOurOwnExports: the own cluster's exports are read without an announcement.
 func TestOurOwnExports(t *testing.T) {
 	t.Parallel()
 	b := exportsBench(t, func(p *Params) {
@@ -186,7 +185,7 @@ func TestOurOwnExports(t *testing.T) {
 	b.holds(map[string]string{theNode: "x of 9", theExport: "x of 9"})
 }
 
-// TestOptionalResourcesAreWithdrawnWithTheCluster: as everything else.
+// TestOptionalResourcesAreWithdrawnWithTheCluster: they are withdrawn like all others.
 func TestOptionalResourcesAreWithdrawnWithTheCluster(t *testing.T) {
 	t.Parallel()
 	b := exportsBench(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// sliceBench has sources of services in both formats beside that of nodes.
+// sliceBench has sources of services in both formats, in addition to the source of nodes.
 func sliceBench(t *testing.T, change ...func(*Params)) *bench {
 	t.Helper()
 	b := newBench(t, change...)
@@ -39,7 +39,7 @@ func TestOnlyWhatIsExportedIsRead(t *testing.T) {
 	if s := st.Sources[wire.EndpointSlices]; s.Exported || !s.Synced || s.Count != 0 || s.Freshness.State != FreshnessSynced || s.Freshness.AsOf.IsZero() {
 		t.Errorf("slices that are not exported: %+v", s)
 	}
-	// The mode is followed while it runs, in every direction.
+	// The mode is followed during the session, in every direction.
 	b.configure(exporting(wire.EndpointSlicesBoth))
 	b.holds(map[string]string{node: "x of 2", service: "x of 2", slice: "x of 2"})
 	b.inState(Ready)
@@ -85,7 +85,7 @@ func TestDetailsThatDoNotComeHoldNothingBack(t *testing.T) {
 	late := func(what string) {
 		t.Helper()
 		st := b.eventually(what, func(st Status) bool {
-			// A stream that has just broken is a message of its own for a moment.
+			// For a moment, a broken stream has another message.
 			return st.State == Degraded && st.Ready && strings.Contains(st.Message, "cilium/synced/c2/cilium/state/endpointslices/v1")
 		})
 		if !st.Sources[wire.EndpointSlices].Late || st.Failures > 1 {
@@ -94,11 +94,11 @@ func TestDetailsThatDoNotComeHoldNothingBack(t *testing.T) {
 	}
 	late("to go on without slices")
 	b.holds(map[string]string{"nodes/n": "x of 2", "services/ns/s": "x of 2"})
-	// The same on the next session, at once.
+	// The next session does the same, at once.
 	b.cluster.Timings.DetailDeadline = time.Hour
 	b.mem.Break(nil)
 	late("to go on without slices again")
-	// And they are taken up when they come.
+	// When the canary arrives, the slices are used.
 	b.canary(wire.EndpointSlices)
 	b.holds(map[string]string{"nodes/n": "x of 2", "services/ns/s": "x of 2", "endpointslices/ns/s-1": "x of 2"})
 	if st := b.inState(Ready); st.Sources[wire.EndpointSlices].Late {
@@ -137,8 +137,8 @@ func TestTheOwnCluster(t *testing.T) {
 			return clientfile.New("http://127.0.0.1:1")
 		}
 	})
-	b.ids.taken = map[uint32]string{9: "whoever"} // nothing is reserved
-	b.configure(plain(2))                         // nor is this read
+	b.ids.taken = map[uint32]string{9: "whoever"} // no ID is reserved
+	b.configure(plain(2))                         // and the configuration is not read
 	b.run()
 	st := b.inState(Ready)
 	b.holds(map[string]string{"nodes/n": "x of 9", "services/ns/s": "x of 9", "endpointslices/ns/s-1": "x of 9"})
@@ -154,8 +154,8 @@ func TestTheOwnCluster(t *testing.T) {
 	b.inState(Ready)
 }
 
-// TestNoServicesAreMissingBetweenTwoFormats: what is no longer exported stays
-// until what takes its place is there, over failed sessions as well.
+// TestNoServicesAreMissingBetweenTwoFormats: services of the old format stay until those of the new format are synced,
+// also across failed sessions.
 func TestNoServicesAreMissingBetweenTwoFormats(t *testing.T) {
 	t.Parallel()
 	for from, to := range map[string]string{

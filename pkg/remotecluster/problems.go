@@ -14,22 +14,22 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// What to do about a cluster that does not say of itself what it should. They follow what is wrong.
+// Advice for a cluster that does not publish what it must. It follows the description of the problem in messages.
 const (
 	// WhoseEtcd is for a cluster without a configuration.
 	WhoseEtcd = "is this the etcd of that cluster (or of its copies), does the file have the name of that cluster, and " + WriterRuns
-	// WriterRuns is for what a cluster's writer has not written.
+	// WriterRuns is for a key that the cluster's writer has not written.
 	WriterRuns = "does what writes it run: clustermesh-apiserver, mesh-agent operate, or the mirror of a copy?"
-	// CheckWriter is for a value that makes no sense.
+	// CheckWriter is for a value that cannot be decoded.
 	CheckWriter = "check what writes it in that cluster"
 )
 
-// unwritten are the codes of what the remote cluster has not written.
+// unwritten returns the codes of findings about keys that the remote cluster has not written.
 func unwritten() []codes.Code {
 	return []codes.Code{codes.NoConfiguration, codes.NoCanary, codes.EtcdEmpty, codes.EtcdOfAnother}
 }
 
-// progress says what a session that does not serve yet waits for.
+// progress returns what a session that does not serve yet waits for.
 func (j *judgment) progress() reason {
 	t := &j.state
 	switch {
@@ -37,7 +37,7 @@ func (j *judgment) progress() reason {
 		return because(codes.Copying, "its configuration is to be written into the own kvstore first")
 	case j.facts.canaries != nil && t.phase > phaseConfig:
 	case j.facts.config == nil:
-		return because(codes.Copying, "connected") // about to list
+		return because(codes.Copying, "connected") // the own cluster, which is about to list
 	default:
 		if problem := j.facts.config.pending(); problem != "" {
 			return because(codes.NoConfiguration, "%s", problem)
@@ -55,7 +55,7 @@ func (j *judgment) progress() reason {
 	return because(codes.Copying, "finishing")
 }
 
-// behind says what a source waits for that is not followed in a session with canaries.
+// behind returns why a source is not followed, in a session with canaries.
 func (j *judgment) behind(st *contribution) reason {
 	r := st.resource
 	switch {
@@ -80,7 +80,7 @@ func (j *judgment) behind(st *contribution) reason {
 	return because(codes.Copying, "listing %s: %d so far", r, st.Count)
 }
 
-// problem says what is wrong with a session that serves; without words when nothing is.
+// problem returns the problem of a session that serves; the text is empty for none.
 func (j *judgment) problem() reason {
 	s := &j.status
 	if j.state.fault.recent(j.now) {
@@ -110,7 +110,7 @@ func (j *judgment) problem() reason {
 	return reason{}
 }
 
-// sourceProblem says what is wrong with one resource; without words when nothing is.
+// sourceProblem returns the problem of one resource; the text is empty for none.
 func (j *judgment) sourceProblem(st *contribution) reason {
 	r, is := st.resource, j.status.Sources[st.resource]
 	fresh := is.Freshness.State == FreshnessSynced
@@ -139,9 +139,9 @@ func (j *judgment) sourceProblem(st *contribution) reason {
 	return reason{}
 }
 
-// listedForRoom says what is over its budget while nothing else is wrong but that it is
-// listed again, which is done every few minutes for what has room by then: the cluster
-// does not change its state for that.
+// listedForRoom returns the finding for a resource over its budget that is listed again; the
+// text is empty if there is another problem. The resource is listed every few minutes,
+// because more of its entries may fit by then. This does not change the state of the cluster.
 func (j *judgment) listedForRoom() (over reason) {
 	for i := range j.sources {
 		st := &j.sources[i]
@@ -156,11 +156,11 @@ func (j *judgment) listedForRoom() (over reason) {
 	return over
 }
 
-// pacedShown is for how long it is shown that events had to wait.
+// pacedShown is how long the status shows that events had to wait.
 const pacedShown = 30 * time.Second
 
-// overBudget says how much of a resource is refused because the cluster may not
-// have more, and how to let it.
+// overBudget returns which limits of the budget a resource exceeds, and the option that
+// raises them.
 func (j *judgment) overBudget(r wire.Resource, is SourceStatus) reason {
 	share := j.rules.budget.Share(r)
 	limit := map[string]string{
@@ -182,8 +182,8 @@ func (j *judgment) listTooLong(r wire.Resource, err error) reason {
 	return because(codes.ListTooLong, "listing %s: %v; --remote-budget %s.list=DURATION allows more", r, err, j.rules.name)
 }
 
-// at names a moment. Messages have no durations, which would make another text
-// of the same state each second.
+// at formats a moment for messages. Messages have no durations: these would change the
+// text every second while the state stays the same.
 func at(moment time.Time) string {
 	if moment.IsZero() {
 		return "the start"
@@ -191,7 +191,7 @@ func at(moment time.Time) string {
 	return moment.UTC().Format(time.RFC3339)
 }
 
-// suchAs names one of the entries that are refused, if one is known.
+// suchAs returns the end of a sentence that names one refused entry; empty if none is known.
 func suchAs(r store.Refusal) string {
 	if text := r.String(); text != "" {
 		return ", such as " + text
@@ -199,7 +199,7 @@ func suchAs(r store.Refusal) string {
 	return ""
 }
 
-// reasons lists why entries are refused.
+// reasons lists the number of refused entries for each reason.
 func reasons(by map[wire.Reason]int) string {
 	var texts []string
 	for _, reason := range slices.Sorted(maps.Keys(by)) {

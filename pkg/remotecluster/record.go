@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// What follows is between the controller, which works, and the pure core, which knows
-// what has happened.
+// This file connects the controller, which does the work, with the pure functions, which
+// compute the state from the events.
 
-// session is what a cluster uses of the session that is open.
+// session holds the parts of the open session that a cluster uses.
 type session struct {
 	client   Client
 	config   *configWatch // nil for the own cluster
 	canaries *canaries    // nil before there is a configuration
 }
 
-// step takes in an event, and tells so.
+// step applies an event, and calls Changed.
 func (c *Cluster) step(e event) {
 	c.note(e)
 	c.Changed()
 }
 
-// note takes in an event, and returns the states before and after it.
+// note applies an event, and returns the states before and after it.
 func (c *Cluster) note(e event) (before, after state) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *Cluster) current() state {
 	return c.state
 }
 
-// open notes the session that is used from now on.
+// open records the session that is used from now on.
 func (c *Cluster) open(client Client, config *configWatch) {
 	c.mu.Lock()
 	c.session = session{client: client, config: config}
@@ -52,7 +52,7 @@ func (c *Cluster) open(client Client, config *configWatch) {
 	c.step(opened(st.LastSuccess, etcd))
 }
 
-// end notes that the session is over.
+// end records that the session has ended.
 func (c *Cluster) end(why error) {
 	c.mu.Lock()
 	s, configAsOf := c.session, c.state.configAsOf
@@ -67,7 +67,7 @@ func (c *Cluster) end(why error) {
 	c.Changed()
 }
 
-// setCanaries notes whose canaries hold back the sources from now on.
+// setCanaries records the canaries that the sources wait for from now on.
 func (c *Cluster) setCanaries(canaries *canaries) {
 	c.mu.Lock()
 	c.session.canaries = canaries
@@ -75,7 +75,7 @@ func (c *Cluster) setCanaries(canaries *canaries) {
 	c.Changed()
 }
 
-// rules are the settings of the cluster.
+// rules returns the settings of the cluster.
 func (c *Cluster) rules() rules {
 	return rules{
 		name: c.Name, own: c.Origin == OriginLocal, skipOptional: c.Consumer.SkipOptional(), staleAfter: c.Timings.StaleAfter, cacheTTL: c.CacheTTL, budget: c.Budget,

@@ -34,7 +34,7 @@ func TestScripts(t *testing.T) {
 	codestest.Reached(t, codes.States, reached...)
 }
 
-// play is what happens in a script.
+// play is the state of a running script.
 type play struct {
 	rules rules
 	state state
@@ -53,7 +53,7 @@ func newPlay() *play {
 
 func (p *play) happens(e event) { p.state = p.state.after(e, p.now) }
 
-// Do takes one line of a script: a word, and what follows as NAME, NAME=VALUE or "text".
+// Do executes one line of a script: a word, followed by arguments of the form NAME, NAME=VALUE or "text".
 func (p *play) Do(line string) error {
 	verb, rest, _ := strings.Cut(line, " ")
 	a, err := parseArguments(rest)
@@ -119,7 +119,7 @@ func (p *play) Do(line string) error {
 	return nil
 }
 
-// textOf is that of an error; empty without one.
+// textOf returns the text of an error; empty without one.
 func textOf(err error) string {
 	if err == nil {
 		return ""
@@ -127,7 +127,7 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// ends is so much later than now; zero without such an argument.
+// ends returns the time that an argument sets relative to now; zero without the argument.
 func (p *play) ends(a arguments, name string) (until time.Time) {
 	if left := a.span(name); left != 0 {
 		until = p.now.Add(left)
@@ -150,7 +150,7 @@ func (p *play) end(a arguments) {
 	}
 }
 
-// probe is a read that confirms what is followed, or fails.
+// probe applies a probe, which confirms the followed resources, or fails.
 func (p *play) probe(err error) {
 	p.happens(probed(kvstore.Probe{At: p.now, Err: err}))
 	if err != nil {
@@ -164,7 +164,7 @@ func (p *play) probe(err error) {
 	}
 }
 
-// config is what becomes of the cluster configuration.
+// config applies an event of the cluster configuration.
 func (p *play) config(a arguments) error {
 	if read := !a.is("malformed") && !a.is("deleted"); read {
 		p.facts.config.Rejected, p.facts.config.vanished = 0, false
@@ -198,7 +198,7 @@ func (p *play) config(a arguments) error {
 	return a.unread()
 }
 
-// source says what a source says of itself from now on.
+// source sets the status of a source.
 func (p *play) source(r wire.Resource, a arguments) error {
 	st := store.Status{Count: a.number("count"), Rejected: a.number("rejected"), Pending: a.number("pending"), FollowStatus: store.FollowStatus{
 		Synced: a.is("synced") || a.is("follows"), Following: a.is("follows"), Followed: a.is("follows") || a.is("followed"), Listing: a.is("lists"),
@@ -223,7 +223,7 @@ func (p *play) source(r wire.Resource, a arguments) error {
 	return a.unread()
 }
 
-// Said shows what the cluster is said to be.
+// Said returns the resulting status of the cluster.
 func (p *play) Said() string {
 	var b strings.Builder
 	j := judge(p.rules, p.state, p.facts, p.now)

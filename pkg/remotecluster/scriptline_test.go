@@ -15,12 +15,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 )
 
-// arguments are what follows the word of a line.
+// arguments are the parts of a line after its first word.
 type arguments struct {
 	words  []string
 	values map[string]string
-	text   string // in quotes
-	wrong  *error // the first mistake
+	text   string // the quoted part
+	wrong  *error // the first error of the parser
 }
 
 func parseArguments(line string) (arguments, error) {
@@ -61,7 +61,7 @@ func (a arguments) span(name string) time.Duration {
 	return d
 }
 
-// error is the text as an error; nil without one.
+// error returns the text as an error; nil without one.
 func (a arguments) error() error {
 	kinds := map[string]error{
 		"protocol": kvstore.ErrProtocol, "too-long": store.ErrListTooLong, "stopped": syncstore.ErrStopped, "cancelled": context.Canceled,

@@ -19,12 +19,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// runSession is one connection, from the file to the reason of its end.
+// runSession runs one session, from the load of the client file, and returns why it ended.
 func (c *Cluster) runSession(ctx context.Context, file string, pause backoff.BackOff) (err error) {
 	c.step(entered(phaseConnect))
 	cfg, err := c.Load(file)
 	if err != nil {
-		hash, _ := clientfile.Fingerprint(file) // of one that cannot be read there is none
+		hash, _ := clientfile.Fingerprint(file) // zero if the file cannot be read
 		c.note(fileUnread(hash))
 		return &unusable{err}
 	}
@@ -63,19 +63,19 @@ func (c *Cluster) runSession(ctx context.Context, file string, pause backoff.Bac
 	return g.Wait()
 }
 
-// unusable marks what no retry mends: somebody must change the file.
+// unusable marks an error that no retry resolves: the user must change the file.
 type unusable struct{ error }
 
 func (u *unusable) Unwrap() error { return u.error }
 
-// overdue is the end of a session that waited in vain for something of the
-// remote cluster. The next ones do not count as in their first sync: whoever
-// shares them shall not be without the limits of normal operation for ever.
+// overdue is the end of a session that waited in vain for a key of the remote
+// cluster. The next sessions do not count as in their first sync: otherwise the
+// clusters that share them would never get the limits of normal operation.
 type overdue struct{ error }
 
 func (o *overdue) Unwrap() error { return o.error }
 
-// observe takes a linearizable read of the session to all that follow it.
+// observe passes the result of a linearizable read to the state, the configuration watch and the sources.
 func (c *Cluster) observe(p kvstore.Probe, config *configWatch) {
 	c.note(probed(p))
 	if config != nil {
@@ -86,8 +86,8 @@ func (c *Cluster) observe(p kvstore.Probe, config *configWatch) {
 	}
 }
 
-// discover runs the sources as the cluster's configuration says, again for
-// each configuration, until the session ends.
+// discover runs the sources according to the cluster's configuration, again for
+// each new configuration, until the session ends.
 func (c *Cluster) discover(ctx context.Context, client Client, config *configWatch, pause backoff.BackOff) error {
 	c.step(entered(phaseConfig))
 	deadline := time.After(c.Timings.ConfigDeadline)
@@ -117,7 +117,7 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 			return ctx.Err()
 		}
 		c.step(configRefused(err))
-		client.BootstrapComplete() // nothing is listed, for who knows how long
+		client.BootstrapComplete() // nothing is listed, for an unknown time
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -168,9 +168,9 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 
 var errReconfigured = errors.New("cluster configuration changed")
 
-// adopt validates a configuration and takes its ID. A cluster that comes with
-// another ID than before loses everything first: its entries carry the old one.
-// The own cluster has had its ID from the start.
+// adopt validates a configuration and reserves its ID. If the cluster has another ID
+// than before, all its entries are withdrawn first: they carry the old ID.
+// The own cluster has its ID from the start.
 func (c *Cluster) adopt(ctx context.Context, cfg wire.ClusterConfig) error {
 	if c.Origin == OriginLocal || c.IDs == nil {
 		return nil
@@ -185,7 +185,7 @@ func (c *Cluster) adopt(ctx context.Context, cfg wire.ClusterConfig) error {
 		return err
 	}
 	if id := c.current().clusterID; id != 0 && id != cfg.ID {
-		// Keeping it until the new one is had, as Cilium does (wire.md §2.3), would let
+		// Cilium keeps the old ID until it has the new one (wire.md §2.3). That would let
 		// two clusters that swap their IDs block each other for ever.
 		if err := c.disown(ctx); err != nil {
 			return err
@@ -194,7 +194,7 @@ func (c *Cluster) adopt(ctx context.Context, cfg wire.ClusterConfig) error {
 	return c.IDs.Reserve(c.Name, cfg.ID)
 }
 
-// disown gives the ID back, when nothing carries it any more.
+// disown withdraws all entries with the ID and then releases the ID.
 func (c *Cluster) disown(ctx context.Context) error {
 	if copier, is := c.Consumer.(Copier); is {
 		if err := copier.Disown(ctx); err != nil {
@@ -206,7 +206,7 @@ func (c *Cluster) disown(ctx context.Context) error {
 	return nil
 }
 
-// remedy says what to do about a configuration that is not valid.
+// remedy returns the advice for a configuration that is not valid.
 func remedy(cfg wire.ClusterConfig, layout wire.Layout) string {
 	switch {
 	case cfg.ID == 0:
@@ -222,8 +222,8 @@ func remedy(cfg wire.ClusterConfig, layout wire.Layout) string {
 	}
 }
 
-// feed runs one source once its canary allows it. What the cluster does not
-// export is not followed; awaitSync withdraws what is left of it.
+// feed runs one source once its canary was seen. A resource that the cluster does
+// not export is not followed; awaitSync withdraws its remaining entries.
 func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfig, s Source, canaries *canaries) error {
 	r := s.Resource()
 	if !cfg.Capabilities.Exports(r) {
@@ -245,9 +245,10 @@ func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfi
 	})
 }
 
-// gate waits for the resource's canary. One that does not come ends the
-// session, unless the resource has only details of what others bring: then the
-// cluster is used without it, and says so. That of an optional one may stay away.
+// gate waits for the resource's canary. A canary that does not appear ends the
+// session, unless the resource has only details of other resources: then the
+// cluster is used without it, and its status shows that. For an optional resource
+// gate waits without limit.
 func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resource, canaries *canaries) error {
 	switch {
 	case c.rules().optional(r):
@@ -257,7 +258,7 @@ func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resou
 	}
 	if err := canaries.wait(ctx, r, c.Timings.DetailDeadline); err != nil && ctx.Err() == nil {
 		c.step(canaryOverdue(r, true))
-		_ = canaries.wait(ctx, r, forever) // its error is the context's
+		_ = canaries.wait(ctx, r, forever) // the error is that of ctx
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -267,11 +268,11 @@ func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resou
 }
 
 // awaitSync ends the bootstrap once every source is synced and follows. Only
-// then it withdraws what the cluster does not export any more: another resource
-// may take its place, and there must be no time with neither.
+// then it withdraws the resources that the cluster no longer exports: another resource
+// may replace them, and there must be no time with neither of the two.
 func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabilities, pause backoff.BackOff) error {
-	// Looked at more and more rarely: the delay is a twentieth of the time that
-	// it took, and hundreds of clusters that wait for somebody cost nothing.
+	// The checks become less frequent: the delay is a twentieth of the time waited so far.
+	// So hundreds of clusters that wait a long time cost almost nothing.
 	for wait := 20 * time.Millisecond; !c.following(); wait = min(wait*21/20, time.Second) {
 		if err := waiting.Sleep(ctx, wait); err != nil {
 			return err
@@ -285,8 +286,8 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabi
 	client.BootstrapComplete()
 	c.applyContact(allSynced)
 	c.Changed()
-	// A server may work until everything is copied and then end the session, each time:
-	// only one that lasts ends the growth of the pauses.
+	// A server may end every session as soon as everything is copied. So only a session
+	// that lasts resets the pauses.
 	if err := waiting.Sleep(ctx, c.Timings.SteadyAfter); err != nil {
 		return err
 	}

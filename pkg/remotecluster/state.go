@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// phase is how far a session is.
+// phase is the step that a session has reached.
 type phase int
 
 const (
@@ -21,34 +21,34 @@ const (
 	phaseSync                 // canaries, lists, and following
 )
 
-// state is what follows from the events of a cluster so far: an event makes another one
-// of it. Its zero value is that of a cluster that nothing has happened to.
+// state is the result of all events of a cluster so far: each event makes a new state of the
+// previous one. The zero value is the state before the first event.
 type state struct {
 	phase    phase
 	draining bool
 
 	file      string
 	endpoints []string
-	hash      string // of the file that was read last, hexadecimal; empty when it could not be
+	hash      string // of the file that was read last, hexadecimal; empty when it could not be read
 	unusable  error  // why the file cannot be used
 
 	open         bool      // a session is open
-	since        time.Time // when it was opened; zero while none is
+	since        time.Time // when it was opened; zero while none is open
 	etcd         string    // cluster ID of the etcd that answered last, hexadecimal
 	clusterID    uint32
-	answered     uint32 // the ID of the configuration that was read in the session; 0 before
+	answered     uint32 // the ID in the configuration that was read in the session; 0 before
 	capabilities *wire.Capabilities
 	handing      bool                   // the configuration is being handed to the consumer
-	late         map[wire.Resource]bool // whose canaries are overdue; never changed in place
+	late         map[wire.Resource]bool // resources whose canaries are overdue; never changed in place
 	refusal      error                  // why the present configuration cannot be used
-	conflict     *IDConflict            // the one of the last configuration, over lost connections too: they mend nothing
+	conflict     *IDConflict            // the conflict of the last configuration; kept when the connection is lost, which resolves nothing
 
-	configAsOf  time.Time    // until when the configuration was known to be in force, at the end of the session before
-	heartbeat   time.Time    // when it was last seen, at the end of the session before
-	certificate time.Time    // until when the client certificate is valid; zero without one
-	next        string       // what a new session would fail with, as the files are
-	around      surroundings // of the configuration that is missing in the session
-	inVain      bool         // the last session that could be had ended for want of a configuration or a canary
+	configAsOf  time.Time    // last time at which the configuration was known to be in force, from the end of the previous session
+	heartbeat   time.Time    // when it was last seen, from the end of the previous session
+	certificate time.Time    // when the client certificate expires; zero without one
+	next        string       // the error of a new session with the present files; empty for none
+	around      surroundings // other contents of the etcd while the configuration is missing in the session
+	inVain      bool         // the last session ended because a configuration or a canary was missing
 
 	retryAt     time.Time
 	failures    int
@@ -56,15 +56,15 @@ type state struct {
 	lastError   error
 	lastFailure time.Time
 	lastSuccess time.Time
-	probeError  error // of the last probe; nil when it succeeded
-	lost        error // why the connection was lost last; nil when it was not, or by ourselves
-	fault       fault // the last one
+	probeError  error // error of the last probe; nil when it succeeded
+	lost        error // why the connection was last lost; nil when it was not, or when this process ended it
+	fault       fault // the last fault
 	panics      int
 
 	contact contact
 }
 
-// event is something that happens to a cluster: it changes a copy of the state.
+// event is a change of a cluster's state. It is applied to a copy of the state.
 type event func(s *state, now time.Time)
 
 // after returns the state after an event.
@@ -80,7 +80,7 @@ func started(file string) event {
 	}
 }
 
-// entered: the session is as far as this.
+// entered: the session has reached this phase.
 func entered(p phase) event {
 	return func(s *state, _ time.Time) { s.phase = p }
 }
@@ -92,13 +92,13 @@ func fileRead(endpoints []string, hash [32]byte) event {
 	}
 }
 
-// fileUnread: the client file cannot be used, or, with a zero hash, not be read.
-// Why follows as [attemptFailed].
+// fileUnread: the client file cannot be used; if the hash is zero, it cannot be read.
+// The reason follows in [attemptFailed].
 func fileUnread(hash [32]byte) event {
 	return func(s *state, _ time.Time) { s.hash = hexadecimal(hash) }
 }
 
-// hexadecimal is empty for nothing.
+// hexadecimal returns the hash in hexadecimal form; empty for a zero hash.
 func hexadecimal(hash [32]byte) string {
 	if hash == [32]byte{} {
 		return ""
@@ -106,8 +106,8 @@ func hexadecimal(hash [32]byte) string {
 	return hex.EncodeToString(hash[:])
 }
 
-// opened: there is a session, whose server answered last at that time. etcd is its
-// cluster ID, hexadecimal; empty when it is not known.
+// opened: a session is open, whose server last answered at the given time. etcd is the
+// cluster ID of the etcd, hexadecimal; empty when unknown.
 func opened(answered time.Time, etcd string) event {
 	return func(s *state, now time.Time) {
 		s.open, s.since, s.probeError, s.answered, s.lastSuccess, s.around = true, now, nil, 0, answered, surroundings{}
@@ -115,14 +115,14 @@ func opened(answered time.Time, etcd string) event {
 	}
 }
 
-// certificateRead: the client certificate is valid until then, and a new session would fail with this; empty: it
-// would not.
+// certificateRead: the client certificate is valid until the given time. next is the error that a new session would
+// fail with; empty for none.
 func certificateRead(until time.Time, next string) event {
 	return func(s *state, _ time.Time) { s.certificate, s.next = until, next }
 }
 
-// ended: the session is over. The heartbeat was last seen, and the configuration known
-// to be in force, at these times.
+// ended: the session has ended. The times are when the heartbeat was last seen, and when the
+// configuration was last known to be in force.
 func ended(why error, heartbeat, configAsOf time.Time) event {
 	return func(s *state, now time.Time) {
 		_, s.inVain = errors.AsType[*overdue](why)
@@ -137,7 +137,7 @@ func ended(why error, heartbeat, configAsOf time.Time) event {
 	}
 }
 
-// attemptFailed: an attempt, or a session, has ended; the next begins after a pause.
+// attemptFailed: an attempt or a session has ended with an error; the next attempt begins after the pause.
 func attemptFailed(err error, pause time.Duration) event {
 	return func(s *state, now time.Time) {
 		s.phase, s.retryAt = phaseWait, now.Add(pause)
@@ -157,7 +157,7 @@ func attemptFailed(err error, pause time.Duration) event {
 func configRefused(err error) event {
 	return func(s *state, now time.Time) {
 		if s.refusal != nil && s.refusal.Error() == err.Error() {
-			return // the same configuration, looked at again
+			return // the same configuration was checked again
 		}
 		s.failures++
 		s.consecutive++
@@ -169,7 +169,7 @@ func configRefused(err error) event {
 	}
 }
 
-// handing: whether the configuration is being handed to the consumer.
+// handing: the hand-over of the configuration to the consumer has begun (true) or ended (false).
 func handing(yes bool) event {
 	return func(s *state, _ time.Time) { s.handing = yes }
 }
@@ -183,7 +183,7 @@ func configAdopted(c wire.ClusterConfig) event {
 	}
 }
 
-// canaryOverdue: whether a resource is used without its canary.
+// canaryOverdue: the canary of a resource is overdue (true), or no longer (false).
 func canaryOverdue(r wire.Resource, yes bool) event {
 	return func(s *state, _ time.Time) {
 		late := map[wire.Resource]bool{r: yes}
@@ -213,10 +213,10 @@ func panicked(s *state, _ time.Time) { s.panics++ }
 // removalBegun: the client file is gone.
 func removalBegun(s *state, _ time.Time) { s.draining, s.conflict = true, nil }
 
-// drained: nothing of the cluster is left that carries its ID.
+// drained: no entry with the cluster's ID is left.
 func drained(s *state, _ time.Time) { s.clusterID = 0 }
 
-// timePassed: the backends are withheld if it is time.
+// timePassed: the backends are withheld if the cache TTL has passed.
 func timePassed(ttl time.Duration) event {
 	return func(s *state, now time.Time) {
 		if due := s.contact.due(ttl); !due.IsZero() && !now.Before(due) {
@@ -226,6 +226,5 @@ func timePassed(ttl time.Duration) event {
 	}
 }
 
-// allSynced: every source follows, or there will be none any more: backends that
-// are withheld are not any longer.
+// allSynced: every source follows, or all sources were drained: the backends are no longer withheld.
 func allSynced(s *state, _ time.Time) { s.contact.withheld = time.Time{} }

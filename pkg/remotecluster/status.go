@@ -10,21 +10,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// State is that of a cluster.
+// State is the state of a cluster.
 type State string
 
 // The states of a cluster, as interface.md names them.
 const (
-	// Connecting: no session yet, or the one before was lost before the first complete copy.
+	// Connecting: no session yet, or the previous one was lost before the first complete copy.
 	Connecting State = "connecting"
 	// Syncing: a session runs, but not every resource has been listed yet.
 	Syncing State = "syncing"
-	// Ready: every resource is visible and the session is well.
+	// Ready: every resource is visible and the session has no problem.
 	Ready State = "ready"
-	// Degraded: what was once complete is kept and shown, but the session is
-	// lost or something is wrong with it. The message says what.
+	// Degraded: the copy was complete once, and is kept and shown, but the session
+	// is lost or has a problem. The message describes it.
 	Degraded State = "degraded"
-	// Failed: the cluster cannot be used until somebody changes something: an
+	// Failed: the cluster cannot be used until the user corrects something: an
 	// unusable file, an invalid name or configuration, a cluster ID in conflict.
 	Failed State = "failed"
 	// Removing: its file is gone and its entries are being withdrawn.
@@ -33,25 +33,25 @@ const (
 
 // SourceStatus describes one resource of one cluster.
 type SourceStatus struct {
-	// Exported is false when the cluster says that it does not export the resource, which
-	// then counts as synced. What is kept of an earlier time goes when the others are synced.
+	// Exported is false when, by its configuration, the cluster does not export the resource,
+	// which then counts as synced. Entries from earlier are withdrawn when the other resources are synced.
 	Exported bool
 	// Late: the canary is overdue, and the cluster is used without the resource, which has
-	// only details of what others bring; or it is optional, and is not followed now.
+	// only details of other resources; or the resource is optional, and is not followed now.
 	Late            bool
 	Synced          bool                // a complete list has been applied since the cluster was added; it stays when the connection is lost
-	Read, Total     int                 // keys that the list under way has brought, and that there were at its revision; 0 for unknown
-	Count, Rejected int                 // keys that are accepted, and that are refused for their value
+	Read, Total     int                 // keys that the present list has read so far, and the number of keys at its revision; 0 for unknown
+	Count, Rejected int                 // keys that are accepted, and keys that are refused because of their value
 	Rejections      map[wire.Reason]int // Rejected by reason
-	Example         store.Refusal       // one of the refused keys; its zero value is none
+	Example         store.Refusal       // one of the refused keys; the zero value means none
 	Over            store.Over          // which limits of the budget the keys exceed
 	Freshness       Freshness
-	Why             string        // what stands in the way of an optional resource, in a person's words; empty for all others
-	Lag             store.Lag     // how long events took from their receipt until they were visible
+	Why             string        // why an optional resource is not followed, as text for the user; empty for all others
+	Lag             store.Lag     // time from the receipt of events until they were visible
 	SyncDuration    time.Duration // how long the first complete list took
 }
 
-// Status is everything that is known about one cluster, at one moment.
+// Status describes one cluster completely, at one moment.
 type Status struct {
 	Name           string
 	ID             uint32 // 0 until its configuration was read
@@ -59,56 +59,56 @@ type Status struct {
 	Ready          bool
 	Connected      bool
 	Cached         bool
-	Message        string     // why it is not ready, in a person's words; empty when all is well
-	Code           codes.Code // of what the message says
-	Cause          codes.Code // of the error that the message ends with; empty for none, or one that is not known
+	Message        string     // why the cluster is not ready, as text for the user; empty when there is no problem
+	Code           codes.Code // of the finding in Message
+	Cause          codes.Code // of the error at the end of Message; empty for none, or for an unknown error
 	Endpoints      []string
 	EtcdClusterID  string // hexadecimal; empty before the first session
-	AnsweredID     uint32 // what its configuration says in the present session, also when it cannot have it; 0 until that was read
+	AnsweredID     uint32 // the ID in its configuration in the present session, also when the cluster cannot have it; 0 until the configuration was read
 	ConfigFile     string
-	ConfigHash     string             // of the contents of that file and of those that it names (clientfile.Fingerprint), hexadecimal; empty when it cannot be read
+	ConfigHash     string             // of the contents of that file and of the files that it names (clientfile.Fingerprint), hexadecimal; empty when the file cannot be read
 	Capabilities   *wire.Capabilities // nil until its configuration was read
 	Sources        map[wire.Resource]SourceStatus
-	Failures       int // attempts and sessions that ended in an error, in all
+	Failures       int // number of all attempts and sessions that ended in an error
 	LastFailure    time.Time
 	LastError      string
-	LastLoss       string    // why Connected became false last, from that moment on; empty when it never did, or by ourselves
+	LastLoss       string    // why Connected last became false; empty when it never did, or when this process ended the session
 	ConnectedSince time.Time // zero while not connected
 	LastEvent      time.Time // when the last batch of events arrived
 	LastSuccess    time.Time // when the endpoint last answered a linearizable read
 	ConsecFailures int       // failures since the last success
 	Panics         int       // internal errors that ended work on the cluster
-	// Certificate is until when the client certificate is valid that a new session
-	// would have; zero without one, and before the first session.
+	// Certificate is when the client certificate expires that a new session would
+	// use; zero without one, and before the first session.
 	Certificate time.Time
-	// ServerCertificate is until when the certificate of the etcd is valid, as the present session has it, and
-	// AuthorityCertificate until when those above it in its chain are; zero without TLS or a session.
+	// ServerCertificate is when the etcd's certificate in the present session expires, and AuthorityCertificate
+	// when the first certificate above it in its chain expires; zero without TLS or a session.
 	ServerCertificate, AuthorityCertificate time.Time
-	// ServerVersion is that of the etcd, such as "3.6.12"; empty while it is not known.
+	// ServerVersion is the version of the etcd, such as "3.6.12"; empty while unknown.
 	ServerVersion string
-	// Notices are what will, or may, go wrong. They change neither the state nor the freshness.
+	// Notices are about problems that will, or may, occur. They change neither the state nor the freshness.
 	Notices []Notice
-	// Heartbeat is the evidence for somebody who writes the cluster's state; without a
-	// connection what was last seen of it, which is never stale.
+	// Heartbeat shows whether the writer of the cluster's state runs. Without a
+	// connection it has the time of the last heartbeat, and is never stale.
 	Heartbeat kvstore.HeartbeatStatus
 	// ProbeInterval is the time between two linearizable reads of the session, at the
-	// present size of the own cluster; zero without one.
+	// present size of the own cluster; zero without a session.
 	ProbeInterval time.Duration
-	// NoSpace: the etcd says that it has no space, and refuses all writes.
+	// NoSpace: the etcd reports that it has no space, and refuses all writes.
 	NoSpace bool
-	// IDConflict is why the cluster cannot have its ID; nil when it can. It stays
+	// IDConflict is why the cluster cannot have its ID; nil when it can. It is kept
 	// while the connection is lost.
 	IDConflict *IDConflict
-	// Withheld is since when its service backends are not used for want of
-	// contact, zero while they are; Revocations is how often that was so.
+	// Withheld is since when its service backends are not used because there is no
+	// contact, zero while they are used; Revocations is how often they were withheld.
 	Withheld    time.Time
 	Revocations int
-	// Outlook is what the disconnect policy makes of the cluster; nil without one.
-	// Whoever runs several clusters fills it in.
+	// Outlook is the decision of the disconnect policy about the cluster; nil without a
+	// policy. The owner of several clusters, such as pkg/clustermesh, fills it in.
 	Outlook *disconnect.Outlook
 }
 
-// String is a line for a person: "east: ready", with why it is not.
+// String returns one line for the user, such as "east: ready", with the reason if the cluster is not ready.
 func (s Status) String() string {
 	text := s.Name + ": " + string(s.State)
 	if s.Message != "" {

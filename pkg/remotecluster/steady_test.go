@@ -16,8 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// TestPausesGrowUntilASessionLasts: also when each session is synced before the server
-// breaks a rule. After one that lasted the first pause is short again.
+// TestPausesGrowUntilASessionLasts: the pauses grow also when each session is synced before the server breaks a rule.
+// After a session that lasted, the first pause is short again.
 func TestPausesGrowUntilASessionLasts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestPausesGrowUntilASessionLasts(t *testing.T) {
 			synced()
 			pause = breakDown()
 		}
-		if pause < 2*time.Second || sessions > 100 { // of 5 s, half as long or half as long again
+		if pause < 2*time.Second || sessions > 100 { // 5 s with a jitter of one half
 			t.Errorf("%d sessions in 5 minutes, the last pause %s", sessions, pause)
 		}
 		synced()
@@ -71,7 +71,7 @@ func TestPausesGrowUntilASessionLasts(t *testing.T) {
 	})
 }
 
-// TestConnectionsAreLogged: to which endpoint, and how long it took.
+// TestConnectionsAreLogged: the log has the endpoint and the time that connecting took.
 func TestConnectionsAreLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -11,8 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
-// TestPausesGrowWithTheOwnCluster: the pauses that are announced in the status, and
-// kept, are those of a cluster of that size at that moment.
+// TestPausesGrowWithTheOwnCluster: the pauses, in the status and in fact, are those for the current size of the own
+// cluster.
 func TestPausesGrowWithTheOwnCluster(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestPausesGrowWithTheOwnCluster(t *testing.T) {
 		}
 		few := count()
 		nodes = 5000
-		if many := count(); few < 650 || few > 800 || many < 150 || many > 190 { // 5 s, 21.3 s
+		if many := count(); few < 650 || few > 800 || many < 150 || many > 190 { // pauses of 5 s and 21.3 s
 			t.Errorf("%d attempts in an hour, with 5,000 nodes %d", few, many)
 		}
 	})

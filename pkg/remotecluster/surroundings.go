@@ -13,19 +13,19 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// surroundings is what an etcd has in which the cluster's configuration is missing.
+// surroundings describes the contents of an etcd without the cluster's configuration.
 type surroundings struct {
-	empty  bool     // it has nothing of any cluster
-	others []string // some of those that have a configuration there
+	empty  bool     // the etcd has no keys of any cluster
+	others []string // names of some clusters that have a configuration there
 }
 
-// How many others are named, and how many keys are looked at for them.
+// The maximum number of other clusters that are named, and of keys that are read to find them.
 const (
 	namedOthers = 3
 	othersMost  = 256
 )
 
-// lookAround finds out, again and again while the configuration is missing, what is there instead.
+// lookAround reads the other contents of the etcd periodically while the configuration is missing.
 func (c *Cluster) lookAround(ctx context.Context, client Client, config *configWatch) error {
 	for {
 		if err := waiting.Sleep(ctx, c.Timings.LookAround); err != nil {
@@ -44,7 +44,8 @@ func (c *Cluster) lookAround(ctx context.Context, client Client, config *configW
 	}
 }
 
-// surroundingsOf reads little of an etcd. Whoever may not read what others have there learns nothing.
+// surroundingsOf reads a small part of an etcd. It returns an error if the user of the client file may not read
+// the keys of other clusters.
 func surroundingsOf(ctx context.Context, client kvstore.Client, own string) (s surroundings, err error) {
 	enough := errors.New("enough was read")
 	read := func(prefix string, each func(kvstore.Page) error) error {
@@ -59,7 +60,7 @@ func surroundingsOf(ctx context.Context, client kvstore.Client, own string) (s s
 			name := strings.TrimPrefix(string(kv.Key), prefix)
 			config, err := wire.DecodeClusterConfig(kv.Value)
 			if seen++; seen > othersMost || name == own || err == nil && config.Capabilities.Cached {
-				s.others = nil // it has ours, or is one with copies, in which ours may come
+				s.others = nil // too many keys, our own configuration, or copies: then ours may still be written
 				return enough
 			}
 			if len(s.others) < namedOthers && err == nil && wire.ValidateClusterName(name) == nil {
@@ -76,12 +77,13 @@ func surroundingsOf(ctx context.Context, client kvstore.Client, own string) (s s
 	return s, err
 }
 
-// lookedAround: this is what an etcd has in which the configuration is missing.
+// lookedAround: the other contents of the etcd were read while the configuration is missing.
 func lookedAround(found surroundings) event {
 	return func(s *state, _ time.Time) { s.around = found }
 }
 
-// instead says what the etcd has instead of the configuration of the cluster; without words when that is not known.
+// instead describes what the etcd contains instead of the cluster's configuration. The text is empty when that is
+// unknown.
 func (s surroundings) instead(name string) reason {
 	switch {
 	case s.empty:
@@ -93,5 +95,5 @@ func (s surroundings) instead(name string) reason {
 	return reason{}
 }
 
-// capital makes a sentence of the end of one.
+// capital returns s with an upper-case first letter.
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -8,8 +8,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestAnEtcdWithoutTheConfiguration: it is empty, or has that of others, or copies, among which ours may come. When ours
-// comes, that is over.
+// TestAnEtcdWithoutTheConfiguration: the etcd is empty, or has configurations of other clusters, or copies, to which
+// ours may be added. The status shows which, until our configuration exists.
 func TestAnEtcdWithoutTheConfiguration(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(p *Params) { p.Timings.LookAround = 10 * time.Millisecond })

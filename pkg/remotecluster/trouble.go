@@ -6,8 +6,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// RefusalRemedy is what to do about entries that are refused for a reason: our own file
-// or flag may be the cause, or else what writes them.
+// RefusalRemedy returns the advice for entries that are refused for a reason. The cause may
+// be our own file or flag, or the program that writes the entries.
 func RefusalRemedy(cluster string, resource wire.Resource, reason wire.Reason) string {
 	switch reason {
 	case wire.ReasonPolicy:

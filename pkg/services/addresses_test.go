@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestAddresses: those of a service of the own cluster are kept, those of others are nothing to it.
+// TestAddresses: the addresses of a service of the own cluster are kept, those of a remote service are not.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	w := &wire.Service{Cluster: "c1", Namespace: "ns", Name: "web", Frontends: map[string]wire.Ports{"fd00::1": nil, "10.0.0.9": nil, "::ffff:10.0.0.9": nil}}

@@ -11,41 +11,40 @@ import (
 	"github.com/cilium/statedb"
 )
 
-// AddressIndex finds the global services that have an address as a backend in use,
-// without looking at the others. It is made with the first query, and each query first
-// takes in what has changed since: an agent without queries pays nothing for it. It takes
-// about 20 bytes for each backend, and 100 for each service.
+// AddressIndex finds the global services that have an address as a backend in use, without reading the others. It is
+// made with the first query, and each query first takes in the changes since the previous one: an agent without queries
+// has no cost for it. It takes about 20 bytes for each backend, and 100 for each service.
 //
-// It says where an address may be, and the table whether it is: so what is gone needs no
-// deletion, and is left behind when the index is made again for want of room.
+// The index has the services that may have an address; the table then shows which of them have it. So entries need not
+// be deleted from the index; old ones are left out when the index is full and is rebuilt.
 //
-// Its methods may be called by any goroutine; one at a time is answered.
+// Its methods may be called by any goroutine; they run one at a time.
 type AddressIndex struct {
 	db    *statedb.DB
 	table statedb.Table[*Global]
 	seed  maphash.Seed
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	revision statedb.Revision
 	names    []serviceName
 	numbers  map[serviceName]uint32 // in names
-	heads    []uint32               // the newest place with this hash, plus one; a power of two of them
-	places   []backendPlace         // never beyond its capacity
+	heads    []uint32               // the newest place with this hash, plus one; their number is a power of two
+	places   []backendPlace         // never grows beyond its capacity
 }
 
 type serviceName struct{ namespace, name string }
 
-// backendPlace says that a service has, or had, an address as a backend.
+// backendPlace records that a service has, or had, an address as a backend.
 type backendPlace struct {
 	hash    uint32 // of the address
 	service uint32 // in names
-	next    uint32 // the place before it with the same head, plus one; 0 for none
+	next    uint32 // the previous place with the same head, plus one; 0 for none
 }
 
 const (
 	minPlaces = 1024
-	// recentPlaces is how many of the newest places are searched so that a service that
-	// changes often is not noted each time. Beyond them it may be noted twice.
+	// recentPlaces is how many of the newest places are searched for an existing entry, so that a service that changes
+	// often is not added each time. An older entry may be added twice.
 	recentPlaces = 32
 )
 
@@ -81,7 +80,7 @@ func (x *AddressIndex) Find(addr netip.Addr) (statedb.ReadTxn, []*Global) {
 	return txn, found
 }
 
-// update takes in what has changed since the last one.
+// update takes in the changes since the last update.
 func (x *AddressIndex) update(txn statedb.ReadTxn) {
 	now := x.table.Revision(txn)
 	if x.heads == nil {
@@ -103,7 +102,7 @@ func (x *AddressIndex) update(txn statedb.ReadTxn) {
 func (x *AddressIndex) rebuild(txn statedb.ReadTxn) {
 	backends := 0
 	for g := range x.table.All(txn) {
-		for _, part := range g.Parts { // also those not in use, which may change with another part
+		for _, part := range g.Parts { // also those not in use: this may change with another part
 			backends += len(part.Backends)
 		}
 	}
@@ -117,7 +116,7 @@ func (x *AddressIndex) rebuild(txn statedb.ReadTxn) {
 	x.revision = x.table.Revision(txn)
 }
 
-// add notes the backends of a service; false when there is no room for all.
+// add adds the backends of a service; false when there is no room for all.
 func (x *AddressIndex) add(g *Global) bool {
 	for _, part := range g.Parts {
 		for i := range part.Backends {
@@ -148,7 +147,7 @@ func (x *AddressIndex) note(addr netip.Addr, g *Global) bool {
 	return true
 }
 
-// number is the service's in names. Only who has a backend needs one.
+// number returns the service's index in names. Only services with a backend get one.
 func (x *AddressIndex) number(g *Global) uint32 {
 	name := serviceName{g.Namespace, g.Name}
 	n, known := x.numbers[name]

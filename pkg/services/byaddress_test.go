@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// walk finds the services of an address as somebody does who has no index.
+// walk finds the services of an address without the index.
 func walk(db *statedb.DB, s *Services, addr netip.Addr) (names []string) {
 	for g := range s.Global().All(db.ReadTxn()) {
 		if g.HasBackend(addr) {
@@ -32,8 +32,8 @@ func findNames(x *AddressIndex, addr netip.Addr) (names []string) {
 	return names
 }
 
-// TestAddressIndexFindsWhatAWalkFinds changes services at random, with backends that several of
-// them have, that move, and that are withheld, until the index has been made again several times.
+// TestAddressIndexFindsWhatAWalkFinds changes services at random, with backends that several of them share, that move,
+// and that are withheld, until the index has been rebuilt several times.
 func TestAddressIndexFindsWhatAWalkFinds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -44,7 +44,7 @@ func TestAddressIndexFindsWhatAWalkFinds(t *testing.T) {
 			x := NewAddressIndex(db, s.Global())
 			addr := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(60))}) }
 			if seed%2 == 0 {
-				findNames(x, addr()) // made while nothing is there
+				findNames(x, addr()) // builds the index of an empty table
 			}
 			for step := range 600 {
 				changeAtRandom(random, s, addr)
@@ -87,7 +87,7 @@ func changeAtRandom(random *rand.Rand, s *Services, addr func() netip.Addr) {
 	}
 }
 
-// walked counts who looks at every service.
+// walked counts the iterations over all services.
 type walked struct {
 	statedb.Table[*Global]
 	times int
@@ -98,8 +98,8 @@ func (w *walked) All(txn statedb.ReadTxn) iter.Seq2[*Global, statedb.Revision] {
 	return w.Table.All(txn)
 }
 
-// TestFindDoesNotLookAtEveryService: only the first time it does, and each time it finds
-// what has changed since the one before.
+// TestFindDoesNotLookAtEveryService: only the first call iterates over all services. Each later call includes the
+// changes since the one before.
 func TestFindDoesNotLookAtEveryService(t *testing.T) {
 	t.Parallel()
 	db, s := newServices(t)
@@ -132,8 +132,8 @@ func TestFindDoesNotLookAtEveryService(t *testing.T) {
 	}
 }
 
-// TestAddressIndexOfManyServicesWithOneAddress: a cluster that names one address
-// everywhere costs no more than one that does not.
+// TestAddressIndexOfManyServicesWithOneAddress: a cluster that uses one address in all services costs no more than one
+// that does not.
 func TestAddressIndexOfManyServicesWithOneAddress(t *testing.T) {
 	t.Parallel()
 	const n = 3000

@@ -9,11 +9,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// A service that is exported through the MCS API is in each cluster that imports it under a derived name, and may not be
-// there under its own. Clients know nothing of that: whatever protocol they speak, they mean it by its own name (mcs.md A).
+// In each cluster that imports a service through the MCS API, the service has a derived name, and may not exist there
+// under its own name. Clients do not use the derived name: in every protocol they ask for the service by its own name
+// (mcs.md A).
 
-// Find returns the service that clients mean by a name, of those that count (nil: all do); nil for none. Where the own cluster
-// imports a service through the MCS API the name is that of the import, whatever else there is under it.
+// Find returns the service for a name that a client uses, of those that count (nil: all do); nil for none. Where the
+// own cluster imports a service of this name through the MCS API, the name is that of the import, even if there is
+// another service of this name.
 func (s *Services) Find(txn statedb.ReadTxn, namespace, name string, counts func(*Global) bool) (found *Global) {
 	get := func(name string) *Global {
 		if g, _, is := s.global.Get(txn, GlobalByName(namespace, name)); is && (counts == nil || counts(g)) {
@@ -29,11 +31,11 @@ func (s *Services) Find(txn statedb.ReadTxn, namespace, name string, counts func
 	return cmp.Or(get(name), found)
 }
 
-// derivedPrefix begins each [wire.DerivedServiceName].
+// derivedPrefix is the prefix of each [wire.DerivedServiceName].
 const derivedPrefix = "derived-"
 
-// ClientName is the name, without the namespace, by which clients know a service: for a derived one that under which
-// it is exported. It is empty when they mean another service by it.
+// ClientName returns the name, without the namespace, that clients use for a service: for a derived one, the name under
+// which it is exported. It is empty when this name leads clients to another service.
 func (s *Services) ClientName(txn statedb.ReadTxn, g *Global) string {
 	name := g.Name
 	if strings.HasPrefix(name, derivedPrefix) {

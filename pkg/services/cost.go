@@ -1,23 +1,23 @@
 package services
 
-// What the parts of services take in memory, about. Backends are there twice: as the
-// cluster brings them, and in the service that the clusters share.
+// About how much memory the parts of services take. Each backend is stored twice: as its cluster exports it, and in the
+// global service.
 const (
 	costService  = 1024
 	costBackend  = 240
 	costEndpoint = 64 + costBackend
-	costPort     = 48 // beside its texts
+	costPort     = 48 // in addition to its texts
 	costLabel    = 64
 )
 
-// Cost is how many bytes a service takes in memory, with what follows from it in the tables, about.
+// Cost returns about how many bytes a service takes in memory, with the data derived from it in the tables.
 func (s *Service) Cost() int {
 	cost := costService + costBackend*len(s.Backends) + costPorts(s.Ports)
 	var last []Port
 	for i := range s.Backends {
 		b := &s.Backends[i]
 		cost += len(b.Hostname) + len(b.Zone) + len(b.Node)
-		if len(b.Ports) > 0 && (len(last) != len(b.Ports) || &b.Ports[0] != &last[0]) { // not shared with the one before
+		if len(b.Ports) > 0 && (len(last) != len(b.Ports) || &b.Ports[0] != &last[0]) { // not shared with the previous one
 			cost += costPorts(b.Ports)
 			last = b.Ports
 		}
@@ -25,11 +25,11 @@ func (s *Service) Cost() int {
 	return cost + costTexts(s.Labels)
 }
 
-// Cost is how many bytes the service takes in memory, about.
+// Cost returns about how many bytes the service takes in memory.
 func (g *Global) Cost() int { return g.CostBeside(nil) }
 
-// CostBeside is how many bytes this version of a service takes in memory beside another one, about: the parts
-// that both have are there once. Nil takes nothing.
+// CostBeside returns about how many bytes this version of a service takes in addition to another version: parts that
+// are the same in both are stored once. For nil it returns 0.
 func (g *Global) CostBeside(other *Global) (cost int) {
 	if g == nil {
 		return 0
@@ -42,7 +42,7 @@ func (g *Global) CostBeside(other *Global) (cost int) {
 	return cost
 }
 
-// Cost is how many bytes a slice takes in memory, with what follows from it in the tables, about.
+// Cost returns about how many bytes a slice takes in memory, with the data derived from it in the tables.
 func (s *Slice) Cost() int {
 	cost := costService + costEndpoint*len(s.endpoints) + costPorts(s.ports) + 2*s.labels.Size()
 	for range s.labels.All() {
@@ -56,7 +56,7 @@ func (s *Slice) Cost() int {
 	return cost
 }
 
-// Cost is how many bytes an export takes in memory, with what follows from it in the tables, about.
+// Cost returns about how many bytes an export takes in memory, with the data derived from it in the tables.
 func (e *Export) Cost() int {
 	d := &e.Details
 	cost := costService + costPorts(e.Ports) + costTexts(d.Labels) + costTexts(d.Annotations) + costPort*len(d.AppProtocols)
@@ -66,7 +66,7 @@ func (e *Export) Cost() int {
 	return cost
 }
 
-// costTexts is what a map takes whose texts are kept for it alone.
+// costTexts returns the cost of a map whose texts are not shared.
 func costTexts(texts map[string]string) (cost int) {
 	for key, value := range texts {
 		cost += costLabel + len(key) + len(value)

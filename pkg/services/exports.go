@@ -12,13 +12,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// DefaultAffinityTimeout is that of an affinity by client address where none is
-// said, as in Kubernetes.
+// DefaultAffinityTimeout is the timeout of an affinity by client address if the export has none, as in Kubernetes.
 const DefaultAffinityTimeout = 10800 * time.Second
 
-// Export is what one cluster says of a service that it exports through the MCS API (wire.md §1.5),
-// as far as clusters may disagree on it. It has no part in merging: backends come from services and
-// slices. It is immutable, with its maps. Cluster, Namespace and Name identify it.
+// Export is the data of one cluster about a service that it exports through the MCS API (wire.md §1.5), as far as
+// clusters may disagree on it. It is not used in merging: backends come from services and slices. It is immutable, with
+// its maps. Cluster, Namespace and Name identify it.
 type Export struct {
 	Cluster         string
 	Namespace, Name string
@@ -26,28 +25,28 @@ type Export struct {
 	Affinity        string        // of sessions: wire.SessionAffinityClientIP or wire.SessionAffinityNone
 	Timeout         time.Duration // of an affinity by client address; otherwise 0
 	Ports           []Port        // of the service, not of its backends; sorted, no duplicates
-	Created         time.Time     // in seconds; of exports that disagree the oldest counts
+	Created         time.Time     // in seconds; if exports disagree, the oldest counts
 	Details         ExportDetails
 }
 
-// ExportDetails is what of an export only those read who import the service (mcs.md B). Nothing in it
-// was checked but its size: a remote may write what no object of Kubernetes can have.
+// ExportDetails is the data of an export that only importers of the service read (mcs.md B). Only its size was checked:
+// a remote may write values that no object of Kubernetes can have.
 type ExportDetails struct {
-	AppProtocols        map[Port]string   // of ports that say one
-	Families            []string          // IPv4, IPv6, in the order of the cluster; no duplicates; empty when not said
-	InternalTraffic     string            // wire.InternalTrafficCluster or Local; empty when not said
-	TrafficDistribution string            // wire.PreferClose and others; empty when not said
-	Labels, Annotations map[string]string // that the export says, not those of its objects
+	AppProtocols        map[Port]string   // of ports that have one
+	Families            []string          // IPv4, IPv6, in the order of the cluster; no duplicates; empty when absent
+	InternalTraffic     string            // wire.InternalTrafficCluster or Local; empty when absent
+	TrafficDistribution string            // wire.PreferClose and others; empty when absent
+	Labels, Annotations map[string]string // of the export itself, not of its objects
 }
 
-// equal reports whether both say the same.
+// equal reports whether both have the same contents.
 func (d *ExportDetails) equal(o *ExportDetails) bool {
 	return d.InternalTraffic == o.InternalTraffic && d.TrafficDistribution == o.TrafficDistribution &&
 		slices.Equal(d.Families, o.Families) && maps.Equal(d.AppProtocols, o.AppProtocols) &&
 		maps.Equal(d.Labels, o.Labels) && maps.Equal(d.Annotations, o.Annotations)
 }
 
-// detailsFromWire are the details of a decoded export without those of its ports.
+// detailsFromWire returns the details of a decoded export without those of its ports.
 func detailsFromWire(w *wire.ServiceExport) ExportDetails {
 	d := ExportDetails{
 		InternalTraffic: orEmpty(w.InternalTrafficPolicy), TrafficDistribution: orEmpty(w.TrafficDistribution), Labels: w.Labels, Annotations: w.Annotations,
@@ -60,14 +59,13 @@ func detailsFromWire(w *wire.ServiceExport) ExportDetails {
 	return d
 }
 
-// The families of addresses that an export may name.
+// The address families that an export may contain.
 const (
 	IPv4 = "IPv4"
 	IPv6 = "IPv6"
 )
 
-// ExportFromWire converts a decoded export. Ports without a valid number are left
-// out, and a protocol that is not said is TCP.
+// ExportFromWire converts a decoded export. Ports without a valid number are left out, and an absent protocol is TCP.
 func ExportFromWire(w *wire.ServiceExport) *Export {
 	e := &Export{
 		Cluster: w.Cluster, Namespace: w.Namespace, Name: w.Name,
@@ -99,7 +97,7 @@ func ExportFromWire(w *wire.ServiceExport) *Export {
 	return e
 }
 
-// String is a line for a person: "default/web of east, ClusterSetIP".
+// String returns a description such as "default/web of east, ClusterSetIP".
 func (e *Export) String() string {
 	return fullName(e.Namespace, e.Name) + " of " + e.Cluster + ", " + e.Type
 }
@@ -110,13 +108,13 @@ func (e *Export) Key() string { return key(e.Cluster, e.Namespace, e.Name) }
 // FullName is "namespace/name".
 func (e *Export) FullName() string { return fullName(e.Namespace, e.Name) }
 
-// Equal reports whether both say the same.
+// Equal reports whether both have the same contents.
 func (e *Export) Equal(o *Export) bool {
 	return e.Key() == o.Key() && e.Type == o.Type && e.Affinity == o.Affinity && e.Timeout == o.Timeout &&
 		e.Created.Equal(o.Created) && slices.Equal(e.Ports, o.Ports) && e.Details.equal(&o.Details)
 }
 
-// SessionAffinity is the affinity in words, with its timeout: who says the same has the same.
+// SessionAffinity returns the affinity as text, with its timeout: equal texts mean equal affinities.
 func (e *Export) SessionAffinity() string {
 	if e.Affinity != wire.SessionAffinityClientIP {
 		return e.Affinity
@@ -124,15 +122,15 @@ func (e *Export) SessionAffinity() string {
 	return fmt.Sprintf("%s for %d s", e.Affinity, e.Timeout/time.Second)
 }
 
-// SortExports sorts what clusters say of one service by how much it counts: the
-// oldest first (wire.md §1.5), and of equally old ones that of the first name.
+// SortExports sorts the exports of one service by precedence: the oldest first (wire.md §1.5), and equally old ones by
+// the name of the cluster.
 func SortExports(of []*Export) {
 	slices.SortFunc(of, func(a, b *Export) int {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Cluster, b.Cluster))
 	})
 }
 
-// AffinitiesDiffer reports whether clusters export one service with different affinities of sessions.
+// AffinitiesDiffer reports whether clusters export one service with different session affinities.
 func AffinitiesDiffer(of []*Export) bool {
 	return slices.ContainsFunc(of, func(e *Export) bool { return e.Affinity != of[0].Affinity || e.Timeout != of[0].Timeout })
 }

@@ -15,7 +15,7 @@ import (
 
 var created = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// export is one of a cluster, without affinity.
+// export returns an export of a cluster, without affinity.
 func export(cluster, name string, change ...func(*wire.ServiceExport)) *wire.ServiceExport {
 	w := &wire.ServiceExport{
 		Cluster: cluster, Namespace: "ns", Name: name, ExportCreationTimestamp: wire.ExportTime{Time: created},
@@ -180,7 +180,8 @@ func TestApplyExports(t *testing.T) {
 	}
 }
 
-// What of an export only those read who import the service (wire.md §1.5, mcs.md B).
+// TestExportDetails checks the fields of an export that are read only by importers of the service (wire.md §1.5, mcs.md
+// B).
 func TestExportDetails(t *testing.T) {
 	t.Parallel()
 	full := func(w *wire.ServiceExport) {

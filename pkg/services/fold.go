@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// maxUnion bounds the ports of an address that is listed with different ones.
+// maxUnion is how many ports an address with several lists of ports can have.
 const maxUnion = 128
 
-// fold makes one of those with one address, by merge. It works in place.
+// fold merges items with the same address into one, with merge. It works in place.
 //
-// A pod's address may still be listed for the pod that had it before, so what is
-// usable stands alone beside what is not. Of what only one can say the first one says
-// it, and what holds against all holds against the result; that is up to merge.
+// A pod's address may still be listed for the pod that had it before, so when some items are usable, the others are
+// dropped. merge takes a single value from the first item that has it, and a negative condition only if all items have
+// it.
 func fold[T any](sorted []T, sameAddress func(a, b *T) bool, usable func(T) bool, merge func([]T) T) []T {
 	out := sorted[:0]
 	for len(sorted) > 0 {
@@ -26,7 +26,7 @@ func fold[T any](sorted []T, sameAddress func(a, b *T) bool, usable func(T) bool
 			out = append(out, same[0])
 			continue
 		}
-		if slices.ContainsFunc(same, usable) { // these alone count
+		if slices.ContainsFunc(same, usable) { // only these count
 			same = slices.DeleteFunc(same, func(one T) bool { return !usable(one) })
 		}
 		out = append(out, merge(same))
@@ -34,14 +34,13 @@ func fold[T any](sorted []T, sameAddress func(a, b *T) bool, usable func(T) bool
 	return out
 }
 
-// foldBackends makes one backend of those with one address. Only lists of ports that
-// differ take memory.
+// foldBackends makes one backend of those with the same address. Only differing lists of ports take memory.
 func foldBackends(sorted []Backend) []Backend {
 	var u union
 	return fold(sorted, func(a, b *Backend) bool { return a.IP == b.IP }, Backend.Usable, u.merge)
 }
 
-// foldEndpoints makes one endpoint of those with one address.
+// foldEndpoints makes one endpoint of those with the same address.
 func foldEndpoints(sorted []endpoint) []endpoint {
 	return fold(sorted,
 		func(a, b *endpoint) bool { return a.ip == b.ip },
@@ -57,10 +56,10 @@ func foldEndpoints(sorted []endpoint) []endpoint {
 	)
 }
 
-// union makes one list of several lists of ports.
+// union merges several lists of ports.
 type union struct {
 	pool
-	all   []Port // those of one address; sorted and without duplicates up to clean
+	all   []Port // ports of one address; up to clean sorted and without duplicates
 	clean int
 }
 
@@ -78,8 +77,8 @@ func (u *union) merge(same []Backend) Backend {
 	return b
 }
 
-// ports returns the ports of all. Where they are more than [maxUnion], which
-// nobody has, those of the first alone count.
+// ports returns the ports of all. If there are more than [maxUnion], which is not expected, only those of the first are
+// used.
 func (u *union) ports(same []Backend) []Port {
 	u.all, u.clean = u.all[:0], 0
 	for _, b := range same {

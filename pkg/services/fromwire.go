@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// FromWire converts a decoded service. Addresses that are written in two ways
-// become one backend with the ports of both. The labels are shared with w.
+// FromWire converts a decoded service. An address that is written in two ways becomes one backend with the ports of
+// both. The labels are shared with w.
 func FromWire(w *wire.Service, source wire.Source) *Service {
 	s := &Service{
 		Cluster: w.Cluster, ClusterID: w.ClusterID, Source: source, Shared: w.Shared, IncludeExternal: w.IncludeExternal,
@@ -28,7 +28,7 @@ func FromWire(w *wire.Service, source wire.Source) *Service {
 	return s
 }
 
-// frontends are the ports of a service, which nearly always all its addresses have in common.
+// frontends returns the ports of a service, which are nearly always the same for all its addresses.
 func (p *pool) frontends(w *wire.Service) []Port {
 	var first, others []Port
 	for _, ports := range w.Frontends {
@@ -44,14 +44,14 @@ func (p *pool) frontends(w *wire.Service) []Port {
 	return slices.Clip(slices.Compact(sortPorts(append(others, first...))))
 }
 
-// addresses are those of the service itself.
+// addresses returns the addresses of the service itself.
 func addresses(w *wire.Service) []netip.Addr {
 	if len(w.Frontends) == 0 {
 		return nil
 	}
 	all := make([]netip.Addr, 0, len(w.Frontends))
 	for text := range w.Frontends {
-		if ip, err := netip.ParseAddr(text); err == nil { // the decoder refuses others
+		if ip, err := netip.ParseAddr(text); err == nil { // the decoder refuses invalid ones
 			all = append(all, ip.Unmap())
 		}
 	}
@@ -64,7 +64,7 @@ func (p *pool) backends(w *wire.Service) []Backend {
 		return nil
 	}
 	texts := slices.AppendSeq(make([]string, 0, len(w.Backends)), maps.Keys(w.Backends))
-	slices.Sort(texts) // which of two spellings comes first must not depend on chance
+	slices.Sort(texts) // the order of two spellings must not depend on chance
 	out := make([]Backend, 0, len(texts))
 	for _, text := range texts {
 		ip, err := netip.ParseAddr(text)
@@ -81,21 +81,20 @@ func (p *pool) backends(w *wire.Service) []Backend {
 	return slices.Clip(foldBackends(byAddress(out)))
 }
 
-// byAddress sorts in place; those of one address keep their order.
+// byAddress sorts in place; backends with the same address keep their order.
 func byAddress(backends []Backend) []Backend {
 	slices.SortStableFunc(backends, func(a, b Backend) int { return a.IP.Compare(b.IP) })
 	return backends
 }
 
-// pool holds what the backends of one service have in common: nearly always
-// they all have the same ports and few zones.
+// pool shares data among the backends of one service: nearly always they all have the same ports and few zones.
 type pool struct {
 	scratch []Port
 	lists   [][]Port
 	zones   []string
 }
 
-// poolSize bounds how much a pool compares; beyond it nothing is shared.
+// poolSize is how many lists and zones a pool keeps for comparison; more are not shared.
 const poolSize = 8
 
 func (p *pool) ports(from wire.Ports) []Port {
@@ -111,7 +110,7 @@ func (p *pool) ports(from wire.Ports) []Port {
 	return p.list(sortPorts(p.scratch))
 }
 
-// list returns a list with these ports, which it does not keep.
+// list returns a list with these ports. It does not keep the given slice.
 func (p *pool) list(sorted []Port) []Port {
 	for _, known := range p.lists {
 		if slices.Equal(known, sorted) {

@@ -7,8 +7,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// FuzzFromWire: whatever a remote writes and the decoder accepts becomes a
-// service with sorted, distinct backends, always the same for the same text.
+// FuzzFromWire: every value that the decoder accepts becomes a service with sorted, distinct backends. The same text
+// always gives the same service.
 func FuzzFromWire(f *testing.F) {
 	f.Add([]byte(`{"cluster":"c","namespace":"ns","name":"n","clusterID":2,"shared":true,"backends":{"10.0.0.1":{"a":{"Protocol":"TCP","Port":1},"b":null},"::ffff:10.0.0.1":{"":{"Port":1}}},"zones":{"10.0.0.1":{"zone":"z"}},"hostnames":{"x":"y"}}`))
 	f.Add([]byte(`{"cluster":"c","namespace":"ns","name":"n","clusterID":2,"backends":{"fd00::1":null,"FD00::1":{},"fd00:0::1":{"x":{"Protocol":"\u0000"}}}}`))
@@ -25,8 +25,7 @@ func FuzzFromWire(f *testing.F) {
 	})
 }
 
-// FuzzSliceFromWire: the same for endpoint slices, and for a service with the
-// fuzzed addresses beside them.
+// FuzzSliceFromWire: the same for endpoint slices, and for a service with the fuzzed addresses in addition to its own.
 func FuzzSliceFromWire(f *testing.F) {
 	add := func(s *wire.EndpointSlice) {
 		s.Cluster, s.ClusterID, s.Namespace, s.Name = "c", 2, "ns", "n"

@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// svc makes the service ns/svc of a cluster with backends at these addresses.
+// svc returns the service ns/svc of a cluster with backends at these addresses.
 func svc(cluster string, shared bool, ips ...string) *Service {
 	s := &Service{Cluster: cluster, Namespace: "ns", Name: "svc", Shared: shared, Source: wire.SourceClusterMesh}
 	for _, a := range ips {
@@ -34,12 +34,12 @@ func usedAs(s *Service, to BackendUse) *Service {
 	return s
 }
 
-// view is a global service as a user sees it.
+// view is the part of a global service that a user sees.
 type view struct {
 	Shared   bool
 	Affinity string
 	Reasons  []string
-	Backends []string // "cluster address", and whether it stands by
+	Backends []string // "cluster address", and whether it is on standby
 }
 
 func viewOf(g *Global) *view {
@@ -65,7 +65,7 @@ func backendText(p *Service, b Backend, selected bool) string {
 	return text
 }
 
-// short leaves of the reasons what a part brings: why it stands by is for a test of its own.
+// short reduces each reason to what the part contributes: the reason for a standby has a test of its own.
 func (v *view) short() *view {
 	if v != nil {
 		for i, r := range v.Reasons {

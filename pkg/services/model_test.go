@@ -16,7 +16,7 @@ import (
 
 type key2 struct{ cluster, name string }
 
-// model is what the clusters export, and the merge as one would read it aloud.
+// model is the exports of the clusters, and a literal implementation of their merge.
 type model struct {
 	entries  map[key2]*Service
 	slices   map[key2]*wire.EndpointSlice // by their own names
@@ -24,7 +24,7 @@ type model struct {
 	use      map[string]BackendUse
 }
 
-// parts are the parts of a service, made from scratch.
+// parts returns the parts of a service, built from all exports.
 func (m *model) parts(name string) (out []*Service) {
 	for _, cluster := range []string{"a", "a-b", "b", "c"} {
 		if p := m.part(cluster, name); p != nil {
@@ -114,7 +114,7 @@ func drawSlice(t *rapid.T) *wire.EndpointSlice {
 	return s
 }
 
-// drawEntry draws an entry of the older form, which tells neither conditions nor a use.
+// drawEntry draws an entry of the older format, which has neither conditions nor a use.
 func drawEntry(t *rapid.T) *Service {
 	e := drawService(t)
 	e.Use = Full
@@ -125,8 +125,8 @@ func drawEntry(t *rapid.T) *Service {
 	return e
 }
 
-// TestBothFormatsAgainstModel: whatever comes in whatever order, the table is
-// the merge of what the clusters export, and only what changes is written.
+// TestBothFormatsAgainstModel: after changes in any order, the table is the merge of the clusters' exports, and each
+// step writes only the services that it changes.
 func TestBothFormatsAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -160,7 +160,7 @@ func TestBothFormatsAgainstModel(t *testing.T) {
 				s.Apply([]change{{New: e}})
 			}
 		}
-		// others fails when a step of one cluster touched what is not its own.
+		// others fails when a step of one cluster changed parts of another.
 		others := func(before map[string]*Global, cluster string) {
 			for name, g := range globals(s, db) {
 				was := before[name]

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// naive is the rule as one would read it aloud.
+// naive is a literal implementation of the rule.
 func naive(parts []*Service) *view {
 	v := &view{Affinity: "none"}
 	exists := false
@@ -44,8 +44,8 @@ func naive(parts []*Service) *view {
 	return v
 }
 
-// naiveUse tells who may get traffic: those in full use; where these have nothing usable those that
-// are demoted, too; and where nobody has those that are withdrawn, too.
+// naiveUse returns which clusters may receive traffic: those in full use. If these have no usable backend, demoted
+// clusters as well; and if those have none either, withdrawn clusters as well.
 func naiveUse(parts []*Service) func(*Service) bool {
 	usable := map[BackendUse]bool{}
 	for _, p := range parts {
@@ -69,8 +69,8 @@ func naiveUse(parts []*Service) func(*Service) bool {
 	}
 }
 
-// naiveSelection tells for the local backends (true) and for those of the
-// others (false) whether they get traffic; "c" is the local cluster.
+// naiveSelection returns whether the local backends (true) and those of the other clusters (false) receive traffic; "c"
+// is the local cluster.
 func naiveSelection(parts []*Service, counts func(*Service) bool) map[bool]bool {
 	var local *Service
 	active, healthy := map[bool]int{}, map[bool]int{}
@@ -106,8 +106,8 @@ func naiveSelection(parts []*Service, counts func(*Service) bool) map[bool]bool 
 	return map[bool]bool{true: true, false: true}
 }
 
-// takenByPolicy compares a service with what it is without demoted and withdrawn
-// clusters: nothing may lack of which there is no more.
+// takenByPolicy compares a service with the same service without demotions and withdrawals: the policy must not remove
+// the last of anything.
 func takenByPolicy(parts []*Service) string {
 	without := make([]*Service, len(parts))
 	for i, p := range parts {
@@ -146,8 +146,8 @@ func countOf(of iter.Seq2[*Service, Backend], is func(*Service, Backend) bool) (
 	return n
 }
 
-// naiveBackend is everything that the slices say of an address. What is said of
-// it as usable counts, and all the rest only if nothing is.
+// naiveBackend merges the entries of all slices for an address. Usable entries count; the others count only if none is
+// usable.
 func naiveBackend(of []*wire.EndpointSlice, ip netip.Addr) (Backend, bool) {
 	usable, rest := Backend{IP: ip, Conditions: NotReady | NotServing | IsTerminating}, Backend{IP: ip, Conditions: NotReady | NotServing | IsTerminating}
 	isUsable, found := false, false

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// part is what a cluster brings to a service: its entry of the older form, nil when it
-// has none, with its slices, which are sorted in place. It is nil when there is neither.
-// It may be the entry itself, and shares ports and texts with both.
+// part returns a cluster's part in a service, from its entry of the older form, nil when it has none, and its slices,
+// which are sorted in place. It returns nil when there is neither. The part may be the entry itself, and shares ports
+// and texts with both.
 //
-// The entry rules while there is one. When it goes, slices that are left count as those
-// of a cluster that exports slices alone: the two formats are two streams. So a service
-// that is deleted in both lives on until the stream of slices has caught up; the
-// freshness of that resource says until when it is known.
+// While there is an entry, it decides. When it is removed, remaining slices are used as if the cluster exported slices
+// alone: the two formats are two streams. So a service that is deleted in both still exists until the stream of slices
+// has caught up; the freshness of that resource shows until when it is up to date.
 func part(entry *Service, of []*Slice, use BackendUse) *Service {
 	slices.SortFunc(of, func(a, b *Slice) int { return strings.Compare(a.Name, b.Name) })
 	p := entry
@@ -32,12 +31,12 @@ func part(entry *Service, of []*Slice, use BackendUse) *Service {
 	return &w
 }
 
-// WithSlices returns the service with what its slices know of its backends: conditions,
-// nodes, and the zones and host names that it does not have. They are sorted in place.
+// WithSlices returns the service with the data that its slices have about its backends: conditions, nodes, and missing
+// zones and host names. The slices are sorted in place.
 func (s *Service) WithSlices(of []*Slice) *Service { return part(s, of, Full) }
 
-// fromSlices is the part of a cluster that exports slices alone. Only slices of
-// shared services are exported (wire.md §1.4).
+// fromSlices returns the part of a cluster that exports slices alone. Only slices of shared services are exported
+// (wire.md §1.4).
 func fromSlices(of []*Slice) *Service {
 	first := of[0]
 	p := &Service{
@@ -47,9 +46,9 @@ func fromSlices(of []*Slice) *Service {
 	}
 	all := gather(of)
 	if usable := slices.DeleteFunc(all, func(b Backend) bool { return !b.Usable() }); len(usable) > 0 {
-		p.Backends = slices.Clone(usable) // exactly as large as needed: it stays
+		p.Backends = slices.Clone(usable) // exactly as large as needed, since it is kept
 	}
-	for _, s := range slices.Backward(of) { // the first one has the last word
+	for _, s := range slices.Backward(of) { // in reverse, so that the first slice has priority
 		for l := range s.labels.All() {
 			if p.Labels == nil {
 				p.Labels = make(map[string]string)
@@ -60,7 +59,7 @@ func fromSlices(of []*Slice) *Service {
 	return p
 }
 
-// detailed is the entry with what the slices know of its backends.
+// detailed returns the entry with the data that the slices have about its backends.
 func detailed(entry *Service, of []*Slice) *Service {
 	known := gather(of)
 	var backends []Backend
@@ -89,7 +88,7 @@ func detailed(entry *Service, of []*Slice) *Service {
 	return &p
 }
 
-// gather is everything that the slices of one service list, sorted by address, one for each.
+// gather returns all endpoints of the slices of one service, sorted by address, one for each.
 func gather(of []*Slice) []Backend {
 	n := 0
 	for _, s := range of {

@@ -2,7 +2,7 @@ package services
 
 import "fmt"
 
-// Reason says in a person's words what a part brings, or why nothing.
+// Reason describes, for users, the backends of a part, or why it has none in use.
 func (g *Global) Reason(part *Service) string {
 	text := brings(part)
 	if part.Sliced {
@@ -28,7 +28,7 @@ func (g *Global) Reason(part *Service) string {
 	return text
 }
 
-// useReason says what the use of its cluster's backends does to a part; empty for nothing.
+// useReason describes the effect of the use of a cluster's backends on a part; empty for none.
 func useReason(part *Service, reach BackendUse) string {
 	const last = ", and no other cluster has a usable backend: its are used"
 	switch {

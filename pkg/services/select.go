@@ -6,15 +6,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Selection says to which of the backends in use Cilium's datapath in the own cluster sends traffic
-// now (wire.md §4.4). Affinity divides them into two sides only: those of the local cluster, and the
-// others. Their use divides them once more: those of demoted clusters are a standby while others are
-// usable. It is what status and explanations show. What consumers of the view carry out themselves,
-// with zones and draining, is backends.Choose.
+// Selection describes to which of the backends in use Cilium's datapath in the own cluster sends traffic now (wire.md
+// §4.4). Affinity divides them into two sides only: those of the local cluster, and the others. The use of backends
+// divides them further: those of demoted clusters are a standby while others are usable. Status and explanations show
+// it. For consumers of the view, the choice with zones and draining is backends.Choose.
 type Selection struct {
 	Local, Remote bool
 	Why           string     // why one side gets no traffic; empty when both do
-	Reach         BackendUse // a worse use gets no traffic
+	Reach         BackendUse // parts with a worse use get no traffic
 }
 
 // Selects reports whether traffic goes to the backends of a part that is in use.
@@ -33,13 +32,12 @@ func (s Selection) side(part *Service) bool {
 	return s.Remote
 }
 
-// UsesRemotes reports whether a local service is a global one, which uses the backends of
-// other clusters (wire.md §4.4, §4.5). What it shares itself is another matter, except
-// that only a global service can be shared.
+// UsesRemotes reports whether a local service is a global one, which uses the backends of other clusters (wire.md §4.4,
+// §4.5). This is independent of whether it shares its own backends, except that only a global service can be shared.
 func (s *Service) UsesRemotes() bool { return s.Shared || s.IncludeExternal }
 
-// Affinity says which backends the local cluster's service prefers: "none", "local" or
-// "remote". Without such a service, or when that is not a global one, it is "none".
+// Affinity returns which backends the local cluster's service prefers: "none", "local" or "remote". If there is no
+// local service, or it is not a global one, the result is "none".
 func (g *Global) Affinity() string {
 	if l := g.local; l != nil && l.UsesRemotes() && l.Affinity != wire.AffinityNone {
 		return string(l.Affinity)
@@ -47,8 +45,8 @@ func (g *Global) Affinity() string {
 	return "none"
 }
 
-// Selection applies the affinity (wire.md §4.4) to what the uses of backends leave. For
-// an observer, a cluster that has no service of that name, every backend is selected.
+// Selection applies the affinity (wire.md §4.4) after the uses of backends. In a cluster without a service of that
+// name, every backend is selected.
 func (g *Global) Selection() Selection {
 	s := Selection{Local: true, Remote: true, Reach: g.reach()}
 	if g.local == nil {
@@ -56,9 +54,9 @@ func (g *Global) Selection() Selection {
 	}
 	affinity := wire.Affinity(g.Affinity())
 	switch {
-	case !g.local.UsesRemotes() || !g.Shared(): // when nobody shares it, the others have nothing in use
+	case !g.local.UsesRemotes() || !g.Shared(): // when no cluster shares it, the others have nothing in use
 		s.Remote, s.Why = false, "not used: the local service is not global"
-	case affinity == wire.AffinityLocal && g.has(true, s.Reach, Conditions.Active): // a terminating one does not hold the others off
+	case affinity == wire.AffinityLocal && g.has(true, s.Reach, Conditions.Active): // a terminating backend is not enough to exclude the others
 		s.Remote, s.Why = false, "standing by: the affinity is local and a local backend is active"
 	case affinity == wire.AffinityLocal && !g.has(false, s.Reach, Conditions.Usable):
 		s.Remote, s.Why = false, "standing by: the affinity is local and no remote backend is healthy"
@@ -70,7 +68,7 @@ func (g *Global) Selection() Selection {
 	return s
 }
 
-// has reports whether one side has a backend that counts and is in such a state.
+// has reports whether one side has a backend that counts and whose conditions match state.
 func (g *Global) has(local bool, reach BackendUse, state func(Conditions) bool) bool {
 	return slices.ContainsFunc(g.Parts, func(p *Service) bool {
 		return p.Local() == local && p.Offers() && p.Use <= reach && p.has(state)

@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// at makes a service with a backend for each of the states.
+// at returns a service with a backend for each of the states.
 func at(cluster string, states ...Conditions) *Service {
 	s := svc(cluster, true)
 	for i, c := range states {
@@ -18,7 +18,7 @@ func at(cluster string, states ...Conditions) *Service {
 
 const (
 	active   = Conditions(0)
-	stopping = NotReady | IsTerminating // and still serving
+	stopping = NotReady | IsTerminating // but still serving
 	broken   = NotReady | NotServing
 )
 
@@ -98,8 +98,8 @@ func TestReasonOfThoseThatStandBy(t *testing.T) {
 	}
 }
 
-// TestGoldenAnnotations gives the local service what its annotations say, and
-// looks at which affinity counts and whether the others' backends are used.
+// TestGoldenAnnotations gives the annotations to the local service, and checks which affinity counts and whether the
+// backends of other clusters are used.
 func TestGoldenAnnotations(t *testing.T) {
 	t.Parallel()
 	var vectors []struct {
@@ -109,7 +109,7 @@ func TestGoldenAnnotations(t *testing.T) {
 	}
 	readGolden(t, "service_annotations.json", &vectors)
 	for _, v := range vectors {
-		a, _ := wire.ParseServiceAnnotations(v.Annotations) // an unknown affinity is none
+		a, _ := wire.ParseServiceAnnotations(v.Annotations) // an unknown affinity counts as none
 		mine := local(at("c1"), a.Affinity)
 		mine.Shared, mine.IncludeExternal = a.Shared, a.Global
 		g := Merge([]*Service{mine, at("c2", active)})

@@ -21,7 +21,7 @@ var netipTypes = cmpopts.EquateComparable(netip.Addr{})
 
 func ip(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// goldenServices decodes the vectors, by key without the state prefix.
+// goldenServices returns the decoded vectors, by key without the state prefix.
 func goldenServices(t *testing.T) map[string]*Service {
 	t.Helper()
 	var vectors []struct{ Key, Value string }
@@ -36,7 +36,7 @@ func goldenServices(t *testing.T) map[string]*Service {
 		}
 		s, err := wire.DecodeService(name, []byte(v.Value), wire.Expect{Cluster: cluster, ClusterID: id, LocalID: 1})
 		if r, refused := errors.AsType[*wire.RejectError](err); refused && r.Reason == wire.ReasonName {
-			continue // a label that no object of Kubernetes can have
+			continue // it has a label that Kubernetes does not allow
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)
@@ -155,7 +155,7 @@ func TestFromWireBackends(t *testing.T) {
 	}
 }
 
-// TestFromWireWithoutMuchInCommon goes beyond what the pool of shared values remembers.
+// TestFromWireWithoutMuchInCommon uses more values than the pool of shared values keeps.
 func TestFromWireWithoutMuchInCommon(t *testing.T) {
 	t.Parallel()
 	w := wire.Service{Backends: map[string]wire.Ports{}, Zones: map[string]wire.Zone{}}
@@ -181,7 +181,7 @@ func TestBackendByAddress(t *testing.T) {
 	}
 }
 
-// TestEqual changes one field after the other: each makes a difference.
+// TestEqual: a change of any field makes two services unequal.
 func TestEqual(t *testing.T) {
 	t.Parallel()
 	base := func() *Service {

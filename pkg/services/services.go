@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
-// Services is the one writer of the tables.
+// Services is the only writer of the tables.
 type Services struct {
 	db       *statedb.DB
 	exported statedb.RWTable[*Service]
@@ -18,11 +18,11 @@ type Services struct {
 	exports  statedb.RWTable[*Export]
 	global   statedb.RWTable[*Global]
 	withheld map[string]struct{}   // clusters; the write transaction guards it
-	use      map[string]BackendUse // of clusters, by the policy, without those in full use; guarded likewise
+	use      map[string]BackendUse // of clusters, by the policy, without those in full use; guarded in the same way
 	judge    Judge                 // of the backends of remote clusters; nil for none
 }
 
-// New registers the tables. It fails when the database has one of the names.
+// New registers the tables. It fails when the database already has a table of one of the names.
 func New(db *statedb.DB) (*Services, error) {
 	s := &Services{db: db, withheld: make(map[string]struct{}), use: make(map[string]BackendUse)}
 	var errs [4]error
@@ -33,21 +33,21 @@ func New(db *statedb.DB) (*Services, error) {
 	return s, errors.Join(errs[:]...)
 }
 
-// Exported is the table of services as each cluster exports them in the older
-// form, those that are not shared included.
+// Exported returns the table of services as each cluster exports them in the older form, including those that are not
+// shared.
 func (s *Services) Exported() statedb.Table[*Service] { return s.exported }
 
-// Slices is the table of endpoint slices as each cluster exports them.
+// Slices returns the table of endpoint slices as each cluster exports them.
 func (s *Services) Slices() statedb.Table[*Slice] { return s.slices }
 
-// ServiceExports is the table of services as each cluster exports them through the MCS API.
+// ServiceExports returns the table of services as each cluster exports them through the MCS API.
 func (s *Services) ServiceExports() statedb.Table[*Export] { return s.exports }
 
-// Global is the table of global services.
+// Global returns the table of global services.
 func (s *Services) Global() statedb.Table[*Global] { return s.global }
 
-// Apply makes the changes of services visible in the tables at once. What the
-// tables already have is not written again.
+// Apply makes the changes of services visible in the tables in one transaction. Objects that equal those in the tables
+// are not written again.
 func (s *Services) Apply(changes []store.Change[Service]) {
 	if len(changes) == 0 {
 		return
@@ -61,8 +61,7 @@ func (s *Services) Apply(changes []store.Change[Service]) {
 	})
 }
 
-// ApplySlices does with endpoint slices what Apply does with services. A slice
-// may move from one service to another.
+// ApplySlices is Apply for endpoint slices. A slice may move from one service to another.
 func (s *Services) ApplySlices(changes []store.Change[Slice]) {
 	if len(changes) == 0 {
 		return
@@ -81,8 +80,8 @@ func (s *Services) ApplySlices(changes []store.Change[Slice]) {
 	})
 }
 
-// ApplyExports makes the changes of exports visible at once. What the table already
-// has is not written again.
+// ApplyExports makes the changes of exports visible in one transaction. Objects that equal those in the table are not
+// written again.
 func (s *Services) ApplyExports(changes []store.Change[Export]) {
 	if len(changes) == 0 {
 		return
@@ -95,9 +94,9 @@ func (s *Services) ApplyExports(changes []store.Change[Export]) {
 	txn.Commit()
 }
 
-// Withhold takes the backends of a cluster out of use, or back into it. It is a filter on merging:
-// the tables of services and of slices do not change, and the cluster's parts stay listed with the
-// reason. It lasts until it is taken back, also when the cluster has no services for a while.
+// Withhold excludes the backends of a cluster from use, or includes them again. It is a filter on merging: the tables
+// of services and of slices do not change, and the cluster's parts stay listed with the reason. It stays in effect
+// until it is reversed, even when the cluster has no services for a while.
 func (s *Services) Withhold(cluster string, yes bool) {
 	s.write(func(txn statedb.WriteTxn, t *touched) {
 		if _, already := s.withheld[cluster]; already == yes {
@@ -112,8 +111,8 @@ func (s *Services) Withhold(cluster string, yes bool) {
 	})
 }
 
-// SetUse says how the backends of a cluster are used: [Full], [Demoted] or [Withdrawn]. It is a
-// filter as [Services.Withhold] is, which is stronger while it lasts.
+// SetUse sets how the backends of a cluster are used: [Full], [Demoted] or [Withdrawn]. It is a filter like
+// [Services.Withhold], which has priority.
 func (s *Services) SetUse(cluster string, to BackendUse) {
 	s.write(func(txn statedb.WriteTxn, t *touched) {
 		if s.use[cluster] == to {
@@ -126,7 +125,7 @@ func (s *Services) SetUse(cluster string, to BackendUse) {
 	})
 }
 
-// touchAll has every service of a cluster merged again.
+// touchAll marks every service of a cluster to be merged again.
 func (s *Services) touchAll(txn statedb.WriteTxn, t *touched, cluster string) {
 	for one := range ByCluster(txn, s.exported, cluster) {
 		t.add(cluster, one.Namespace, one.Name)
@@ -136,9 +135,8 @@ func (s *Services) touchAll(txn statedb.WriteTxn, t *touched, cluster string) {
 	}
 }
 
-// write runs one transaction on all tables but that of exports. It merges what the
-// changes touched after all of them: reading an index in between would cost the
-// transaction its right to change nodes in place.
+// write runs one transaction on all tables except that of exports. It applies all changes first and then merges the
+// services that they touched: after reading an index, the transaction can no longer change nodes in place.
 func (s *Services) write(change func(statedb.WriteTxn, *touched)) {
 	txn := s.db.WriteTxn(s.exported, s.slices, s.global)
 	defer txn.Abort()
@@ -150,8 +148,8 @@ func (s *Services) write(change func(statedb.WriteTxn, *touched)) {
 	txn.Commit()
 }
 
-// replace writes one change of an object, unless the table says the same. It
-// returns the object that is new or gone, and the one that was there before.
+// replace writes one change of an object, unless it equals the one in the table. It returns the new or deleted object,
+// and the previous one.
 func replace[T any, O interface {
 	*T
 	Equal(O) bool
@@ -180,7 +178,7 @@ type touched struct {
 	position map[string]int // in services, by full name
 }
 
-// service is the name of a service with the clusters in which it changed.
+// service is the name of a service, with the clusters in which it changed.
 type service struct {
 	namespace, name string
 	clusters        []string
@@ -209,7 +207,7 @@ func (t *touched) addSlice(s *Slice) {
 	}
 }
 
-// merge brings a global service up to date.
+// merge updates a global service.
 func (s *Services) merge(txn statedb.WriteTxn, of service) {
 	old, _, found := s.global.Get(txn, GlobalByName(of.namespace, of.name))
 	merged := Merge(s.parts(txn, of, old))
@@ -223,9 +221,8 @@ func (s *Services) merge(txn statedb.WriteTxn, of service) {
 	}
 }
 
-// parts makes the parts of the clusters in which the service changed, and takes the
-// others from the old global service. Without one no other cluster offers the service:
-// they have at most entries that are not shared.
+// parts makes the parts of the clusters in which the service changed, and reuses the others from the old global
+// service. Without an old one, no other cluster offers the service: they have at most entries that are not shared.
 func (s *Services) parts(txn statedb.WriteTxn, of service, old *Global) []*Service {
 	var parts []*Service
 	if old != nil {

@@ -16,7 +16,7 @@ import (
 
 type sliceChange = store.Change[Slice]
 
-// slice makes a slice of ns/svc with ready endpoints on node n.
+// slice returns a slice of ns/svc with ready endpoints on node n.
 func slice(cluster, name, service string, ips ...string) *Slice {
 	w := &wire.EndpointSlice{Cluster: cluster, Namespace: "ns", Name: name, Labels: map[string]string{wire.LabelServiceName: service}}
 	for _, a := range ips {
@@ -25,7 +25,7 @@ func slice(cluster, name, service string, ips ...string) *Slice {
 	return SliceFromWire(w, wire.SourceClusterMesh)
 }
 
-// listed is a global service in a line for each backend in use.
+// listed returns a line for each backend in use of a global service.
 func listed(db *statedb.DB, s *Services, name string) (out []string) {
 	g, _, found := s.Global().Get(db.ReadTxn(), GlobalByName("ns", name))
 	if !found {
@@ -67,7 +67,7 @@ func TestApplySlices(t *testing.T) {
 	want("moved to", "other", "c2 10.0.0.1 n")
 	s.ApplySlices([]sliceChange{{New: slice("c2", "svc-1", "", "10.0.0.1")}})
 	want("belongs to none", "other")
-	s.ApplySlices([]sliceChange{{Old: first}}) // the table knows better what it was
+	s.ApplySlices([]sliceChange{{Old: first}}) // the table has the newer version
 	s.ApplySlices([]sliceChange{{Old: slice("c2", "svc-2", "svc")}, {Old: first}, {}})
 	s.ApplySlices(nil)
 	want("all gone", "svc")
@@ -157,7 +157,7 @@ func TestWithhold(t *testing.T) {
 		t.Error("withholding wrote to the tables of services or slices")
 	}
 
-	// Drained while it is withheld, and back before and after it is taken back.
+	// The cluster is drained while it is withheld. It is added again before and after the end of the withholding.
 	s.Withhold("c2", true)
 	s.Apply([]change{{Old: svc("c2", true)}})
 	s.ApplySlices([]sliceChange{{Old: slice("c2", "x-1", "x")}})
@@ -172,7 +172,7 @@ func TestWithhold(t *testing.T) {
 	want("back", "x", "c2 10.0.0.3 n")
 }
 
-// TestSeveralWriters: sources of several clusters and kinds write at once.
+// TestSeveralWriters: sources of several clusters and kinds write concurrently.
 func TestSeveralWriters(t *testing.T) {
 	t.Parallel()
 	db, s := newServices(t)

@@ -12,13 +12,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Slice is one endpoint slice of one cluster, in compact form (wire.md §1.4): it
-// usually comes beside an entry of the older form, so it must cost little. It is
-// immutable. Cluster, Namespace and Name identify it.
+// Slice is one endpoint slice of one cluster, in compact form (wire.md §1.4). The same endpoints usually exist in an
+// entry of the older form too, so it must use little memory. It is immutable. Cluster, Namespace and Name identify it.
 type Slice struct {
 	Cluster         string
 	ClusterID       uint32
-	Source          wire.Source // where we have it from
+	Source          wire.Source // where this process read it
 	Namespace, Name string
 	Service         string            // the service's name; empty when it belongs to none
 	ports           []Port            // of all endpoints; sorted, no duplicates
@@ -26,12 +25,12 @@ type Slice struct {
 	labels          identities.Labels // of the service; sorted by key
 }
 
-// endpoint is a backend without ports. Few nodes and zones have many endpoints, so
-// their names are shared by all slices; those that are absent are zero handles.
+// endpoint is a backend without ports. Names of nodes and zones are shared by all slices, since many endpoints have the
+// same; an absent name is a zero handle.
 type endpoint struct {
 	ip         [16]byte // an IPv4 address is mapped
 	node, zone unique.Handle[string]
-	hostname   *string // nil for none; hardly any two are the same
+	hostname   *string // nil for none; almost all are different
 	conditions Conditions
 }
 
@@ -63,7 +62,7 @@ func slicePorts(from []wire.EndpointPort) []Port {
 	return slices.Clip(slices.Compact(sortPorts(out)))
 }
 
-// sliceProtocol tells which protocol is meant; an absent one is TCP.
+// sliceProtocol returns the protocol of a port; an absent one is TCP.
 func sliceProtocol(text *string) (string, bool) {
 	if text == nil {
 		return "TCP", true
@@ -113,7 +112,7 @@ func appendEndpoint(to []endpoint, w *wire.Endpoint) []endpoint {
 	return to
 }
 
-// addr is the address; an IPv4-mapped one is IPv4.
+// addr returns the address; an IPv4-mapped one becomes IPv4.
 func (e *endpoint) addr() netip.Addr { return netip.AddrFrom16(e.ip).Unmap() }
 
 func (e *endpoint) backend(ports []Port) Backend {
@@ -128,8 +127,7 @@ func (e endpoint) equal(o endpoint) bool {
 		orEmpty(e.hostname) == orEmpty(o.hostname)
 }
 
-// serviceLabels are the labels that the slice has from its service. Kubernetes
-// copies those and adds its own.
+// serviceLabels returns the labels that the slice has from its service. Kubernetes copies those and adds its own.
 func serviceLabels(from map[string]string) identities.Labels {
 	out := make(wire.Labels, 0, len(from))
 	for key, value := range from {
@@ -165,7 +163,7 @@ func orEmpty(s *string) string {
 // Key is "cluster/namespace/name".
 func (s *Slice) Key() string { return key(s.Cluster, s.Namespace, s.Name) }
 
-// serviceKey is the key of the slice's service; empty when it belongs to none.
+// serviceKey returns the key of the slice's service; empty when it belongs to none.
 func (s *Slice) serviceKey() string {
 	if s.Service == "" {
 		return ""
@@ -173,7 +171,7 @@ func (s *Slice) serviceKey() string {
 	return key(s.Cluster, s.Namespace, s.Service)
 }
 
-// NumEndpoints is the number of addresses.
+// NumEndpoints returns the number of addresses.
 func (s *Slice) NumEndpoints() int { return len(s.endpoints) }
 
 // Endpoints iterates over the addresses in their order, also over those that are
@@ -188,7 +186,7 @@ func (s *Slice) Endpoints() iter.Seq[Backend] {
 	}
 }
 
-// Equal reports whether both say the same.
+// Equal reports whether both have the same contents.
 func (s *Slice) Equal(o *Slice) bool {
 	return s == o ||
 		s.Cluster == o.Cluster && s.ClusterID == o.ClusterID && s.Source == o.Source &&

@@ -16,7 +16,8 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// conditions makes an endpoint's conditions of "ready", "not ready", or "" for unset, and so on.
+// conditions returns an endpoint's conditions from words: "ready" or "not ready", and so on. A condition without a word
+// is unset.
 func conditions(words ...string) (c wire.EndpointConditions) {
 	for _, w := range words {
 		word, no := strings.CutPrefix(w, "not ")
@@ -54,7 +55,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// goldenSlices decodes the vectors, by name.
+// goldenSlices returns the decoded vectors, by name.
 func goldenSlices(t *testing.T) map[string]*Slice {
 	t.Helper()
 	var vectors []struct {
@@ -76,7 +77,7 @@ func goldenSlices(t *testing.T) map[string]*Slice {
 		}
 		w, err := wire.DecodeEndpointSlice(name, value, wire.Expect{Cluster: cluster, ClusterID: id, LocalID: 1})
 		if r, refused := errors.AsType[*wire.RejectError](err); refused && r.Reason == wire.ReasonName {
-			continue // a label that no object of Kubernetes can have
+			continue // it has a label that Kubernetes does not allow
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)
@@ -117,7 +118,7 @@ func TestGoldenSlicesAreConverted(t *testing.T) {
 	if got["default/empty"].Service != "" {
 		t.Error("a slice without the label belongs to a service")
 	}
-	for name, s := range got { // whatever else is recorded
+	for name, s := range got { // also the vectors that are not listed above
 		if !s.Equal(s) || !strings.HasSuffix(s.Key(), name) {
 			t.Errorf("%s became %+v", name, s)
 		}
@@ -189,7 +190,7 @@ func TestSliceFromWire(t *testing.T) {
 			if diff := cmp.Diff(tc.want, slices.Collect(s.Endpoints()), netipTypes, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
-			for first := range s.Endpoints() { // may be left early
+			for first := range s.Endpoints() { // the iteration may be stopped early
 				if first.IP != tc.want[0].IP {
 					t.Errorf("the first is %s", first.IP)
 				}
@@ -199,7 +200,7 @@ func TestSliceFromWire(t *testing.T) {
 	}
 }
 
-// wireSlice is a slice with something in every field.
+// wireSlice returns a slice with a value in every field.
 func wireSlice() *wire.EndpointSlice {
 	return &wire.EndpointSlice{
 		Cluster: "c2", ClusterID: 2, Namespace: "ns", Name: "svc-1", AddressType: wire.AddressTypeIPv4,
@@ -212,8 +213,7 @@ func wireSlice() *wire.EndpointSlice {
 	}
 }
 
-// TestSliceEqual changes one field after the other: each makes a difference,
-// unless it is none of ours.
+// TestSliceEqual: a change of any field makes two slices unequal, except the fields that we do not keep.
 func TestSliceEqual(t *testing.T) {
 	t.Parallel()
 	base := SliceFromWire(wireSlice(), wire.SourceClusterMesh)

@@ -9,11 +9,10 @@ import (
 	"github.com/cilium/statedb"
 )
 
-// Judge says which addresses no remote cluster can have as backends
-// (docs/claims.md). Its methods may be called by several goroutines.
+// Judge decides which addresses no remote cluster can have as backends (docs/claims.md). Its methods may be called by
+// several goroutines.
 type Judge interface {
-	// Breaches calls visit with those of the addresses that break a rule, with the
-	// rule and with what is wrong.
+	// Breaches calls visit for those of the addresses that break a rule, with the rule and the problem.
 	Breaches(addrs iter.Seq[netip.Addr], visit func(addr netip.Addr, rule uint8, what fmt.Stringer))
 	// Enforces reports whether such backends are not used.
 	Enforces() bool
@@ -23,13 +22,13 @@ type Judge interface {
 type Stray struct {
 	Rule     uint8
 	Backends int
-	Barred   bool       // they are not used, and not among those of the part
+	Barred   bool       // they are not used, and not among the backends of the part
 	Example  netip.Addr // the first one
-	Why      string     // what is wrong with it
+	Why      string     // the problem with the example
 }
 
-// Strays counts the backends that break a rule, by rule in their order. Only the
-// parts of remote clusters have them.
+// Strays returns the number of backends that break a rule, by rule, in the order of the rules. Only parts of remote
+// clusters have any.
 func (s *Service) Strays() []Stray {
 	if s.strays == nil {
 		return nil
@@ -37,7 +36,7 @@ func (s *Service) Strays() []Stray {
 	return *s.strays
 }
 
-// Barred is how many backends are not used because they break a rule.
+// Barred returns how many backends are not used because they break a rule.
 func (s *Service) Barred() (n int) {
 	for _, one := range s.Strays() {
 		if one.Barred {
@@ -47,11 +46,10 @@ func (s *Service) Barred() (n int) {
 	return n
 }
 
-// JudgeBackends has the backends of remote clusters judged. It is called before
-// anything is applied.
+// JudgeBackends sets the judge for backends of remote clusters. It must be called before anything is applied.
 func (s *Services) JudgeBackends(j Judge) { s.judge = j }
 
-// JudgeAgain judges all backends of remote clusters again, after the judge has changed its mind.
+// JudgeAgain judges all backends of remote clusters again, after the rules of the judge have changed.
 func (s *Services) JudgeAgain() {
 	if s.judge == nil {
 		return
@@ -67,7 +65,7 @@ func (s *Services) JudgeAgain() {
 	})
 }
 
-// judged is a part with what the judge says of its backends; nil stays nil.
+// judged returns a part with the result of the judge for its backends; nil stays nil.
 func (s *Services) judged(p *Service) *Service {
 	strays := s.strays(p)
 	if strays == nil {

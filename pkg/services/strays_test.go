@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// judge bars what is inside networks, each by a rule of its own.
+// judge refuses backends inside its networks, with a different rule for each network.
 type judge struct {
 	networks []netip.Prefix
 	enforce  bool
@@ -42,8 +42,8 @@ func newJudge(enforce bool, networks ...string) *judge {
 	return j
 }
 
-// TestBackendsThatNoRemoteCanHave are found in either form of export, and not used
-// when that is enforced; the own cluster's are not judged.
+// TestBackendsThatNoRemoteCanHave: such backends are found in both export formats, and not used when the rules are
+// enforced. Backends of the own cluster are not judged.
 func TestBackendsThatNoRemoteCanHave(t *testing.T) {
 	t.Parallel()
 	for _, enforce := range []bool{false, true} {
@@ -84,7 +84,7 @@ func TestBackendsThatNoRemoteCanHave(t *testing.T) {
 	}
 }
 
-// TestBackendsAreJudgedAgain: what has not changed is not written.
+// TestBackendsAreJudgedAgain: unchanged services are not written.
 func TestBackendsAreJudgedAgain(t *testing.T) {
 	t.Parallel()
 	db, s := newServices(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// The names of the tables.
+// Names of the tables.
 const (
 	TableName       = "services"
 	SliceTableName  = "endpointslices"
@@ -18,7 +18,7 @@ const (
 )
 
 var (
-	// A cluster's name has no slash, so its services are a range of this index.
+	// A cluster's name has no slash, so all its services have a common prefix in this index.
 	primaryIndex       = tables.TextIndex("key", true, (*Service).Key)
 	nameIndex          = tables.TextIndex("name", false, (*Service).FullName)
 	sliceIndex         = tables.TextIndex("key", true, (*Slice).Key)
@@ -29,12 +29,12 @@ var (
 	globalIndex        = tables.TextIndex("name", true, (*Global).FullName)
 )
 
-// ByKey finds what a cluster says of a service.
+// ByKey finds a cluster's service.
 func ByKey(cluster, namespace, name string) statedb.Query[*Service] {
 	return primaryIndex.Query(key(cluster, namespace, name))
 }
 
-// ByName finds what all clusters say of a service.
+// ByName finds the services of this name in all clusters.
 func ByName(namespace, name string) statedb.Query[*Service] {
 	return nameIndex.Query(fullName(namespace, name))
 }
@@ -49,7 +49,7 @@ func SliceByKey(cluster, namespace, name string) statedb.Query[*Slice] {
 	return sliceIndex.Query(key(cluster, namespace, name))
 }
 
-// SlicesByService finds the endpoint slices that a cluster has of a service.
+// SlicesByService finds the endpoint slices of a service in a cluster.
 func SlicesByService(cluster, namespace, service string) statedb.Query[*Slice] {
 	return sliceServiceIndex.Query(key(cluster, namespace, service))
 }

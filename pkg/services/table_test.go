@@ -40,8 +40,7 @@ func TestNewTwiceOnOneDatabaseFails(t *testing.T) {
 	}
 }
 
-// TestGoldenTrace replays what a reader did to its merged view while a service
-// was shared, unshared and deleted.
+// TestGoldenTrace replays how a reader changed its merged view while a service was shared, unshared and deleted.
 func TestGoldenTrace(t *testing.T) {
 	t.Parallel()
 	var trace struct {
@@ -83,7 +82,7 @@ func TestGoldenTrace(t *testing.T) {
 		}
 		visible = now
 	}
-	// The trace repeats an update that changes nothing; here it writes nothing.
+	// The trace repeats an update that changes nothing; here that is not written.
 	want := slices.Compact(trace.MergerCalls)
 	if diff := cmp.Diff(want, calls); diff != "" {
 		t.Error(diff)
@@ -152,7 +151,7 @@ func TestApplyMergesOncePerBatch(t *testing.T) {
 	}
 	s.Apply(nil)
 	s.Apply([]change{{}, {Old: svc("z", true)}, {New: svc("a", true)}, {New: svc("a", true, "10.0.0.1")}})
-	// The first service was written again on the way, but says what it said.
+	// The first service was written again meanwhile, with the same contents.
 	if rev := s.Global().Revision(db.ReadTxn()); rev != 1 {
 		t.Errorf("%d writes", rev)
 	}

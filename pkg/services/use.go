@@ -5,19 +5,19 @@ import (
 	"net/netip"
 )
 
-// BackendUse says how the backends of a cluster are used. It is a filter on merging:
-// the tables of services and of slices do not know it.
+// BackendUse is how the backends of a cluster are used. It is a filter on merging: the tables of services and of slices
+// do not contain it.
 type BackendUse uint8
 
 // The uses, each worse than the one before.
 const (
-	Full      BackendUse = iota // as those of any cluster
+	Full      BackendUse = iota // like those of any cluster
 	Demoted                     // only where no cluster in full use has a usable one
 	Withdrawn                   // not at all, unless no other cluster has a usable one
-	Withheld                    // not at all, whatever others have
+	Withheld                    // never
 )
 
-// String returns a word.
+// String returns the name of the use.
 func (u BackendUse) String() string {
 	return [...]string{"full", "demoted", "withdrawn", "withheld"}[u]
 }
@@ -36,13 +36,13 @@ func (g *Global) reach() BackendUse {
 			break
 		}
 	}
-	if worst == Full { // nobody is anything else, as nearly always
+	if worst == Full { // all clusters are in full use, which is usual
 		return Full
 	}
 	return best
 }
 
-// has reports whether the cluster has a backend in such a state.
+// has reports whether the cluster has a backend whose conditions match state.
 func (s *Service) has(state func(Conditions) bool) bool {
 	for i := range s.Backends {
 		if state(s.Backends[i].Conditions) {
@@ -74,8 +74,8 @@ func (g *Global) inUse() iter.Seq[*Service] {
 	}
 }
 
-// Backends iterates over the backends in use with the parts that they come
-// from, by cluster and then by address. Each address comes once for a cluster.
+// Backends iterates over the backends in use with their parts, by cluster and then by address. Each address comes once
+// for a cluster.
 func (g *Global) Backends() iter.Seq2[*Service, Backend] {
 	return func(yield func(*Service, Backend) bool) {
 		for p := range g.inUse() {
@@ -88,7 +88,7 @@ func (g *Global) Backends() iter.Seq2[*Service, Backend] {
 	}
 }
 
-// NumBackends is the number of backends in use.
+// NumBackends returns the number of backends in use.
 func (g *Global) NumBackends() (n int) {
 	for p := range g.inUse() {
 		n += len(p.Backends)

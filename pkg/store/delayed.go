@@ -8,15 +8,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// Delayed is a filter between a [Watch] of keys that other nodes own and the function that applies
-// its changes: it passes a deletion on only after a while, since a node that restarts, or loses its
-// lease, puts its keys back soon (spec wire.md §5: 30 s for nodes). A key that comes back in time
-// is a modification of what was, or nothing where its value is the same object. Its methods may be
-// called from any goroutine. Batches are applied one after another, in their order.
+// Delayed is a filter between a [Watch] of keys that other nodes own and the function that applies its changes:
+// it passes a deletion on only after a delay, since a node that restarts or loses its lease soon writes its
+// keys again (spec wire.md §5: 30 s for nodes). A key that returns in time is passed on as a modification of
+// its previous value. When the value is the same object, there is no change. Its methods may be called from any
+// goroutine. Batches are applied one after another, in order.
 type Delayed[T any] struct {
 	delay time.Duration
 	apply func([]Change[T])
-	wake  waiting.Signal // there is a first deletion
+	wake  waiting.Signal // deletions are held back
 
 	mu   sync.Mutex // held while changes are applied
 	held heldBack[T]
@@ -27,7 +27,7 @@ func NewDelayed[T any](delay time.Duration, apply func([]Change[T])) *Delayed[T]
 	return &Delayed[T]{delay: delay, apply: apply, wake: waiting.NewSignal(), held: newHeldBack[T]()}
 }
 
-// Apply takes changes, as those of a Watch. All but deletions are applied when it returns.
+// Apply takes changes, like those of a Watch. All changes except deletions are applied when it returns.
 func (d *Delayed[T]) Apply(changes []Change[T]) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,7 +46,7 @@ func (d *Delayed[T]) Apply(changes []Change[T]) {
 	}
 }
 
-// Flush applies all deletions now: when everything is withdrawn, nobody comes back.
+// Flush applies all deletions now. It is for the withdrawal of all keys, after which no key returns.
 func (d *Delayed[T]) Flush() { d.release(time.Now().Add(d.delay)) }
 
 // release applies the deletions that are due, and returns when the next one is.
@@ -59,8 +59,8 @@ func (d *Delayed[T]) release(now time.Time) (next time.Time, more bool) {
 	return d.held.next()
 }
 
-// Run applies the deletions when they are due, until ctx ends. What is held back
-// then stays so until the next Run.
+// Run applies the deletions when they are due, until ctx ends. Deletions still held back at that time wait for
+// the next Run.
 func (d *Delayed[T]) Run(ctx context.Context) error {
 	for {
 		next, more := d.release(time.Now())
@@ -92,8 +92,8 @@ type deletion[T any] struct {
 
 func newHeldBack[T any]() heldBack[T] { return heldBack[T]{of: make(map[string]*deletion[T])} }
 
-// change takes a change, and gives what is to be applied for it now. due is when a
-// deletion is to be passed on; it never decreases.
+// change takes a change, and returns the change to apply now, if there is one. due is the time at which a
+// deletion has to be passed on; it never decreases.
 func (h *heldBack[T]) change(ch Change[T], due time.Time) (Change[T], bool) {
 	if ch.New == nil {
 		gone := &deletion[T]{ch.Name, ch.Old, due}

@@ -14,17 +14,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHeldBackMachine compares what is held back with a naive model: a key is
-// visible until nobody has had it for the whole delay.
+// TestHeldBackMachine compares the delayed deletions with a naive model: a key is visible until it has been absent for
+// the whole delay.
 func TestHeldBackMachine(t *testing.T) {
 	t.Parallel()
 	const delay = 10
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHeldBack[string]()
 		now := time.Unix(0, 0)
-		table := view{}                // what was applied
-		there := map[string]*string{}  // what the kvstore has
-		gone := map[string]time.Time{} // since when it has not
+		table := view{}                // the applied changes
+		there := map[string]*string{}  // the contents of the kvstore
+		gone := map[string]time.Time{} // the time of each deletion
 		names := rapid.SampledFrom([]string{"a", "b", "c"})
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
@@ -37,7 +37,7 @@ func TestHeldBackMachine(t *testing.T) {
 				there[name] = &value
 				if ch, ok := h.change(ch, now.Add(delay)); ok {
 					if ch.Old != nil && *ch.Old == value {
-						table[name] = "" // back with an equal value in another object
+						table[name] = "" // the key has an equal value again, in another object
 					} else {
 						table.apply(t, ch)
 					}
@@ -69,7 +69,7 @@ func TestHeldBackMachine(t *testing.T) {
 					want[name] = *value
 				}
 				for name := range gone {
-					want[name] = table[name] // the last one
+					want[name] = table[name] // the last value
 				}
 				if diff := cmp.Diff(want, map[string]string(table)); diff != "" {
 					t.Fatalf("(-want +table):\n%s", diff)
@@ -124,14 +124,14 @@ func TestDeletionsAreDelayed(t *testing.T) {
 		<-time.After(10 * time.Second)
 		change("b", &one, nil)
 		expect()
-		change("a", nil, &two) // it is back
+		change("a", nil, &two) // the key exists again
 		expect("a:1>2")
 		<-time.After(29 * time.Second)
 		expect()
 		<-time.After(time.Second)
 		expect("b:1>-")
 		change("a", &two, nil)
-		change("a", nil, &two) // the very same
+		change("a", nil, &two) // the key exists again, with the same object
 		expect()
 		<-time.After(time.Hour)
 		expect()
@@ -145,6 +145,6 @@ func TestDeletionsAreDelayed(t *testing.T) {
 			t.Errorf("it ended with %v", err)
 		}
 		<-time.After(time.Minute)
-		expect("a:->1") // nothing is withdrawn because it was stopped
+		expect("a:->1") // stopping withdraws nothing
 	})
 }

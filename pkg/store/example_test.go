@@ -14,8 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdserver"
 )
 
-// A prefix is followed over all sessions with an etcd. Here another etcd takes its
-// place, with other contents: the differences are applied, deletions among them.
+// A prefix is followed across all sessions with an etcd. Here another etcd with other contents replaces it: the
+// differences are applied, including deletions.
 func ExampleWatch_Follow() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -62,7 +62,7 @@ func ExampleWatch_Follow() {
 	// sky is gone
 }
 
-// start runs an etcd that has these keys and values.
+// start starts an etcd with these keys and values.
 func start(addr string, contents ...string) (*etcdserver.Server, error) {
 	srv, err := etcdserver.Start(etcdserver.Config{Addr: addr})
 	for i := 0; err == nil && i < len(contents); i += 2 {

@@ -23,12 +23,12 @@ import (
 
 const pastPrefix = "mesh/past/"
 
-// past follows a prefix over a Durable, which may be kept from connecting.
+// past follows a prefix with a Durable, which the test can keep from connecting.
 type past struct {
 	t    *testing.T
 	srv  *etcdtest.Process
 	d    *kvstore.Durable
-	away atomic.Bool // no session can be made
+	away atomic.Bool // connecting fails
 	made atomic.Int64
 
 	mu       sync.Mutex
@@ -46,7 +46,7 @@ func followPast(t *testing.T) *past {
 	o.QPS, o.BootstrapQPS = 0, 0
 	o.Timings.ProbeInterval, o.Timings.Probe, o.Timings.Connect = 50*time.Millisecond, time.Second/2, 2*time.Second
 	o.Timings.BackoffMax = 100 * time.Millisecond
-	o.MaxConsecutiveQuorumErrors = 0 // a session ends at once
+	o.MaxConsecutiveQuorumErrors = 0 // a session ends at its first error
 	p.d = etcd.NewDurable(func() (*clientfile.Config, error) {
 		if p.away.Load() {
 			return nil, errAway
@@ -57,7 +57,7 @@ func followPast(t *testing.T) *past {
 	return p
 }
 
-// follow runs until the test ends.
+// follow follows the prefix until the test ends.
 func (p *past) follow() {
 	w := NewWatch(Kind[Raw]{Resource: "raw", Decode: decodeRaw, Apply: p.apply, Listed: p.listed}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -95,8 +95,8 @@ func (p *past) listed() {
 	p.lists++
 }
 
-// until waits until just this is known, after so many lists, and returns what was reported since the last call. A list
-// is counted after its deletions were reported.
+// until waits until the table has exactly these entries, after this number of lists. It returns the reports since its
+// last call. A list is counted after its deletions were reported.
 func (p *past) until(want map[string]string, lists int) (reported string) {
 	p.t.Helper()
 	waittest.Try(p.t, "this", func() error {
@@ -129,7 +129,7 @@ func (p *past) put(values map[string]string) {
 	}
 }
 
-// between ends the session, and has the next one begin after something was done.
+// between ends the session, calls then, and allows the next session afterwards.
 func (p *past) between(end func(testing.TB), then func()) {
 	p.t.Helper()
 	p.away.Store(true)
@@ -151,9 +151,8 @@ func (p *past) between(end func(testing.TB), then func()) {
 	})
 }
 
-// TestFollowGoesOnAcrossSessions: whatever has become of the server between two
-// sessions, what has changed meanwhile is applied, once, with the deletions; where the
-// history is the same, without another list.
+// TestFollowGoesOnAcrossSessions: the server may change in several ways between two sessions. The changes are applied
+// once, including deletions. If the history is the same, no new list is needed.
 func TestFollowGoesOnAcrossSessions(t *testing.T) {
 	t.Parallel()
 	kill, freeze := (*etcdtest.Process).Kill, (*etcdtest.Process).Freeze
@@ -171,7 +170,7 @@ func TestFollowGoesOnAcrossSessions(t *testing.T) {
 		change    map[string]string
 		after     func(*etcdtest.Process, testing.TB)
 		want      map[string]string
-		reported  []string // one of these
+		reported  []string // one of these is reported
 		lists     int
 	}{
 		"the same server, frozen": {
@@ -222,7 +221,7 @@ func TestFollowGoesOnAcrossSessions(t *testing.T) {
 			if !is {
 				t.Errorf("reported %q, want one of %q", reported, c.reported)
 			}
-			p.put(map[string]string{"z": "1"}) // and it is followed
+			p.put(map[string]string{"z": "1"}) // and the prefix is still followed
 			c.want["z"] = "1"
 			if reported := p.until(c.want, c.lists); reported != "+z" {
 				t.Errorf("then reported %q", reported)
@@ -231,7 +230,7 @@ func TestFollowGoesOnAcrossSessions(t *testing.T) {
 	}
 }
 
-// TestFollowEndsWithTheClient: a client that is closed has no other session.
+// TestFollowEndsWithTheClient: Follow returns when the client is closed.
 func TestFollowEndsWithTheClient(t *testing.T) {
 	t.Parallel()
 	p := followPast(t)

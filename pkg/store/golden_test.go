@@ -39,7 +39,7 @@ func traces(t *testing.T, nameBegins string) trace {
 	return trace{}
 }
 
-// replay drives a Set with the trace and returns what an observer sees, phase by phase.
+// replay drives a Set with the trace and returns the changes that an observer sees, by phase.
 func replay[T any](tr trace, decode Decode[T], show func(Change[T]) string) (calls [][]string, entries []int) {
 	s := NewSet[T]()
 	rev := int64(0)
@@ -79,9 +79,9 @@ func replay[T any](tr trace, decode Decode[T], show func(Change[T]) string) (cal
 	return calls, entries
 }
 
-// The recorded relists, with the one difference that is on purpose: a value that the relist brings
-// unchanged is not delivered again (design.md §2.8: reconnecting with unchanged contents causes no
-// event). The sync callback is the Watch's business, not the Set's.
+// TestGoldenRelist replays the recorded relists, with one intended difference: a value that the relist contains
+// unchanged is not delivered again (design.md §2.8: reconnecting with unchanged contents causes no event). The sync
+// callback is a matter of the Watch, not of the Set.
 func TestGoldenRelist(t *testing.T) {
 	t.Parallel()
 	tr := traces(t, "restartable watch")
@@ -130,9 +130,9 @@ func TestGoldenBadUpdates(t *testing.T) {
 	}
 }
 
-// The recorded IP watcher, with the differences that are on purpose (interface.md §2.2; design.md
-// §2.3): an entry whose identity is out of the cluster's range is rejected and not counted, so its
-// deletion withdraws nothing; and an entry without an address is rejected as well.
+// TestGoldenIPWatcher replays the recorded IP watcher, with the intended differences (interface.md §2.2; design.md
+// §2.3): an entry whose identity is out of the cluster's range is rejected and not counted, so its deletion withdraws
+// nothing; and an entry without an address is rejected as well.
 func TestGoldenIPWatcher(t *testing.T) {
 	t.Parallel()
 	layout, err := wire.NewLayout(255)
@@ -152,8 +152,7 @@ func TestGoldenIPWatcher(t *testing.T) {
 			if diff := cmp.Diff(want, calls[0]); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
-			// Recorded are 8: the 6 that we have, and .15 and .16, whose
-			// identities are out of range.
+			// The recording has 8: the 6 that we have, and .15 and .16, whose identities are out of range.
 			if entries[0] != 6 {
 				t.Errorf("%d entries, want 6", entries[0])
 			}

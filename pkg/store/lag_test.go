@@ -18,7 +18,7 @@ func TestLag(t *testing.T) {
 	for i := range 10 * maxLags {
 		l.note(time.Duration(i), 2)
 	}
-	first := time.Duration(9 * maxLags) // the oldest that is remembered
+	first := time.Duration(9 * maxLags) // the oldest that is kept
 	sum := maxLags*first + maxLags*(maxLags-1)/2
 	if got, want := l.lag(), (Lag{first + maxLags/2, first + maxLags*99/100, first + maxLags - 1, sum, maxLags, 3 + 2*10*maxLags}); got != want {
 		t.Errorf("of the latest: %+v, want %+v", got, want)

@@ -14,19 +14,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Limits is what the keys below one prefix may cost (pkg/budget). In each field the
-// zero value is no bound.
+// Limits bound the cost of the keys below one prefix (pkg/budget). In each field the zero value is no bound.
 type Limits struct {
 	budget.Share                 // keys and bytes
-	Value        int64           // bytes of a value
-	List         time.Duration   // that a list may take, without the time in which it waits for others
-	Events       *rate.Limiter   // of the events of all resources of a cluster
-	Memory       *budget.Account // counts what the values in force take, as [Costs] says; nil does not
+	Value        int64           // largest size of a value in bytes
+	List         time.Duration   // duration of a list, without the time that it waits for other lists
+	Events       *rate.Limiter   // rate of the events of all resources of a cluster
+	Memory       *budget.Account // counts the memory of the values in force, from [Costs]; nil counts nothing
 }
 
-// Costs is implemented by values that know about how many bytes they take in memory, with
-// what follows from them in the tables. For others three times the bytes of the key and the
-// encoded value are assumed.
+// Costs is implemented by values that return their approximate memory in bytes, including their memory in the
+// tables. For other values, three times the bytes of the key and the encoded value are assumed.
 type Costs interface{ Cost() int }
 
 func costOf(value any, size uint32) uint32 {
@@ -43,7 +41,7 @@ func LimitsOf(b budget.Budget, r wire.Resource, events *rate.Limiter) Limits {
 	return Limits{Share: b.Share(r), Value: b.Value, List: b.List, Events: events}
 }
 
-// Over says which limits of keys were exceeded; zero for none.
+// Over is the set of exceeded limits of keys; zero for none.
 type Over uint8
 
 // The limits.
@@ -54,7 +52,7 @@ const (
 	OverMemory
 )
 
-// Names are the settings that say how much there may be, as pkg/budget names them.
+// Names returns the settings of these limits, as pkg/budget names them.
 func (o Over) Names() []string {
 	var names []string
 	for i, name := range []string{"keys", "bytes", "value", "memory"} {
@@ -65,7 +63,7 @@ func (o Over) Names() []string {
 	return names
 }
 
-// String lists them.
+// String returns the names, separated by commas.
 func (o Over) String() string { return strings.Join(o.Names(), ", ") }
 
 type overError struct {
@@ -100,7 +98,7 @@ func (s *Set[T]) admit(name, value []byte) error {
 	return nil
 }
 
-// decode decodes a value that fits into the limits, and counts it.
+// decode decodes a value that is within the limits, and counts its size.
 func (s *Set[T]) decode(r *records.Record[*T], value []byte, decode Decode[T]) (*T, error) {
 	size, l := uint32(len(r.Name)+len(value)), s.limits
 	grows := s.size + int64(size) - int64(r.Size)
@@ -114,7 +112,7 @@ func (s *Set[T]) decode(r *records.Record[*T], value []byte, decode Decode[T]) (
 	if l.Memory == nil {
 		return decode(r.Name, value)
 	}
-	if !l.Memory.Fits(int64(size) - int64(r.Cost)) { // it takes more than its bytes: that need not be read to know
+	if !l.Memory.Fits(int64(size) - int64(r.Cost)) { // refused without decoding: a value takes more memory than its bytes
 		return nil, overMemory(size)
 	}
 	obj, err := decode(r.Name, value)
@@ -133,17 +131,17 @@ func overMemory(n uint32) error {
 	return overBudget(OverMemory, "it needs at least %d bytes of memory, and the share of its cluster in --remote-memory has no room for them", n)
 }
 
-// release gives back the memory of a value that is not in force any more.
+// release subtracts the memory of a value that is no longer in force from the account.
 func (s *Set[T]) release(r *records.Record[*T]) {
 	s.limits.Memory.Add(-int64(r.Cost))
 	r.Cost = 0
 }
 
-// Refused keys are remembered up to a bound, so that an equal value is not decoded
-// again and a deletion is a change. The others are only counted.
+// Refused keys are remembered up to a bound, so that an equal value is not decoded again, and the deletion of
+// such keys is noticed. The others are only counted.
 const (
 	minRefused     = 1024
-	refusedPerKeys = 32 // one for so many keys that there may be
+	refusedPerKeys = 32 // one refused key for this many keys of the limit
 	maxRefused     = 1 << 16
 )
 
@@ -155,8 +153,8 @@ func (s *Set[T]) canRemember() bool {
 	return s.records.Len()-s.inForce <= most
 }
 
-// refuse notes that the value of a key is refused. A key without a value in force
-// is not remembered when there are too many of its kind.
+// refuse notes that the value of a key is refused. A key without a value in force is not remembered when too
+// many refused keys are remembered already.
 func (s *Set[T]) refuse(p records.Place, r rejection, err error) {
 	rec := s.records.At(p)
 	if rec.Obj != nil || s.canRemember() {
@@ -167,11 +165,11 @@ func (s *Set[T]) refuse(p records.Place, r rejection, err error) {
 	s.leaveOut(err)
 }
 
-// leftOut counts keys that are refused and not remembered.
+// leftOut counts the refused keys that are not remembered.
 type leftOut struct {
 	n       int
 	reasons map[wire.Reason]int
-	over    Over // of these, and of those that are remembered
+	over    Over // limits exceeded by these keys and by the remembered ones
 }
 
 func newLeftOut() leftOut { return leftOut{reasons: make(map[wire.Reason]int)} }
@@ -186,7 +184,7 @@ func (s *Set[T]) leaveOut(err error) {
 	to.over |= overOf(err)
 }
 
-// less takes one off: a key that is not known was deleted. It counts as one of those for which
+// less subtracts one key, because an unknown key was deleted. This key is assumed to be one of those for which
 // there was no room.
 func (l *leftOut) less() {
 	if l.reasons[wire.ReasonBudget] == 0 {
@@ -199,7 +197,8 @@ func (l *leftOut) less() {
 	}
 }
 
-// leftOut is the count to show: of the list that runs, once it is the higher one.
+// leftOut returns the counts to show: those of the running list once they are higher, else those of the last
+// list.
 func (s *Set[T]) leftOut() *leftOut {
 	if s.listing && s.leaving.n > s.left.n {
 		return &s.leaving
@@ -207,14 +206,14 @@ func (s *Set[T]) leftOut() *leftOut {
 	return &s.left
 }
 
-// Over says which limits are exceeded, as of the last list and since.
+// Over returns the limits that are exceeded, as of the last list and the events since.
 func (s *Set[T]) Over() Over { return s.leftOut().over }
 
-// Lacks reports whether a list may bring more than there is: there was no room for
-// something, and deletions may have made some since.
+// Lacks reports whether a list may return keys that are not in the set: there was no room for some keys, and
+// deletions may have made room since.
 func (s *Set[T]) Lacks() bool {
 	return s.leftOut().n > 0 || s.Over()&(OverKeys|OverBytes|OverMemory) != 0
 }
 
-// Limit sets what the keys may cost, from the next one on.
+// Limit sets the limits of the keys, from the next key on.
 func (s *Set[T]) Limit(l Limits) { s.limits = l }

@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// text decodes what is not "bad".
+// text decodes every value except "bad".
 func text(_ string, value []byte) (*string, error) {
 	v := string(value)
 	if v == "bad" {
@@ -21,7 +21,7 @@ func text(_ string, value []byte) (*string, error) {
 	return &v, nil
 }
 
-// put gives a value to the set and says what became of it.
+// put adds a value to the set and returns the result as text.
 func put(s *Set[string], name, value string, rev int64) string {
 	_, ok, err := s.Upsert([]byte(name), []byte(value), rev, text)
 	switch {
@@ -43,7 +43,7 @@ func held(s *Set[string]) map[string]string {
 	return all
 }
 
-// TestLimits: what is known is kept, what exceeds a limit is refused and counted.
+// TestLimits: known values are kept; a value beyond a limit is refused and counted.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := NewSet[string]()
@@ -76,13 +76,13 @@ func TestLimits(t *testing.T) {
 	step("e", "12345678", "change")
 	step("c", "1234567", "change")
 	s.Limit(Limits{Share: budget.Share{Bytes: 26}})
-	step("c", "12345678", "budget") // 27 bytes with it
+	step("c", "12345678", "budget") // the set would have 27 bytes
 	step("f", "", "budget")
 	if got := s.Over(); got&OverBytes == 0 {
 		t.Errorf("over %s", got)
 	}
 
-	// A list after room was made finds everything well, and forgets what was refused.
+	// After the limit is raised, a list accepts everything, and clears the refused keys.
 	s.Limit(Limits{})
 	s.Begin()
 	for name, value := range map[string]string{"a": "12345678", "c": "12345678", "d": "three", "e": "12345678"} {
@@ -101,7 +101,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestRecheck: everything is new once more, in the next list.
+// TestRecheck: in the next list, every value counts as new.
 func TestRecheck(t *testing.T) {
 	t.Parallel()
 	s := NewSet[string]()
@@ -120,7 +120,8 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefusedCostsLittle: a flood of junk, of long names, of junk that changes.
+// TestWhatIsRefusedCostsLittle: the memory stays small with many invalid values, with long names, and with invalid
+// values that change.
 func TestWhatIsRefusedCostsLittle(t *testing.T) { //nolint:paralleltest // it measures the heap
 	share := budget.Default().Share(wire.IPs)
 	for name, key := range map[string]func(i int) string{
@@ -148,8 +149,8 @@ func TestWhatIsRefusedCostsLittle(t *testing.T) { //nolint:paralleltest // it me
 	}
 }
 
-// TestAWatchOverItsLimitsListsAgain: it lacks keys that the server has, so that they
-// cannot agree, and that says nothing about the server.
+// TestAWatchOverItsLimitsListsAgain: the watch lacks keys that the server has, so a comparison would fail without
+// proving anything about the server.
 func TestAWatchOverItsLimitsListsAgain(t *testing.T) {
 	t.Parallel()
 	w := newRig(t).w

@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 
-// thing takes as much memory as its value says.
+// thing is an object whose memory cost is its value.
 type thing struct{ cost int }
 
 func (t *thing) Cost() int { return t.cost }
@@ -18,7 +18,8 @@ func decodeThing(_ string, value []byte) (*thing, error) {
 	return t, err
 }
 
-// TestMemoryOfValuesIsCounted: what is in force is counted, once, and given back however it goes.
+// TestMemoryOfValuesIsCounted: the values in force are counted once, and their memory is returned each way a value can
+// be removed.
 func TestMemoryOfValuesIsCounted(t *testing.T) {
 	t.Parallel()
 	const record = 128

@@ -12,7 +12,7 @@ import (
 // Metrics measure how fast events become visible, for all watches together, by
 // resource. It is a [prometheus.Collector]; a nil one counts nothing.
 //
-// A batch becomes visible at once, so its events have one age and are counted in one step.
+// All events of a batch become visible at once, so they have the same age and are counted in one step.
 type Metrics struct {
 	byResource map[wire.Resource]*flow // never changes
 
@@ -47,7 +47,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// received notes events; the function is to be called when they are visible.
+// received counts events. The caller calls the returned function when they are visible.
 func (m *Metrics) received(r wire.Resource, events int) (visible func()) {
 	if m == nil || events == 0 || m.byResource[r] == nil {
 		return func() {}
@@ -77,8 +77,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.queued
 }
 
-// Collect implements [prometheus.Collector]. Resources of which no event has
-// come show no propagation.
+// Collect implements [prometheus.Collector]. A resource without events has no propagation metric.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for r, f := range m.byResource {
 		ch <- prometheus.MustNewConstMetric(m.queued, prometheus.GaugeValue, float64(f.queued.Load()), string(r))
@@ -89,7 +88,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		upTo, below := make(map[float64]uint64), uint64(0)
 		for i, bound := range bounds() {
 			below += f.buckets[i].Load()
-			upTo[bound] = min(below, count) // what came since the count was read is not in it
+			upTo[bound] = min(below, count) // events observed after count was read are left out
 		}
 		sum := time.Duration(f.nanos.Load()).Seconds()
 		ch <- prometheus.MustNewConstHistogram(m.propagation, count, sum, upTo, string(r))

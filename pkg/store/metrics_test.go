@@ -19,7 +19,7 @@ type value struct {
 	buckets map[float64]uint64
 }
 
-// gathered returns the metric of the name and the resource.
+// gathered returns the metric with this name and resource.
 func gathered(t *testing.T, reg prometheus.Gatherer, name string, r wire.Resource) (v value, found bool) {
 	t.Helper()
 	families, err := reg.Gather()
@@ -48,7 +48,7 @@ func TestEventsAreCountedUntilTheyAreVisible(t *testing.T) {
 		const queued, propagation = "mesh_agent_store_queued_events", "mesh_agent_store_event_propagation_seconds"
 		one := m.received(wire.IPs, 3)
 		two := m.received(wire.IPs, 2)
-		m.received(wire.IPs, 0)() // an answer about progress
+		m.received(wire.IPs, 0)() // a progress response
 		m.received("synced", 5)() // not a resource
 		if v, _ := gathered(t, reg, queued, wire.IPs); v.gauge != 5 {
 			t.Errorf("%v events are queued", v.gauge)

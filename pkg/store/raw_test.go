@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestRawValues: any bytes come as they are, and are kept apart from what the kvstore lent.
+// TestRawValues: all bytes are delivered unchanged, in copies that do not refer to the memory of the kvstore.
 func TestRawValues(t *testing.T) {
 	t.Parallel()
 	mem := memory.New()

@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// slow is a client whose lists have 10 pages of a key, each of which takes a while.
+// slow is a client whose lists have 10 pages of one key, each with a delay.
 type slow struct {
 	kvstore.Client
 	page time.Duration
@@ -34,10 +34,10 @@ func (s slow) List(ctx context.Context, prefix string, page func(kvstore.Page) e
 }
 
 func (s slow) Watch(context.Context, string, kvstore.Position, ...kvstore.SelectOption) (kvstore.Stream, error) {
-	return nil, kvstore.ErrClosed // the list was complete
+	return nil, kvstore.ErrClosed // reached only after a complete list
 }
 
-// TestTheTimeOfAListIsThatOfTheRemote: who waits for room of his own does not blame it.
+// TestTheTimeOfAListIsThatOfTheRemote: the time that a list waits for local room does not count as the remote's.
 func TestTheTimeOfAListIsThatOfTheRemote(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

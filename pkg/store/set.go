@@ -11,13 +11,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Decode turns a value into an object, or refuses it, preferably with a [wire.RejectError]. The
-// name and the value are only lent: what the object keeps of them must be copied.
+// Decode turns a value into an object, or refuses it, preferably with a [wire.RejectError]. The name and the
+// value are valid only during the call: the object must copy the parts that it keeps.
 type Decode[T any] func(name string, value []byte) (*T, error)
 
-// Change is one step of a keyed collection, as a domain table applies it. Old is nil for a
-// creation, New is nil for a deletion, both are set for a modification. Name is the key without its
-// prefix. The values are immutable and shared with the set that reported the change.
+// Change is the change of one key of a collection, as a domain table applies it. Old is nil for a creation, New
+// is nil for a deletion, both are set for a modification. Name is the key without its prefix. The values are
+// immutable and shared with the set that reported the change.
 type Change[T any] struct {
 	Name     string
 	Old, New *T
@@ -29,7 +29,7 @@ type rejection struct {
 	hash   uint64
 }
 
-// maxExamples bounds how many refusals are known with their reason in words.
+// maxExamples bounds the number of refusals whose error text is stored.
 const maxExamples = 8
 
 // Set is the pure core: no I/O, no clock, no goroutine, no lock.
@@ -38,12 +38,12 @@ type Set[T any] struct {
 	records  *records.Table[*T]
 	rejected map[string]rejection // by name: keys whose present value is refused
 	reasons  map[wire.Reason]int  // how many of them for each reason; no zeros
-	examples map[string]string    // why, in words, for some of the rejected names
+	examples map[string]string    // by name: error texts of some of the rejected names
 	inForce  int                  // records with an object
 	listing  bool                 // between Begin and Done
 	limits   Limits
 	size     int64   // of all records
-	left     leftOut // keys that are refused without a record, as of the last list
+	left     leftOut // refused keys without a record, as of the last list
 	leaving  leftOut // likewise, of the list under way
 }
 
@@ -61,24 +61,22 @@ func NewSet[T any]() *Set[T] {
 	}
 }
 
-// Recheck makes every value new: the next list decodes each again, and each is a change.
-// What is in force stays until then. It is for when a decoder has changed, or when it is
-// unknown whether all changes were applied.
+// Recheck makes the next list decode every value again and report each as a change. The values in force stay
+// until then. It is for a decoder that has changed, or when it is unknown whether all changes were applied.
 func (s *Set[T]) Recheck() { s.seed = maphash.MakeSeed() }
 
-// Begin starts a list. A list that was begun and not done is thereby given up:
-// what it brought stays, and nothing is swept for it.
+// Begin starts a list. It abandons a list that was begun and not done: the values of that list stay, and no key
+// is swept because of it.
 func (s *Set[T]) Begin() {
 	s.records.ForgetSeen()
 	s.listing = true
 	s.leaving = newLeftOut()
 }
 
-// Upsert takes the value of a key, from a list or from an event. An event that is not newer than
-// what is known, and a value equal to the one before, cause nothing. In a list the value alone
-// decides: another etcd, or one that was restored from a backup, has other revisions for the same
-// keys. ok reports whether ch is a change. err is the decoder's, for a value that is refused for the
-// first time.
+// Upsert takes the value of a key, from a list or from an event. An event that is not newer than the known
+// revision, or a value equal to the one before, changes nothing. In a list the value alone decides: another
+// etcd, or one that was restored from a backup, has other revisions for the same keys. ok reports whether ch is
+// a change. err is the reason for a refusal; it is nil for a value that is already known as refused.
 func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Change[T], ok bool, err error) {
 	p, known := s.records.Find(name)
 	hash := maphash.Bytes(s.seed, value)
@@ -99,7 +97,7 @@ func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Cha
 	r := s.records.At(p)
 	r.Rev = rev
 	if r.Obj != nil && r.Hash == hash {
-		s.accept(r.Name) // back to the value in force after one that was refused
+		s.accept(r.Name) // the value in force is back after a refused one
 		return ch, false, nil
 	}
 	obj, err := s.decode(r, value, decode)
@@ -124,8 +122,8 @@ func (s *Set[T]) knownValue(r *records.Record[*T], hash uint64) bool {
 	return r.Obj != nil && r.Hash == hash
 }
 
-// Delete takes a deletion. One that is older than what is known of the key, or
-// of an unknown key, causes nothing.
+// Delete takes a deletion. A deletion that is not newer than the known revision of the key, or of an unknown
+// key, is no change.
 func (s *Set[T]) Delete(name []byte, rev int64) (ch Change[T], ok bool) {
 	p, known := s.records.Find(name)
 	if !known {
@@ -151,9 +149,8 @@ func (s *Set[T]) forget(p records.Place) (ch Change[T], ok bool) {
 	return Change[T]{Name: r.Name, Old: r.Obj}, true
 }
 
-// Done ends a complete list. It gives the deletions: of the keys that the list did not have, and of
-// the values in force for keys that it had with a value that is refused. The iteration must be run
-// to its end.
+// Done ends a complete list. It returns the deletions: of the keys that the list did not have, and of the
+// values in force for keys that had a refused value in the list. The iteration must run to its end.
 func (s *Set[T]) Done() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s.listing = false
@@ -182,7 +179,7 @@ func (s *Set[T]) sweep(p records.Place) (ch Change[T], ok bool) {
 	return ch, true
 }
 
-// Drain withdraws everything and forgets every key. The iteration must be run to its end.
+// Drain returns the deletions of all objects and forgets every key. The iteration must run to its end.
 func (s *Set[T]) Drain() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s.listing = false
@@ -197,14 +194,14 @@ func (s *Set[T]) Drain() iter.Seq[Change[T]] {
 	}
 }
 
-// Len is the number of objects in force.
+// Len returns the number of objects in force.
 func (s *Set[T]) Len() int { return s.inForce }
 
-// Rejected is the number of keys whose present value is refused. Of those that are
-// refused without being remembered it is the number in the last list, and since.
+// Rejected returns the number of keys whose present value is refused. Keys that are refused and not remembered
+// are counted as of the last list and the events since.
 func (s *Set[T]) Rejected() int { return len(s.rejected) + s.leftOut().n }
 
-// Rejections counts the refused keys by reason. It is nil when there are none.
+// Rejections returns the numbers of refused keys by reason; nil when there are none.
 func (s *Set[T]) Rejections() map[wire.Reason]int {
 	all := maps.Clone(s.reasons)
 	for reason, n := range s.leftOut().reasons {
@@ -216,8 +213,8 @@ func (s *Set[T]) Rejections() map[wire.Reason]int {
 	return all
 }
 
-// Example returns a key whose present value is refused, and why; nothing when
-// there is none, or none of those left is known in words.
+// Example returns a key whose present value is refused, and the reason; both are empty when there is no such
+// key with a stored error text.
 func (s *Set[T]) Example() (name, why string) {
 	for n, w := range s.examples {
 		if why == "" || n < name {
@@ -251,17 +248,17 @@ func (s *Set[T]) accept(name string) {
 	}
 }
 
-// Known is the number of keys, those whose value is refused included.
+// Known returns the number of keys, including those whose value is refused.
 func (s *Set[T]) Known() int { return s.records.Len() }
 
-// Newest is the name of the key that was written last; empty when there is none.
+// Newest returns the name of the key that was written last; empty when there is none.
 func (s *Set[T]) Newest() string { return s.records.Newest(every) }
 
 func every[T any](*records.Record[T]) bool { return true }
 
-// Agrees reports whether the set knows just what a kvstore had: of the keys from a name on (all, when
-// it is empty) the first ones in ascending order, with their revisions and values, and the number
-// of all of them. It takes one pass over the set.
+// Agrees reports whether the set equals a past state of a kvstore, for the keys from a name on (all keys when
+// it is empty). It compares the first of these keys in ascending order, with their revisions and values, and
+// the number of all of them. It takes one pass over the set.
 func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {
 	for _, kv := range past.Items {
 		p, known := s.records.Find(kv.Key)

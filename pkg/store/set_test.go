@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// decodeText accepts every value but those that begin with "bad".
+// decodeText accepts every value except those that begin with "bad".
 func decodeText(_ string, value []byte) (*string, error) {
 	text := string(value)
 	if len(text) >= 3 && text[:3] == "bad" {
@@ -22,7 +22,7 @@ func decodeText(_ string, value []byte) (*string, error) {
 	return &text, nil
 }
 
-// view is the table that the changes of a set build up.
+// view is the table that results from the changes of a set.
 type view map[string]string
 
 func (v view) apply(t interface{ Fatalf(string, ...any) }, ch Change[string]) {
@@ -48,11 +48,11 @@ type kv struct {
 	rev   int64
 }
 
-// model is the naive kvstore and the naive reader beside it.
+// model is a naive kvstore with a naive reader.
 type model struct {
 	kvstore map[string]kv
 	rev     int64
-	want    map[string]string // what should be in force
+	want    map[string]string // the expected values in force
 }
 
 // TestSetMachine drives a Set with random writes, event deliveries, complete
@@ -148,7 +148,7 @@ func TestSetMachine(t *testing.T) {
 						upsert(name, e)
 					}
 				}
-				// The next list must sweep as if this one had not been.
+				// The next list must sweep as if this one had not happened.
 				listOnce()
 			},
 			"drain": func(t *rapid.T) {
@@ -186,7 +186,7 @@ func TestAnUnchangedValueIsNotDecodedAgain(t *testing.T) {
 		return decodeText(name, value)
 	}
 	s := NewSet[string]()
-	for list := range 3 { // each from a server with revisions of its own
+	for list := range 3 { // each from a server with its own revisions
 		s.Begin()
 		for i := range 100 {
 			if _, _, err := s.Upsert(fmt.Appendf(nil, "k%d", i), []byte("v"), int64(1000-list*100+i), decode); err != nil {
@@ -209,7 +209,7 @@ func TestAListTrustsValuesNotRevisions(t *testing.T) {
 	s.Upsert([]byte("k"), []byte("before"), 500, decodeText)
 	for range s.Done() {
 	}
-	// The same etcd, restored from a backup: an older revision, another value.
+	// The same etcd, restored from a backup: it has an older revision and another value.
 	s.Begin()
 	ch, ok, _ := s.Upsert([]byte("k"), []byte("restored"), 400, decodeText)
 	if !ok || *ch.New != "restored" {
@@ -217,7 +217,7 @@ func TestAListTrustsValuesNotRevisions(t *testing.T) {
 	}
 	for range s.Done() {
 	}
-	// And its events count from there.
+	// Its events count from that revision.
 	if ch, ok, _ := s.Upsert([]byte("k"), []byte("next"), 401, decodeText); !ok || *ch.New != "next" {
 		t.Fatalf("an event of the restored etcd was ignored: %v %v", ok, ch)
 	}
@@ -311,7 +311,7 @@ func TestExamplesOfRefusals(t *testing.T) {
 	if len(s.examples) != maxExamples || s.Rejected() != 20 {
 		t.Errorf("%d examples of %d refusals", len(s.examples), s.Rejected())
 	}
-	example("k13", "key: not k13") // the first of those that were met first
+	example("k13", "key: not k13") // the first by name of those refused first
 	if _, ok, err := s.Upsert([]byte("k13"), []byte("good"), 200, accept); !ok || err != nil {
 		t.Error(ok, err)
 	}

@@ -14,10 +14,10 @@ import (
 // Refusal is a key whose present value is refused.
 type Refusal struct {
 	Key string // the whole key
-	Why string // what is wrong with the value, in words
+	Why string // error text of the refusal
 }
 
-// String says which key and why; it is empty for none.
+// String returns the key and the reason; empty for none.
 func (r Refusal) String() string {
 	if r == (Refusal{}) {
 		return ""
@@ -25,36 +25,35 @@ func (r Refusal) String() string {
 	return r.Key + ": " + r.Why
 }
 
-// FollowStatus is the part of a [Status] that says how far a prefix is followed.
+// FollowStatus is the part of a [Status] that describes how far a prefix is followed.
 type FollowStatus = follow.Status
 
 // Status describes a Watch at one moment.
 type Status struct {
 	FollowStatus
-	// Count is the number of entries in force, Rejected that of keys whose
-	// present value is refused, Rejections the same by reason.
+	// Count is the number of entries in force, Rejected the number of keys whose present value is refused,
+	// Rejections these numbers by reason.
 	Count, Rejected int
 	Rejections      map[wire.Reason]int
 	// Example is one of the refused keys; its zero value is none.
 	Example Refusal
 	Over    Over // which limits of keys are exceeded
-	// Pending is how many entries a copy of ours has yet to take over; always 0
-	// where nothing is copied.
+	// Pending is the number of entries that our copy has not taken over yet; always 0 where nothing is copied.
 	Pending int
-	// Lag is how long events took to become visible lately.
+	// Lag is how long recent events took to become visible.
 	Lag Lag
 }
 
-// counts is what a Watch counts of the values that it knows.
+// counts has the numbers of the values that a Watch knows, and the lags of its events.
 type counts struct {
 	mu     sync.Mutex
-	status Status // guarded by mu; only the fields that no follower knows
+	status Status // guarded by mu; without FollowStatus and Lag
 	lags   lags   // guarded by mu
 }
 
-// Status returns a copy of what is known.
+// Status returns a copy of the present status.
 func (w *Watch[T]) Status() Status {
-	f := w.follower.Status() // first: what is synced is counted
+	f := w.follower.Status() // read first, so that the counts include all that is synced
 	w.counts.mu.Lock()
 	defer w.counts.mu.Unlock()
 	st := w.counts.status
@@ -63,12 +62,12 @@ func (w *Watch[T]) Status() Status {
 	return st
 }
 
-// Observe takes the result of a linearizable read on the session's connection. The entries equal
-// the kvstore's as of the time before that read once everything up to its revision was applied.
+// Observe takes the result of a linearizable read on the session's connection. Once everything up to its
+// revision has been applied, the entries equal the kvstore's as of the time before that read.
 func (w *Watch[T]) Observe(p kvstore.Probe) { w.follower.Observe(p) }
 
-// Reach waits until everything up to the position has been applied. It does not
-// end before that, or with ctx, whose error says what was waited for.
+// Reach waits until everything up to the position has been applied, or until ctx ends. The error wraps that of
+// ctx and names the awaited revision.
 func (w *Watch[T]) Reach(ctx context.Context, at kvstore.Position) error {
 	return w.follower.Reach(ctx, at, follow.AnyLists, string(w.kind.Resource))
 }
@@ -79,8 +78,8 @@ func (c *counts) noteLag(lag time.Duration, events int) {
 	c.lags.note(lag, events)
 }
 
-// update notes the numbers; refused gives the rest. It reports whether another number of keys is
-// refused than before.
+// update stores the numbers; refused returns the reasons and an example. It reports whether the number of
+// refused keys has changed.
 func (c *counts) update(n, rejected int, over Over, refused func() (map[wire.Reason]int, Refusal)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,22 +97,21 @@ func (c *counts) reset() {
 	c.status = Status{}
 }
 
-// Found is what a [Watch] knows of one key.
+// Found describes one key of a [Watch].
 type Found struct {
 	Key      string // the whole key
 	Revision int64  // the mod revision of the value seen last
-	// Read is when that value had been read at the latest; zero when that is not remembered.
+	// Read is the latest possible time at which that value was read; zero when it is not remembered.
 	Read time.Time
-	// InForce reports whether a value of the key counts. It may be the one before, when
-	// the last one is refused for the Reason, in words Why.
+	// InForce reports whether a value of the key is in force. It may be the previous value, when the last one
+	// is refused for Reason, with the error text Why.
 	InForce bool
 	Reason  wire.Reason // empty: it is not refused
 	Why     string      // empty when it is not remembered
 }
 
-// Find tells what is known of a key, by its name below the prefix; false when the
-// kvstore had no such key, as far as is known. Any goroutine may call it; it waits
-// while a page or a batch is being decoded.
+// Find returns a key by its name below the prefix; false when the kvstore is not known to have it. Any
+// goroutine may call it; it waits while a page or a batch is being decoded.
 func (w *Watch[T]) Find(name string) (Found, bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -132,12 +130,12 @@ func (w *Watch[T]) Find(name string) (Found, bool) {
 // were visible; all zero when there was none.
 type Lag struct {
 	Median, P99, Most, Sum time.Duration
-	Batches                int // of how many, at most [maxLags]
-	// Events is how many have become visible, of all batches since the watch began.
+	Batches                int // number of these batches, at most [maxLags]
+	// Events is the number of events that have become visible, in all batches since the watch began.
 	Events uint64
 }
 
-// maxLags is of how many batches a lag is.
+// maxLags is the number of batches from which a lag is computed.
 const maxLags = 128
 
 // lags remembers the lag of the latest batches. It is pure.

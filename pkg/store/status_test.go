@@ -12,7 +12,7 @@ func TestFind(t *testing.T) {
 	r.put("b", "bad")
 	begin := time.Now()
 	r.start(r.mem)
-	defer func() { _ = r.stop() }() // it was cancelled
+	defer func() { _ = r.stop() }() // the error is that of its context
 	r.until(map[string]string{"a": "1"})
 	r.put("c", "3")
 	r.put("a", "bad")
@@ -20,7 +20,7 @@ func TestFind(t *testing.T) {
 	r.until(map[string]string{"a": "1", "c": "3", "d": "4"})
 	head, err := r.mem.Head(t.Context())
 	if err == nil {
-		err = r.w.Reach(t.Context(), head) // visible before it is noted that it has come
+		err = r.w.Reach(t.Context(), head) // the change is visible before its revision is recorded
 	}
 	must(t, err)
 	for name, want := range map[string]Found{

@@ -21,16 +21,16 @@ import (
 type Kind[T any] struct {
 	// Resource names the family in logs and status.
 	Resource wire.Resource
-	// Decode reads one value and checks it against the cluster it came from.
+	// Decode returns the function that decodes a value and checks that it is from the expected cluster.
 	Decode func(e wire.Expect) Decode[T]
 	// Apply makes a batch of changes visible. It returns when they are.
 	Apply func([]Change[T])
-	// Listed is called whenever a list is complete and applied; nil: nothing is.
+	// Listed is called whenever a list is complete and applied; it may be nil.
 	Listed func()
-	// Refused is called whenever the number of keys whose value is refused has changed,
-	// after Apply; nil: nothing is. It must not block.
+	// Refused is called whenever the number of keys whose value is refused has changed, after Apply; it may be
+	// nil. It must not block.
 	Refused func()
-	// Metrics are those of all watches together; nil is none.
+	// Metrics are the metrics of all watches together; nil for none.
 	Metrics *Metrics
 }
 
@@ -42,9 +42,9 @@ type Watch[T any] struct {
 	run       sync.Mutex // held by Run, Follow and Drain, which own decode, unapplied and the follower
 	follower  *follow.Follower
 	decode    Decode[T]   // of the present Run or Follow
-	unapplied []Change[T] // deletions whose Apply has ended in a panic
+	unapplied []Change[T] // deletions whose Apply has panicked
 
-	mu     sync.RWMutex // held to change set and prefix, by who holds run, and by others to read them
+	mu     sync.RWMutex // locked by the holder of run to change set and prefix, and by others to read them
 	set    *Set[T]
 	prefix string // of the last Run or Follow
 
@@ -52,7 +52,7 @@ type Watch[T any] struct {
 	warnings *rate.Limiter // of refused entries
 }
 
-// NewWatch returns a watch that knows nothing yet.
+// NewWatch returns a watch without keys.
 func NewWatch[T any](kind Kind[T], log *slog.Logger) *Watch[T] {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler)).With("resource", string(kind.Resource))
 	w := &Watch[T]{kind: kind, log: log, set: NewSet[T](), warnings: rate.NewLimiter(rate.Every(time.Second), 10)}
@@ -63,8 +63,8 @@ func NewWatch[T any](kind Kind[T], log *slog.Logger) *Watch[T] {
 // Resource names the key family.
 func (w *Watch[T]) Resource() wire.Resource { return w.kind.Resource }
 
-// Run follows the prefix until ctx ends or the session cannot serve any more,
-// and says why. What is known is kept: the next Run resumes where it can.
+// Run follows the prefix until ctx ends or the session can no longer serve, and returns the reason. The known
+// keys are kept: the next Run resumes where it can.
 func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 	return w.with(s, func() error { return w.follower.Run(ctx, keeper[T]{w}, s.bounded()) })
 }
@@ -91,7 +91,7 @@ func (w *Watch[T]) with(s Session, follow func() error) error {
 	})
 	certain := false
 	defer func() {
-		if !certain { // a panic: what is known and what was applied may differ
+		if !certain { // a panic: the set and the applied changes may differ
 			w.decodeAgain()
 		}
 	}()
@@ -101,8 +101,8 @@ func (w *Watch[T]) with(s Session, follow func() error) error {
 	return err
 }
 
-// Recheck has the next Run list everything and decode each value again, also those that are known:
-// what a decoder refuses has changed. It waits for a Run that is under way.
+// Recheck makes the next Run list everything and decode each value again, including the known ones. It is for a
+// change in what a decoder refuses. It waits for a running Run.
 func (w *Watch[T]) Recheck() {
 	w.run.Lock()
 	defer w.run.Unlock()
@@ -136,8 +136,8 @@ func (w keeper[T]) Page(p kvstore.Page) {
 
 func (w keeper[T]) Done(kvstore.Position) { w.sweep(w.set.Done()) }
 
-// Proof is all that the set has, or the keys behind the one written last. A set that
-// was left without some of the keys has none: it could not agree with the server.
+// Proof covers all keys of the set, or the keys from the one written last on. A set that has left out keys has
+// no proof: it could not agree with the server.
 func (w keeper[T]) Proof() (follow.Proof, bool) {
 	p := follow.Proof{Prefix: w.prefix}
 	if w.set.Lacks() {
@@ -207,7 +207,7 @@ func (w *Watch[T]) upsert(to []Change[T], kv *kvstore.KeyValue) []Change[T] {
 	ch, ok, err := w.set.Upsert(follow.NameOf(kv.Key, w.prefix), kv.Value, kv.ModRevision, w.decode)
 	if err != nil {
 		level := slog.LevelDebug
-		// What exceeds the budget is reported for the cluster, not for each key.
+		// A value over the budget is reported for the cluster, not for each key.
 		if reasonOf(err) != wire.ReasonBudget && w.warnings.Allow() {
 			level = slog.LevelWarn
 		}
@@ -229,8 +229,8 @@ func (w *Watch[T]) commit(changes []Change[T]) {
 	}
 }
 
-// apply applies changes. Deletions whose Apply panics are kept for the next run:
-// nothing else would bring them again, as a list does with what is there.
+// apply applies changes. Deletions whose Apply panics are kept for the next run: a list reports present keys
+// again, but not deletions.
 func (w *Watch[T]) apply(changes []Change[T]) {
 	applied := false
 	defer func() {

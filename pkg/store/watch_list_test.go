@@ -38,7 +38,7 @@ func TestAnAbortedListDeletesNothing(t *testing.T) {
 	r.until(map[string]string{"k0000": "1", "k0001": "1", "k0002": "1"})
 }
 
-// failPages fails lists in the middle, and says when one has failed.
+// failPages makes lists fail after their first page. The returned channel is closed at the first failure.
 func failPages(of *memory.Store) <-chan struct{} {
 	failed := make(chan struct{})
 	var once sync.Once
@@ -52,8 +52,8 @@ func failPages(of *memory.Store) <-chan struct{} {
 	return failed
 }
 
-// A list that another server began and did not finish leaves a mixture: going
-// back to the first server, nothing may be resumed.
+// TestBackToTheFirstServerAfterAnAbortedListOfAnother: an unfinished list of another server leaves a mixture. After the
+// return to the first server nothing may be resumed.
 func TestBackToTheFirstServerAfterAnAbortedListOfAnother(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -64,7 +64,7 @@ func TestBackToTheFirstServerAfterAnAbortedListOfAnother(t *testing.T) {
 	other.Replace() // now it has another cluster ID than the first
 	other = other.Connect()
 	other.SetPageSize(1)
-	for range 10 { // its revisions are beyond those of the first
+	for range 10 { // until its revision is higher than that of the first
 		other.Set(testPrefix+"a", "other")
 	}
 	other.Set(testPrefix+"b", "other")
@@ -111,8 +111,8 @@ func TestDrain(t *testing.T) {
 	r.until(map[string]string{"a": "1", "b": "1"})
 }
 
-// Freshness: a probe proves equality as of its time only once everything up to
-// its revision was applied, also when the revision moved on for other keys.
+// TestFreshness: a probe proves equality as of its time only after everything up to its revision was applied, also when
+// the revision increased because of other keys.
 func TestFreshness(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -123,12 +123,12 @@ func TestFreshness(t *testing.T) {
 	if asOf := r.w.Status().AsOf; asOf.Before(before) {
 		t.Errorf("after the list the entries are as of %v, which is before the start at %v", asOf, before)
 	}
-	r.mem.Set("cilium/state/other", "1") // moves the revision, not this prefix
+	r.mem.Set("cilium/state/other", "1") // increases the revision without changing the prefix
 	at := time.Now()
 	r.w.Observe(kvstore.Probe{At: at, Head: r.mem.Position()})
 	r.awaitStatus("as of the probe", func(s Status) bool { return s.AsOf.Equal(at) })
 
-	// A revision that was never reached proves nothing, a failed probe neither.
+	// A revision that is not reached proves nothing, and neither does a failed probe.
 	head := r.mem.Position()
 	r.w.Observe(kvstore.Probe{At: time.Now(), Head: kvstore.Position{ClusterID: head.ClusterID, Revision: head.Revision + 100}})
 	r.w.Observe(kvstore.Probe{At: time.Now(), Err: errors.New("no answer")})
@@ -143,8 +143,8 @@ func (r *rig) awaitStatus(what string, ok func(Status) bool) {
 	waittest.Until(r.t, what, func() bool { return ok(r.w.Status()) }, func() string { return fmt.Sprintf("status %+v", r.w.Status()) })
 }
 
-// TestWatchMachine: whatever happens to the kvstore and the connection, the
-// table at rest equals what the kvstore holds.
+// TestWatchMachine: after random changes of the kvstore and random losses of the connection, the table finally equals
+// the kvstore.
 func TestWatchMachine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -197,9 +197,9 @@ func TestWatchMachine(t *testing.T) {
 	})
 }
 
-// TestRefusedIsAskedForMoreAndMoreRarely: a prefix that our user may not read is asked
-// for again within a minute, which the status says, at once in the next session, and as
-// ever when it broke for another reason or was granted meanwhile.
+// TestRefusedIsAskedForMoreAndMoreRarely: a prefix that our user may not read is requested again within a minute, and
+// the status shows that. The next session requests it at once. The usual pauses apply when it fails for another reason,
+// or was granted meanwhile.
 func TestRefusedIsAskedForMoreAndMoreRarely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestRefusedIsAskedForMoreAndMoreRarely(t *testing.T) {
 		if st := r.w.Status(); !st.Synced || !st.Following || st.Err != nil {
 			t.Errorf("%+v", st)
 		}
-		r.mem.Set(testPrefix+"a", "2") // the stream brings something
+		r.mem.Set(testPrefix+"a", "2") // the stream delivers an event
 		synctest.Wait()
 		because(kvstore.ErrPermissionDenied)
 		r.mem.Break(kvstore.ErrPermissionDenied)

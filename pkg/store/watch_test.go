@@ -74,7 +74,7 @@ func (r *rig) start(client kvstore.Client) {
 	go func() { r.ended <- r.w.Run(ctx, Session{Client: client, Prefix: testPrefix}) }()
 }
 
-// stop ends the run, and says why it ended if it had already.
+// stop ends the run and returns its error, also if it had ended already.
 func (r *rig) stop() error {
 	r.cancel()
 	return <-r.ended
@@ -82,7 +82,7 @@ func (r *rig) stop() error {
 
 func (r *rig) put(name, value string) { r.mem.Set(testPrefix+name, value) }
 
-// follow starts a run that knows these keys, each with the value 1.
+// follow starts a run with these keys, each with the value 1, and waits until they are in the table.
 func (r *rig) follow(names ...string) map[string]string {
 	r.t.Helper()
 	all := map[string]string{}
@@ -96,7 +96,7 @@ func (r *rig) follow(names ...string) map[string]string {
 	return all
 }
 
-// numbered are so many names.
+// numbered returns n names.
 func numbered(n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprintf("k%04d", i))
@@ -104,7 +104,7 @@ func numbered(n int) (names []string) {
 	return names
 }
 
-// until waits for the table to hold just these.
+// until waits until the table has exactly these entries.
 func (r *rig) until(want map[string]string) {
 	r.t.Helper()
 	waittest.Try(r.t, "the table to hold what it should", func() error {
@@ -117,7 +117,7 @@ func (r *rig) until(want map[string]string) {
 	})
 }
 
-// happened returns what was applied since the last call.
+// happened returns the changes applied since the last call.
 func (r *rig) happened() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +142,7 @@ func TestListThenEvents(t *testing.T) {
 	r.start(r.mem)
 	r.until(map[string]string{"a": "1"})
 	r.put("b", "2")
-	r.put("a", "bad") // refused: the one before stays
+	r.put("a", "bad") // refused: the previous value stays
 	r.mem.Unset(testPrefix + "b")
 	r.put("c", "3")
 	r.until(map[string]string{"a": "1", "c": "3"})
@@ -178,7 +178,7 @@ func TestABrokenStreamResumes(t *testing.T) {
 	}
 }
 
-// away lets things happen while nothing can be read.
+// away calls f while nothing can be read.
 func (r *rig) away(f func()) {
 	r.mem.SetFault(func(context.Context, string, string) error { return errors.New("away") })
 	r.mem.Break(nil)
@@ -192,7 +192,7 @@ func TestWipedUnderTheSameClusterID(t *testing.T) {
 	r.follow(numbered(20)...)
 	r.away(func() {
 		r.mem.Wipe()
-		r.put("k0003", "1") // as before, at another revision
+		r.put("k0003", "1") // the same value, at another revision
 		r.put("new", "1")
 	})
 	if err := <-r.ended; !errors.Is(err, kvstore.ErrServerChanged) {
@@ -207,8 +207,8 @@ func TestWipedUnderTheSameClusterID(t *testing.T) {
 	}
 }
 
-// overtaken empties the server, writes the keys to it, and moves it beyond the
-// revision at which it was before, all while nobody sees it.
+// overtaken empties the server, writes the keys to it, and raises its revision beyond the previous one, all while the
+// Watch is not connected.
 func (r *rig) overtaken(keys map[string]string) {
 	r.away(func() {
 		before := r.mem.Position()
@@ -222,9 +222,9 @@ func (r *rig) overtaken(keys map[string]string) {
 	})
 }
 
-// A server that was wiped under its token and has overtaken the position looks like the one before.
-// Both a small and a large set notice it, also when the keys are as many as before and most of them
-// are written at the revisions of before, and go on without an event for what is unchanged.
+// TestWipedAndOvertaken: a server that was wiped under its token, and whose revision is higher than the Watch's
+// position, looks like the previous one. Small and large sets notice the difference, also when the number of keys is
+// the same and most of them have their previous revisions. They continue without events for unchanged keys.
 func TestWipedAndOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, follow.ProofKeys, 10 * follow.ProofKeys} {
@@ -233,7 +233,7 @@ func TestWipedAndOvertaken(t *testing.T) {
 			r := newRig(t)
 			keys := r.follow(numbered(n)...)
 			defer r.stop()
-			r.put("k0000", "2") // the one written last
+			r.put("k0000", "2") // the last write
 			keys["k0000"] = "2"
 			r.until(keys)
 			r.awaitStatus("following", func(s Status) bool { return s.Following })

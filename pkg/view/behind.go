@@ -6,29 +6,27 @@ import (
 	"time"
 )
 
-// A reader that is behind has a moment: what it was sent is exactly what one view shows, at one
-// position. While it reads, more changes than the ring keeps. Then another view is taken, and the
-// reader is sent what differs between the two: the newest of each object that changed, once,
-// however often it did. With that it has the later moment, and so on until the ring reaches back
-// far enough. So whoever reads at a steady speed gets through the state and on from there, and
-// nobody is sent again what has not changed.
+// How a reader that is behind catches up. It has the state of one snapshot, at one position. While it reads that state,
+// more changes happen than the ring keeps. Then another snapshot is taken, and the reader is sent the differences
+// between the two: the newest version of each object that changed, once, however often it changed. After that it has
+// the state of the later snapshot. This repeats until the ring reaches back far enough. So a reader with a steady speed
+// gets through the state and the changes after it, and unchanged objects are not sent again.
 //
-// It is a comparison of views, not a log by object, since a filter needs to know what an
-// object was at the position of each reader: a view knows that of all objects. What it
-// costs is bounded by the number of objects, as that of the state itself, and by the
-// turns of those who may have one; a reader that keeps up has none.
+// Snapshots are compared, and no log by object is kept, since a filter needs the version of an object at the position
+// of each reader: a snapshot has it for all objects. The cost is bounded by the number of objects, like that of the
+// state itself, and by the number of turns. A reader that keeps up has no such cost.
 
-// turn lets a stream keep a snapshot. The zero value has none.
+// turn lets a stream keep a snapshot. The zero value is no turn.
 type turn struct {
-	end   func()    // nil: it has none
-	until time.Time // then it gives way to those who wait
+	end   func()    // nil: the stream has no turn
+	until time.Time // after that, the turn ends if others wait
 }
 
 // whyGiveWay ends the stream of a reader whose turn goes to another.
 const whyGiveWay = Ended("time is up: the state took more than 10 minutes, and others wait for their turn")
 
-// begin sends the whole state, after a reset when there is a reason for one. The reader
-// has the moment of the state then.
+// begin sends the whole state, after a reset when there is a reason for one. After that the reader has the state of
+// this snapshot.
 func (s *Stream) begin(ctx context.Context, reason string) error {
 	if err := s.takeTurn(ctx); err != nil {
 		return err
@@ -36,7 +34,7 @@ func (s *Stream) begin(ctx context.Context, reason string) error {
 	s.keep()
 	now := s.snapshot(ctx)
 	if err := ctx.Err(); err != nil {
-		return err // the snapshot need not be of its position then
+		return err // the snapshot may not match its position then
 	}
 	if reason != "" {
 		if err := s.to.Event(Event{Type: Reset, Position: now.Position, Reason: reason, feed: s.v.feed, partial: true}); err != nil {
@@ -60,13 +58,13 @@ func (s *Stream) begin(ctx context.Context, reason string) error {
 	return nil
 }
 
-// partly is an event on the way to a snapshot.
+// partly returns an event that is part of sending a snapshot.
 func (s *Stream) partly(now *Snapshot, t EventType, object, before any) Event {
 	return Event{Type: t, Position: now.Position, Object: object, Before: before, Snapshot: now, feed: s.v.feed, partial: true}
 }
 
-// catchUp brings a reader that is far behind to the present moment: by the changes, if
-// all are there, else by what differs from the moment that it has.
+// catchUp brings a reader that is far behind to the present state: with the changes, if the ring has all of them, else
+// with the differences from the state that it has.
 func (s *Stream) catchUp(ctx context.Context) error {
 	s.keep()
 	now := s.snapshot(ctx)
@@ -91,8 +89,8 @@ func (s *Stream) catchUp(ctx context.Context) error {
 	return s.to.Event(s.at(Reached))
 }
 
-// deliverDifferences sends what makes the moment that the reader has a later one. Who is cut
-// off meanwhile has neither, and begins again.
+// deliverDifferences sends the differences between the reader's state and a later one. A reader that is cut off
+// meanwhile has neither state, and begins again.
 func (s *Stream) deliverDifferences(ctx context.Context, now *Snapshot) error {
 	for _, sub := range s.subs {
 		if err := s.deliverNew(ctx, sub, now); err != nil {
@@ -105,7 +103,7 @@ func (s *Stream) deliverDifferences(ctx context.Context, now *Snapshot) error {
 	return nil
 }
 
-// deliverNew sends the objects that the reader does not have, or has as they were.
+// deliverNew sends the objects that the reader does not have, or has in an older version.
 func (s *Stream) deliverNew(ctx context.Context, sub *Subscription, now *Snapshot) error {
 	follower := s.v.feed.followers[sub.index]
 	return sub.each(now, func(object any) error {
@@ -120,7 +118,7 @@ func (s *Stream) deliverNew(ctx context.Context, sub *Subscription, now *Snapsho
 	})
 }
 
-// deliverGone sends the end of the objects that the reader has, and would not be shown any more.
+// deliverGone sends a deletion for the objects that the reader has and that are gone or no longer pass the filter.
 func (s *Stream) deliverGone(ctx context.Context, sub *Subscription, now *Snapshot) error {
 	follower := s.v.feed.followers[sub.index]
 	return sub.each(s.has, func(object any) error {
@@ -136,7 +134,7 @@ func (s *Stream) deliverGone(ctx context.Context, sub *Subscription, now *Snapsh
 	})
 }
 
-// put sends one event about an object, unless others have waited long enough.
+// put sends one event about an object, unless the stream was ended, or its turn is over and others wait.
 func (s *Stream) put(ctx context.Context, sub *Subscription, e Event) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -158,7 +156,7 @@ func (s *Stream) put(ctx context.Context, sub *Subscription, e Event) error {
 	return s.to.Event(e)
 }
 
-// keepUp ends what a reader needs that is behind.
+// keepUp releases what only a reader that is behind needs: its snapshot and its turn.
 func (s *Stream) keepUp() {
 	s.letGo()
 	if s.has = nil; s.turn.end != nil {
@@ -182,7 +180,7 @@ func (s *Stream) takeTurn(ctx context.Context) error {
 	return nil
 }
 
-// tryTurn is takeTurn that does not wait; false when none is free.
+// tryTurn is takeTurn without waiting; it returns false when no turn is free.
 func (s *Stream) tryTurn() bool {
 	if s.turns == nil || s.turn.end != nil {
 		return true

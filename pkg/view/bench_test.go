@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
-// BenchmarkFeedIPs takes changes of addresses into the ring: each entry replaces another one.
+// BenchmarkFeedIPs adds changes of addresses to the ring: each entry replaces another one.
 func BenchmarkFeedIPs(b *testing.B) {
 	const n = 10_000
 	f := newFixture(b)

@@ -2,9 +2,9 @@ package view
 
 import "context"
 
-// deliver sends what became of each object since the reader's position, change by change, with a
-// view that is not older: where the reader is cut off, it has the state of the last token that it
-// was sent. A change of what it has is left out when a newer one follows at once.
+// deliver sends the changes of each object since the reader's position, one by one, with a snapshot that is not older.
+// A reader that is cut off has the state of the last token that it was sent. A change of an object that the reader has
+// is left out when a newer change of it is in the same page.
 func (s *Stream) deliver(ctx context.Context, now *Snapshot, entries []feedEntry) error {
 	bySub := make(map[int]*Subscription, len(s.subs))
 	for _, sub := range s.subs {
@@ -18,7 +18,7 @@ func (s *Stream) deliver(ctx context.Context, now *Snapshot, entries []feedEntry
 			newest[names[i]] = i
 		}
 	}
-	var left map[name]any // what the reader has of objects of which a change was left out
+	var left map[name]any // the last version that the reader has, of objects of which a change was left out
 	for i, e := range entries {
 		sub := bySub[e.resource]
 		if sub == nil || e.object == nil {
@@ -50,14 +50,14 @@ func (s *Stream) deliver(ctx context.Context, now *Snapshot, entries []feedEntry
 	return nil
 }
 
-// name tells the objects of all kinds apart.
+// name identifies an object among those of all kinds.
 type name struct {
 	kind int
 	key  string
 }
 
-// lookAgain sends what passes the filters, or does not any more, since an object
-// of another kind changed.
+// lookAgain sends the objects that newly pass the filter, or no longer pass it, because an object of another kind
+// changed.
 func (s *Stream) lookAgain(ctx context.Context, now *Snapshot, sub *Subscription, entries []feedEntry, position uint64) error {
 	other := sub.Filter.Uses()
 	if other == "" {
@@ -84,8 +84,8 @@ func (s *Stream) lookAgain(ctx context.Context, now *Snapshot, sub *Subscription
 	return nil
 }
 
-// changes reports whether the reader has the object of a change, and whether it will have
-// it afterwards. What never passes by its name it has neither before nor after.
+// changes reports whether the reader has the object of a change, and whether it will have it afterwards. Both are false
+// for an object that the filter excludes by its name.
 func (s *Stream) changes(now *Snapshot, sub *Subscription, e feedEntry, key string) (sentBefore, has bool) {
 	if !sub.Filter.Named(e.object) {
 		return false, false
@@ -107,7 +107,7 @@ func (s *Stream) deliverOne(ctx context.Context, now *Snapshot, sub *Subscriptio
 	return s.put(ctx, sub, out)
 }
 
-// sentBefore reports whether the reader has an object, which was this before.
+// sentBefore reports whether the reader has an object; before is the object's previous version.
 func (s *Stream) sentBefore(now *Snapshot, sub *Subscription, before any, key string) bool {
 	if sub.Filter.Uses() != "" {
 		_, sent := sub.sent[key]

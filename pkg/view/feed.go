@@ -16,21 +16,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
-// RingSize is how many changes are kept for those who follow. Who falls further
-// behind is sent what differs between two moments; see [Stream.catchUp].
+// RingSize is how many changes are kept for the readers that follow. A reader that falls further behind is sent the
+// differences between two snapshots; see [Stream.catchUp].
 const RingSize uint64 = 1 << 15
 
-// How often the feed looks.
+// Intervals at which the feed looks for changes.
 const (
-	feedPause    = 5 * time.Millisecond // after a change, so that many come at once
-	feedShare    = 10                   // and this many times as long as the last look took, so that it never is what the agent mostly does
-	feedInterval = time.Second          // at the latest; at what tells nobody that it changed, see polledInterval
+	feedPause    = 5 * time.Millisecond // after a change, so that many changes are taken together
+	feedShare    = 10                   // at least so many times the duration of the last look: looks must take little time
+	feedInterval = time.Second          // upper limit of the pause; for data without a change signal, see polledInterval
 )
 
-// feed is the one sequence of all changes of all resources. It is a ring: the
-// objects that it keeps alive are bounded, in number and in bytes.
+// feed is the one sequence of all changes of all resources. It is a ring: the number and the bytes of the objects that
+// it keeps alive are bounded.
 type feed struct {
-	boot string // tells this feed's positions from those of another process
+	boot string // distinguishes this feed's positions from those of another process
 	db   *statedb.DB
 	ips  *ipcache.Cache
 
@@ -42,47 +42,45 @@ type feed struct {
 	followers []follower
 	seq       uint64 // of the newest change
 	ring      []feedEntry
-	// lost is, for each resource, the position before which its changes are not
-	// complete: a follower passed something by.
+	// lost is, for each resource, the position before which its changes are not complete, because a follower missed
+	// some.
 	lost    []uint64
 	old     oldVersions
 	kept    keepers
 	more    chan struct{} // closed and replaced when there is more
-	over    bool          // closed: nothing is taken in any more
-	readers int           // who wait for more
+	over    bool          // closed: no more changes are taken in
+	readers int           // number of readers that wait for more
 }
 
 type feedEntry struct {
 	resource int
 	deleted  bool
-	cost     uint32 // bytes that nothing else but before keeps alive, about
-	object   any    // as the domain has it
-	before   any    // what it was at the position before this one; nil for nothing
+	cost     uint32 // bytes that only before keeps alive, about
+	object   any    // with the type that its package gives it
+	before   any    // the version at the position before this one; nil for none
 }
 
 type look struct {
 	now time.Time
 	txn statedb.ReadTxn
-	ips *ipcache.Snapshot // nil: the cache as it is
-	// sure: what no table holds is looked at, whenever that was done last.
+	ips *ipcache.Snapshot // nil: the present state of the cache
+	// sure: data that is in no table is looked at, even when the last look was recent.
 	sure bool
 }
 
-// follower brings the changes of one resource.
+// follower returns the changes of one resource.
 type follower interface {
-	// drain gives all changes since the last call, up to what it is to look at, each with how many bytes its
-	// object takes that nothing had before; false when some are missing.
+	// drain emits all changes since the last call, up to the given look, each with the number of bytes that its object
+	// adds; it returns false when some changes are missing.
 	drain(at look, emit emitting) (complete bool)
-	// polls reports whether each drain looks at everything there is: while nobody
-	// reads, that is left out.
+	// polls reports whether each drain compares all objects: without readers, these drains are left out.
 	polls() bool
-	// match returns the object of the same name in another snapshot, nil when it has
-	// none, and whether both show the same of it. The object is one of the first
-	// snapshot, and of the resource with this index.
+	// match returns the object of the same name in another snapshot, nil when there is none, and whether both snapshots
+	// show the same for it. The object must be from the first snapshot, and of the resource with this index.
 	match(resource int, object any, from, in *Snapshot) (found any, same bool)
-	// changed returns a channel that is closed once there is more; nil when nothing tells.
+	// changed returns a channel that is closed once there are changes; nil when there is no such signal.
 	changed() <-chan struct{}
-	// close ends it: what it had kept alive may go.
+	// close ends the follower: the objects that it kept alive can be freed.
 	close()
 }
 
@@ -100,7 +98,7 @@ func newFeed(db *statedb.DB, ips *ipcache.Cache, followers []follower, size uint
 	}
 }
 
-// run takes what changes into the ring until ctx ends.
+// run takes changes into the ring until ctx ends.
 func (f *feed) run(ctx context.Context) error {
 	for {
 		start := time.Now()
@@ -111,7 +109,7 @@ func (f *feed) run(ctx context.Context) error {
 	}
 }
 
-// wait returns a while after a follower has more, and now and then anyway.
+// wait returns a short time after a follower has changes, and at the latest after feedInterval.
 func (f *feed) wait(ctx context.Context, pause time.Duration) error {
 	set := statedb.NewWatchSet()
 	f.mu.Lock()
@@ -123,13 +121,13 @@ func (f *feed) wait(ctx context.Context, pause time.Duration) error {
 	f.mu.Unlock()
 	short, cancel := context.WithTimeout(ctx, feedInterval)
 	defer cancel()
-	// What it returns says which one has more; all of them are asked anyway.
+	// Wait returns the channels that were closed; the next look asks all followers anyway.
 	_, _ = set.Wait(short, pause)
 	return ctx.Err()
 }
 
-// take takes what changed until now into the ring, and returns the position after it: what a reader
-// sees afterwards is not older. Unless a reader asks, it leaves out what only those who read need.
+// take takes all changes up to now into the ring, and returns the position after them; later reads are not older.
+// Unless a reader asks, or one waits, it leaves out the kinds that are in no table.
 func (f *feed) take(now time.Time, asked bool) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,10 +142,9 @@ func (f *feed) take(now time.Time, asked bool) uint64 {
 	return f.seq
 }
 
-// at is take up to the moment of the snapshot that it returns: one that has
-// everything that was in the address cache at a revision, with what no table holds of
-// some resources. It is false when the latest snapshot of the cache is not of that
-// moment: there will be another one in a few milliseconds.
+// at is take up to the moment of the snapshot that it returns. The snapshot has everything that was in the address
+// cache at a revision, and the polled resources with these indexes. It returns false when the latest snapshot of the
+// cache is not of that moment: a few milliseconds later there is a new one.
 func (f *feed) at(now time.Time, revision uint64, polled []int) (*Snapshot, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +181,7 @@ func (f *feed) drain(resource int, at look) {
 		return // it is closed
 	}
 	complete := false
-	// An object that cannot be taken in costs the readers of its kind their positions, and nobody else anything.
+	// If the changes of a kind cannot be taken in, only the readers of this kind lose their positions.
 	_ = f.boundary.Run(func() error {
 		complete = one.drain(at, func(e feedEntry, added int) {
 			e.resource = resource
@@ -199,7 +196,7 @@ func (f *feed) drain(resource int, at look) {
 	}
 }
 
-// taking wakes up who waits if something is put meanwhile; mu is held.
+// taking calls put, and wakes up the waiting readers if it added changes; mu is held.
 func (f *feed) taking(put func()) {
 	before := f.seq
 	if put(); f.seq != before {
@@ -209,7 +206,7 @@ func (f *feed) taking(put func()) {
 	}
 }
 
-// reading counts one more who waits for more, until it calls what is returned.
+// reading counts one more reader that waits for changes, until end is called.
 func (f *feed) reading() (end func()) {
 	count := func(by int) {
 		f.mu.Lock()
@@ -248,9 +245,9 @@ func (f *feed) put(e feedEntry) {
 	}
 }
 
-// after copies the changes behind a position into dst, as many as fit, and returns them with the
-// position behind them and a channel that is closed when there are more. It is false when the
-// position is unknown, or too far back for one of the resources.
+// after copies the changes after a position into dst, as many as fit. It returns them with the position after them and
+// a channel that is closed when there are more. It returns false when the position is unknown, or too old for one of
+// the resources.
 func (f *feed) after(position uint64, resources []int, dst []feedEntry) ([]feedEntry, uint64, <-chan struct{}, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -265,8 +262,9 @@ func (f *feed) after(position uint64, resources []int, dst []feedEntry) ([]feedE
 	return dst, position, f.more, true
 }
 
-// lag reports whether after has all changes behind a position, and whether the reader there is near: so few are
-// behind it, and so few bytes of old versions, that they will not be gone before it has read them.
+// lag reports whether the ring holds all changes after a position, and whether a reader there is near. Near means that
+// the reader has to read so few changes, and so few bytes of old versions, that they are not dropped before it has read
+// them.
 func (f *feed) lag(position uint64, resources []int) (held, near bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -276,7 +274,7 @@ func (f *feed) lag(position uint64, resources []int) (held, near bool) {
 	return true, position == f.seq || f.seq-position <= f.size/2 && f.old.ever-f.old.marks[position%f.size] <= f.room/2
 }
 
-// holds reports whether all changes behind a position are there; mu is held.
+// holds reports whether the ring has all changes after a position; mu is held.
 func (f *feed) holds(position uint64, resources []int) bool {
 	if position > f.seq || f.seq-position > uint64(len(f.ring)) {
 		return false
@@ -284,14 +282,14 @@ func (f *feed) holds(position uint64, resources []int) bool {
 	return !slices.ContainsFunc(resources, func(r int) bool { return position < f.lost[r] })
 }
 
-// token names a position for those who want to go on there.
+// token names a position, at which a later stream can continue.
 func (f *feed) token(position uint64) string { return fmt.Sprintf("%s-%d", f.boot, position) }
 
-// partial is the token of somebody who has not seen a whole snapshot. It is no
-// position: to go on there means to begin again.
+// partial returns the token of a reader that has not received a whole snapshot. It is no position: a stream with it
+// begins again.
 func (f *feed) partial() string { return f.boot + "-partial" }
 
-// position reads a token; false when it is not one of this feed.
+// position parses a token; false when it is not one of this feed.
 func (f *feed) position(token string) (uint64, bool) {
 	text, ours := strings.CutPrefix(token, f.boot+"-")
 	if !ours {

@@ -19,8 +19,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestAViewIsOneMoment: while everything changes, a view is exactly what the changes up
-// to its position make, and each change says what was there before it.
+// TestAViewIsOneMoment: during concurrent changes, a view equals the result of the changes up to its position, and each
+// change has the object as it was before.
 func TestAViewIsOneMoment(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -29,7 +29,7 @@ func TestAViewIsOneMoment(t *testing.T) {
 	defer writers.Wait()
 	defer runs.Wait()
 	defer cancel()
-	runs.Go(func() { _ = f.feed.run(ctx) }) // it ends with ctx
+	runs.Go(func() { _ = f.feed.run(ctx) }) // its error is that of ctx
 	changeNodes := func() {
 		for i := range 1000 {
 			n := &nodes.Node{Cluster: "c2", Name: fmt.Sprint(i % 3), BootID: fmt.Sprint(i)}
@@ -56,7 +56,7 @@ func TestAViewIsOneMoment(t *testing.T) {
 	page := make([]feedEntry, 0, pageSize)
 	for i := range 200 {
 		if i%10 == 0 {
-			writers.Wait() // no more changes than are kept
+			writers.Wait() // there are no more changes than the feed keeps
 			writers.Go(changeNodes)
 			writers.Go(changeAddresses)
 		}
@@ -98,8 +98,8 @@ func TestAViewIsOneMoment(t *testing.T) {
 	}
 }
 
-// TestPolledResourcesSayWhatChanged, and only that: a fresher copy is no change, nor is
-// the evidence of the policy, which moves with each probe.
+// TestPolledResourcesSayWhatChanged: only real changes are reported. A fresher copy is none, and neither is the
+// evidence of the policy, which changes with each probe.
 func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	t.Parallel()
 	clusters := []remotecluster.Status{readyCluster("c2", 2)}
@@ -137,8 +137,8 @@ func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	check("gone", "c2 degraded true")
 }
 
-// TestWhoWasShownSomethingSeesItsEnd, though nobody looked before or for as
-// long as it lasted, and nothing but time made it so.
+// TestWhoWasShownSomethingSeesItsEnd: a client that received a state receives its end. This holds also if the feed did
+// not look before that state or during it, and if only the passing of time caused the change.
 func TestWhoWasShownSomethingSeesItsEnd(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -148,7 +148,7 @@ func TestWhoWasShownSomethingSeesItsEnd(t *testing.T) {
 			src.Freshness.State = s
 			c.Sources[r] = src
 		}
-		f.mesh.clusters = []remotecluster.Status{c} // without another revision
+		f.mesh.clusters = []remotecluster.Status{c} // with the same revision
 	}
 	set(remotecluster.FreshnessSynced)
 	f.Position()
@@ -169,8 +169,7 @@ func TestWhoWasShownSomethingSeesItsEnd(t *testing.T) {
 	}
 }
 
-// FuzzPosition: a token leads to the position that it was made of, and none of
-// another agent is taken for ours.
+// FuzzPosition: a token decodes to the position it was made from, and a token of another agent is not accepted as ours.
 func FuzzPosition(f *testing.F) {
 	f.Add("-5", uint64(5))
 	f.Add("x-5", uint64(0))

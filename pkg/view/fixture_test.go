@@ -20,13 +20,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// epoch is what the tests' views take for the present time.
+// epoch is the present time of the views in tests.
 var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
-// fakeMesh is a mesh that is as the test says.
+// fakeMesh is a mesh with the state that the test sets.
 type fakeMesh struct {
 	clusters []remotecluster.Status
-	waits    int // how often it is not ready
+	waits    int // how often it reports that it is not ready
 }
 
 func (m *fakeMesh) Clusters() []remotecluster.Status { return m.clusters }
@@ -79,8 +79,8 @@ func become(old, now *nodes.Node) []store.Change[nodes.Node] {
 	return []store.Change[nodes.Node]{{Name: "n", Old: old, New: now}}
 }
 
-// TestChangesHaveBeforeAndAfter, also where changes in between are left out, and a
-// stream goes on after the token of any of its events.
+// TestChangesHaveBeforeAndAfter: this holds also where intermediate changes are omitted, and a stream continues after
+// the token of any of its events.
 func TestChangesHaveBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -15,15 +15,15 @@ import (
 type tableFollower[T any] struct {
 	table   statedb.Table[T]
 	changes *tables.Follower[T]
-	known   statedb.ReadTxn // of the last look: what was before is read there; nil before the first one
-	// beside is how many bytes a version of an object takes beside another one; nil is nothing.
+	known   statedb.ReadTxn // of the last look, to read the previous versions of objects; nil before the first one
+	// beside returns how many bytes a version of an object takes in addition to the other one; nil means no object.
 	beside func(object, other T) int
 }
 
 func (f *tableFollower[T]) drain(at look, emit emitting) bool {
 	f.changes.DrainTo(at.txn, func(object T, deleted bool) {
 		e := feedEntry{object: object, deleted: deleted}
-		var old, now T // nil for nothing
+		var old, now T // nil for none
 		if f.known != nil {
 			e.before = f.find(f.known, object)
 			old, _ = e.before.(T)
@@ -31,7 +31,7 @@ func (f *tableFollower[T]) drain(at look, emit emitting) bool {
 		if !deleted {
 			now = object
 		}
-		if e.before != nil || !deleted { // what came and went between two looks was never there
+		if e.before != nil || !deleted { // an object that was created and deleted between two looks is left out
 			e.cost = costOf(f.beside(old, now))
 			emit(e, f.beside(now, old))
 		}
@@ -40,10 +40,10 @@ func (f *tableFollower[T]) drain(at look, emit emitting) bool {
 	return true
 }
 
-// costOf is how an entry has a number of bytes.
+// costOf converts a number of bytes to the type of an entry's cost.
 func costOf(bytes int) uint32 { return uint32(min(max(bytes, 0), math.MaxUint32)) }
 
-// find is the object of the same name in a snapshot, nil when there is none.
+// find returns the object of the same name in a snapshot, nil when there is none.
 func (f *tableFollower[T]) find(txn statedb.ReadTxn, object T) any {
 	found, _, is := f.table.Get(txn, f.table.PrimaryIndexer().QueryFromObject(object))
 	if !is {
@@ -90,7 +90,7 @@ func (f *ipFollower) drain(at look, emit emitting) bool {
 				emit(feedEntry{object: ch.Before, before: ch.Before, deleted: true, cost: costOf(cost)}, 0)
 			case ch.Before == nil:
 				emit(feedEntry{object: ch.After}, ch.After.Cost())
-			default: // also when only the number of its claims changed: it is shown. About as large as it was
+			default: // also when only the number of its claims changed: it is shown. About the same size
 				emit(feedEntry{object: ch.After, before: ch.Before, cost: costOf(cost)}, cost)
 			}
 		}
@@ -99,7 +99,7 @@ func (f *ipFollower) drain(at look, emit emitting) bool {
 	return true
 }
 
-// orNil keeps a nil entry from becoming an object.
+// orNil returns a nil entry as a nil interface.
 func orNil(e *ipcache.Entry) any {
 	if e == nil {
 		return nil
@@ -119,21 +119,22 @@ func (f *ipFollower) changed() <-chan struct{} { return f.ips.Changed(f.revision
 
 func (f *ipFollower) close() {}
 
-// polledInterval is how often what no table holds is looked at when nobody says that
-// it has changed: hundreds of clusters in which nothing happens shall cost nothing.
+// polledInterval is how often data that is in no table is compared when there is no signal that it changed: hundreds of
+// clusters without changes must cost almost nothing.
 const polledInterval = 5 * feedInterval
 
-// polled follows what no table holds, by comparing it with what it was. Fields
-// that move all the time must not be compared.
+// polled follows data that is in no table, by comparing it with its previous version. Fields that change all the time
+// must not be compared.
 type polled[D any] struct {
 	all    func() []D
 	name   func(D) string
-	steady func(D) any // what is compared
-	cost   func(D) int // bytes, about
-	// revision grows when it is worth looking before the interval is over; nil: it is not.
+	steady func(D) any // the part that is compared
+	cost   func(D) int // about how many bytes
+	// revision grows when an earlier comparison is worthwhile, before the interval is over; nil: there is no such
+	// signal.
 	revision func() uint64
 
-	latest []D // as it was looked at last
+	latest []D // the objects of the last look
 	known  map[string]polledItem[D]
 	seen   uint64
 	looked time.Time
@@ -153,11 +154,11 @@ func (f *polled[D]) drain(at look, emit emitting) bool {
 		return true
 	}
 	f.take(at.now, f.all(), emit)
-	f.seen = revision // read before: what changed since is looked at again
+	f.seen = revision // read before the objects: later changes are looked at again
 	return true
 }
 
-// take compares what there is now with what is known, which it becomes.
+// take compares the present objects with the known ones, and replaces these.
 func (f *polled[D]) take(now time.Time, all []D, emit emitting) {
 	known := make(map[string]polledItem[D], len(all))
 	for _, d := range all {

@@ -8,14 +8,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// HealthItem is what a module, a background task or a connection with a cluster says of itself.
+// HealthItem is the health of a module, of a background task or of a connection with a cluster.
 type HealthItem struct {
 	health.Status
 	Cluster string // of a connection
 }
 
-// HealthItems returns what there is at this moment, sorted by name: one item for each
-// scope, and one for each cluster that is read.
+// HealthItems returns the present items, sorted by name: one for each scope, and one for each cluster that is read.
 func (v *View) HealthItems() []HealthItem {
 	var scopes []health.Status
 	if v.Scopes != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 
-// keptBytes is how many bytes of old versions the readers over the network may keep alive beside the ring, about:
-// [budget.SlowReaders], within these bounds.
+// keptBytes is about how many bytes of old versions the readers over the network may keep alive in addition to the
+// ring: [budget.SlowReaders], within these bounds.
 func keptBytes() int64 { return min(max(budget.SlowReaders.Bytes(), leastKept), mostKept) }
 
 const (
@@ -16,23 +16,24 @@ const (
 	mostKept  int64 = 1 << 30
 )
 
-// A reader that is slow keeps the snapshot alive that it is sent, with every object as it was then. Of one object
-// that is one version, however often it changes. But readers that began at different moments keep one version
-// each. So who keeps a snapshot for somebody else counts as a keeper meanwhile, and when all keepers together may
-// keep too much, the one that began first ends: the others keep less without it than without any other.
+// keepers are the slow readers that keep a snapshot alive, with the version of every object at that moment. One
+// snapshot keeps one version of each object, however often the object changes. But readers that began at different
+// moments keep one version each. So a stream that keeps a snapshot for a client counts as a keeper meanwhile. When all
+// keepers together keep too much, the keeper that began first is ended: this frees the most.
 type keepers struct {
 	room  int64
 	all   map[*keeper]struct{}
-	ended uint64 // that were ended so far
+	ended uint64 // number of keepers that were ended so far
 }
 
 type keeper struct {
-	since int64 // of oldVersions.ever
+	since int64 // value of oldVersions.ever at the start
 	end   func()
 }
 
-// Keep counts a reader that keeps a snapshot from now on, until it calls release. When readers keep too many bytes of old
-// versions, end is called for the one that began first, once; it must not wait. What it does should let go of the snapshot soon.
+// Keep counts a reader that keeps a snapshot from now on, until it calls release. When readers keep too many bytes of
+// old versions, end is called once for the reader that began first. It must not block, and should cause the reader to
+// release the snapshot soon.
 func (v *View) Keep(end func()) (release func()) {
 	return v.feed.keep(end)
 }
@@ -49,8 +50,8 @@ func (f *feed) keep(end func()) (release func()) {
 	})
 }
 
-// limit ends keepers until what they keep has room. The versions that were replaced since the first one began are
-// all that is kept; and each keeps one version of each object at most.
+// limit ends keepers until the versions that they keep fit. Keepers keep at most the versions that were replaced since
+// the first one began, and each keeps at most one version of each object.
 func (k *keepers) limit(old *oldVersions) {
 	for {
 		var first *keeper
@@ -70,17 +71,17 @@ func (k *keepers) limit(old *oldVersions) {
 	}
 }
 
-// whyEnded ends the stream of a reader that would keep too much in memory.
+// whyEnded ends the stream of a reader that would keep too much memory.
 const whyEnded = Ended("too slow: the old versions of objects that slow readers keep take too much memory; the one that began first ends")
 
-// endWait is how long a reader that is ended may take to say so to its client, before that is cut off.
+// endWait is how long an ended reader may take to send the reason to its client, before the client is cut off.
 const endWait = 2 * time.Second
 
-// Aborter is a [Receiver] whose Event may be waiting for a slow client. Abort makes it fail; any goroutine may
-// call it.
+// Aborter is a [Receiver] whose Event may block on a slow client. Abort makes it fail; any goroutine may call it.
 type Aborter interface{ Abort() }
 
-// keep counts the stream as a keeper. Readers without turns are parts of this program, or its operator.
+// keep counts the stream as a keeper. Readers without turns are not counted: they are parts of this program, or its
+// operator.
 func (s *Stream) keep() {
 	if s.turns == nil || s.kept != nil {
 		return
@@ -94,7 +95,7 @@ func (s *Stream) keep() {
 	})
 }
 
-// letGo is for a stream that keeps no snapshot any more.
+// letGo ends the stream's time as a keeper, once it keeps no snapshot.
 func (s *Stream) letGo() {
 	if s.kept != nil {
 		s.kept()

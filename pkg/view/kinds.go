@@ -20,7 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Kind is one kind of object that a view has.
+// Kind is one kind of object of a view.
 type Kind string
 
 // The kinds, with the type of their objects.
@@ -36,16 +36,16 @@ const (
 	Health         Kind = "health"         // HealthItem
 )
 
-// Kinds are all kinds, in the order in which a stream sends their states.
+// Kinds returns all kinds, in the order in which a stream sends their states.
 func Kinds() []Kind {
 	return []Kind{Clusters, Nodes, Services, ServiceExports, Identities, IPs, Conflicts, Events, Health}
 }
 
 func indexOf(k Kind) int { return slices.Index(Kinds(), k) }
 
-// Families are the key families that a kind comes from: an object that is absent may be
-// there in a cluster of which they are not known as of now. Empty: it comes from none. They
-// are that of its name, those that add details to it, and of addresses the nodes.
+// Families returns the key families that a kind comes from. An absent object may exist in a cluster whose copy of them
+// is not up to date. Empty: the kind comes from no family. The families are the one of the same name, those that add
+// details to it, and for addresses also the nodes.
 func Families(k Kind) (families []wire.Resource) {
 	named := wire.Resource(k)
 	for _, r := range wire.Resources() {
@@ -59,15 +59,15 @@ func Families(k Kind) (families []wire.Resource) {
 	return families
 }
 
-// kind is what a view does with one kind.
+// kind has the functions of a view for one kind.
 type kind struct {
 	name   Kind
-	follow func(v *View) (follower, error) // brings its changes
-	key    func(object any) string         // names an object among those of its kind
+	follow func(v *View) (follower, error) // returns the follower of its changes
+	key    func(object any) string         // identifies an object among those of its kind
 	all    func(v *View, s *Snapshot) iter.Seq[any]
 }
 
-// allKinds has the order of [Kinds].
+// allKinds is in the order of [Kinds].
 func allKinds() []kind {
 	return []kind{
 		polledKind(Clusters, clusterKey, func(v *View) *polled[remotecluster.Status] {
@@ -93,18 +93,18 @@ func allKinds() []kind {
 		tableKind(Events, eventKey, whole((*findings.Event).Cost), func(v *View) statedb.Table[*findings.Event] { return v.Findings.Events() }),
 		polledKind(Health, healthKey, func(v *View) *polled[HealthItem] {
 			return &polled[HealthItem]{all: v.HealthItems, name: healthKey, cost: healthCost, steady: func(h HealthItem) any {
-				h.LastSuccess = time.Time{} // it moves all the time
+				h.LastSuccess = time.Time{} // it changes all the time
 				return h
 			}}
 		}),
 	}
 }
 
-// tableKind is a kind whose objects are in a table, in the order of their keys.
+// tableKind returns a kind whose objects are in a table, in the order of their keys.
 func tableKind[T any](name Kind, key func(T) string, beside func(object, other T) int, table func(v *View) statedb.Table[T]) kind {
 	return kind{
 		name: name,
-		// One for each table and process: one for each client would keep deleted objects alive.
+		// One follower for each table and process: one for each client would keep deleted objects alive.
 		follow: func(v *View) (follower, error) {
 			changes, err := tables.Follow(v.DB, table(v))
 			return &tableFollower[T]{table: table(v), changes: changes, beside: beside}, err
@@ -114,7 +114,7 @@ func tableKind[T any](name Kind, key func(T) string, beside func(object, other T
 	}
 }
 
-// whole is for versions of objects that share nothing.
+// whole returns the cost function for objects whose versions share no memory.
 func whole[O any](cost func(*O) int) func(object, other *O) int {
 	return func(object, _ *O) int {
 		if object == nil {
@@ -124,7 +124,7 @@ func whole[O any](cost func(*O) int) func(object, other *O) int {
 	}
 }
 
-// polledKind is a kind that no table holds.
+// polledKind returns a kind that is in no table.
 func polledKind[T any](name Kind, key func(T) string, follow func(v *View) *polled[T]) kind {
 	return kind{
 		name:   name,
@@ -134,7 +134,7 @@ func polledKind[T any](name Kind, key func(T) string, follow func(v *View) *poll
 	}
 }
 
-// Untyped iterates over objects as a [Filter] has them.
+// Untyped iterates over objects as type any, for a [Filter].
 func Untyped[T any](from iter.Seq[T]) iter.Seq[any] {
 	return func(yield func(any) bool) {
 		for object := range from {
@@ -155,8 +155,8 @@ func eventKey(e *findings.Event) string { return strconv.FormatUint(e.ID, 10) }
 
 func healthKey(h HealthItem) string { return h.Name }
 
-// steadyCluster is what of a cluster is compared to find out whether it has changed:
-// without what moves all the time, such as the time until which a copy is confirmed.
+// steadyCluster returns the part of a cluster's status that is compared to detect a change: without the fields that
+// change all the time, such as the time until which a copy is confirmed.
 func steadyCluster(c remotecluster.Status) any {
 	steady := remotecluster.Status{
 		Name: c.Name, ID: c.ID, State: c.State, Ready: c.Ready, Connected: c.Connected, Cached: c.Cached, Message: c.Message, Code: c.Code,
@@ -164,7 +164,7 @@ func steadyCluster(c remotecluster.Status) any {
 		Failures: c.Failures, LastFailure: c.LastFailure, LastError: c.LastError, ConnectedSince: c.ConnectedSince, Certificate: c.Certificate, Notices: c.Notices, ServerVersion: c.ServerVersion,
 		Sources: make(map[wire.Resource]remotecluster.SourceStatus, len(c.Sources)),
 	}
-	steady.Endpoints = append(steady.Endpoints, c.Endpoints...) // empty is as none
+	steady.Endpoints = append(steady.Endpoints, c.Endpoints...) // an empty list equals none
 	if c.Outlook != nil {
 		o := *c.Outlook
 		o.Evidence = disconnect.Evidence{Connected: o.Evidence.Connected, Error: o.Evidence.Error}
@@ -186,5 +186,5 @@ func steadyCluster(c remotecluster.Status) any {
 	return steady
 }
 
-// Key names an object among those of its kind.
+// Key returns the identifier of an object among those of its kind.
 func (v *View) Key(k Kind, object any) string { return v.kinds[indexOf(k)].key(object) }

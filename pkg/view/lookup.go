@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Found is what is known of an address.
+// Found is the result of the lookup of an address.
 type Found struct {
 	// Found has the claims, the winning one first; without any, no cluster claims the address.
 	ipcache.Found
@@ -24,14 +24,13 @@ type Found struct {
 	Node     *nodes.Node
 	// Services have the address as a backend in use.
 	Services []*services.Global
-	// Freshness is that of what the winning claim came from; its zero value when nobody knows.
+	// Freshness is that of the key family of the winning claim; its zero value when it is unknown.
 	Freshness remotecluster.Freshness
-	// Snapshot has the tables that this was found in, and what is known of the clusters;
-	// it has no position and no addresses.
+	// Snapshot has the tables that were read, and the status of the clusters; it has no position and no addresses.
 	Snapshot *Snapshot
 }
 
-// Winner is the claim that counts; nil when no cluster claims the address.
+// Winner returns the claim that counts; nil when no cluster claims the address.
 func (f *Found) Winner() *ipcache.Entry {
 	if len(f.Claims) == 0 {
 		return nil
@@ -39,12 +38,13 @@ func (f *Found) Winner() *ipcache.Entry {
 	return f.Claims[0]
 }
 
-// Lookup finds whose address this is.
+// Lookup finds the cluster and the objects to which an address belongs.
 func (v *View) Lookup(addr netip.Addr) Found {
 	addr = addr.Unmap()
-	known := v.ClustersByName() // before the claims: as fresh as they are said to be, they are at least
+	known := v.ClustersByName() // before the claims: so these are at least as fresh as the status reports
 	f := Found{Found: v.IPs.Lookup(addr)}
-	txn, with := v.byAddress.Find(addr) // not older than the claims: what they refer to is in it, once it was published
+	// The index is not older than the claims: it has the objects that they refer to, once these were published.
+	txn, with := v.byAddress.Find(addr)
 	f.Services, f.Snapshot = with, &Snapshot{Txn: txn, Known: known}
 	winner := f.Winner()
 	if winner == nil {
@@ -57,8 +57,8 @@ func (v *View) Lookup(addr netip.Addr) Found {
 	return f
 }
 
-// IdentityOf finds the identity of an entry: in its own cluster, or else the one that
-// has the number at all. Reserved ones are in no table.
+// IdentityOf finds the identity of an entry: in its own cluster, or else any identity that has this number. Reserved
+// identities are in no table.
 func (v *View) IdentityOf(txn statedb.ReadTxn, e *ipcache.Entry) *identities.Identity {
 	if _, reserved := wire.ReservedIdentityName(e.Identity()); reserved {
 		return nil
@@ -97,7 +97,7 @@ func (v *View) WithIdentities(s *Snapshot, identities []uint32, limit int) ([]*i
 	return v.byIdentity.Find(s.IPs, identities, limit)
 }
 
-// Pod is the pod that has an address by the claim of its cluster, when that claim counts: a [backends.Pods].
+// Pod returns the pod of an address according to the claim of its cluster, if that claim counts: a [backends.Pods].
 func (v *View) Pod(cluster string, addr netip.Addr) backends.Pod {
 	e := v.IPs.LookupWinner(addr)
 	if e == nil || !e.Prefix().IsSingleIP() || e.Cluster().Name != cluster || e.Pod() == "" {

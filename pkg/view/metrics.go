@@ -2,7 +2,7 @@ package view
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// collector shows what old versions take in memory.
+// collector exports the memory of old versions as metrics.
 type collector struct {
 	feed                *feed
 	old, dropped, ended *prometheus.Desc

@@ -14,7 +14,7 @@ func TestMetrics(t *testing.T) {
 	ended := false
 	defer f.Keep(func() { ended = true })()
 	f.feed.mu.Lock()
-	for range 4 { // each keeps more than half of what is kept of all
+	for range 4 { // each takes more than half of the room
 		f.feed.put(feedEntry{object: "now", before: "then", cost: testOld/2 + 1})
 		f.feed.old.current = testKept + 1
 		f.feed.kept.limit(&f.feed.old)

@@ -2,26 +2,27 @@ package view
 
 import "github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 
-// OldBytes is how many bytes of old versions the ring keeps, about: of objects that have changed or gone since.
-// The newest change is kept whatever it takes. Beyond it the kind whose old versions take the most gives up its oldest
-// changes: who follows that kind and has not read them yet is sent what differs, or the state again; see [Stream.catchUp].
+// OldBytes is about how many bytes of old versions the ring keeps: versions of objects that were changed or deleted
+// since. The newest change is always kept, even above this limit. Above it, the oldest changes are dropped, of the kind
+// whose old versions take the most. A reader that follows that kind and has not read them yet is sent the differences,
+// or the state again; see [Stream.catchUp].
 const OldBytes int64 = 16 << 20
 
-// oldVersions counts the old versions that the ring keeps alive. That of a change is its object before: the object
-// itself is the newest one, or counts with the change after it.
+// oldVersions counts the old versions that the ring keeps alive. The old version of a change is its object before: the
+// object itself is the newest version, or counts with the change after it.
 type oldVersions struct {
 	of      []oldOfKind // by index of the kind
 	sum     int64       // bytes
-	dropped uint64      // changes that the bound in bytes has taken out of the ring
+	dropped uint64      // changes that were dropped from the ring because of the limit in bytes
 
 	ever    int64   // bytes of all versions that were replaced since the start
-	marks   []int64 // ever, before each change of the ring
+	marks   []int64 // the value of ever before each change of the ring
 	current int64   // bytes of the newest versions of all objects
 }
 
 type oldOfKind struct {
 	bytes  int64
-	oldest uint64 // position before the oldest change that is not dropped, at least
+	oldest uint64 // position before the oldest change that is not dropped, or an earlier one
 }
 
 func (o *oldVersions) add(e *feedEntry) {
@@ -30,13 +31,13 @@ func (o *oldVersions) add(e *feedEntry) {
 	o.ever += int64(e.cost)
 }
 
-// forget is for what leaves the ring.
+// forget subtracts an entry that leaves the ring.
 func (o *oldVersions) forget(e *feedEntry) {
 	o.of[e.resource].bytes -= int64(e.cost)
 	o.sum -= int64(e.cost)
 }
 
-// most is the kind whose old versions take the most.
+// most returns the kind whose old versions take the most.
 func (o *oldVersions) most() int {
 	most := 0
 	for i := range o.of {
@@ -47,15 +48,14 @@ func (o *oldVersions) most() int {
 	return most
 }
 
-// thin drops changes until the old versions have room; mu is held. No kind with less than its share loses
-// anything.
+// thin drops changes until the old versions fit; mu is held. A kind that takes less than its share loses no changes.
 func (f *feed) thin() {
 	for f.old.sum > f.room && f.dropOldest(f.old.most()) {
 	}
 }
 
-// dropOldest drops the oldest changes of a kind, up to the first one that keeps an old version alive: those before
-// it may have the same version as their object. It is false when only the newest change does.
+// dropOldest drops the oldest changes of a kind, up to the first one that keeps an old version alive: those before it
+// may have the same version as their object. It returns false when only the newest change keeps one.
 func (f *feed) dropOldest(resource int) bool {
 	kind := &f.old.of[resource]
 	for p := max(kind.oldest, f.seq-uint64(len(f.ring))); p+1 < f.seq; p++ {
@@ -76,7 +76,7 @@ func (f *feed) dropOldest(resource int) bool {
 	return false
 }
 
-// What objects take in memory that no table holds, about: without their texts, which are bounded.
+// About how much memory objects take that are in no table, without their texts, which are bounded.
 const (
 	costCluster = 2048
 	costSource  = 512

@@ -18,7 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// rewriting writes one large object of each kind that remotes bring again and again.
+// rewriting writes one large object of each kind, like remote clusters that write the same objects repeatedly.
 type rewriting struct {
 	f       *fixture
 	n       int
@@ -66,14 +66,14 @@ const (
 	testKept = 8 << 20
 )
 
-// bounded is a fixture whose old versions have little room.
+// bounded returns a fixture with little room for old versions.
 func bounded(t *testing.T) *fixture {
 	f := newFixture(t)
 	f.feed.room, f.feed.kept.room = testOld, testKept
 	return f
 }
 
-// wantGrowth wants little more in use than before; the newest versions are part of it.
+// wantGrowth checks that the memory in use has grown by little. The newest versions are included.
 func wantGrowth(t *testing.T, before, room int64) {
 	t.Helper()
 	if grown := inUse() - before; grown > room {
@@ -81,7 +81,7 @@ func wantGrowth(t *testing.T, before, room int64) {
 	}
 }
 
-// Nobody reads, and one reader never does: the same few objects change without an end.
+// TestOldVersionsAreBounded: the same few objects change endlessly, and there is no reader.
 func TestOldVersionsAreBounded(t *testing.T) {
 	// Not parallel: it measures the memory of the process.
 	f := bounded(t)
@@ -103,7 +103,7 @@ func TestOldVersionsAreBounded(t *testing.T) {
 	if sum > testOld || of != sum || dropped == 0 {
 		t.Errorf("%d bytes, %d by kind, %d dropped", sum, of, dropped)
 	}
-	// Who comes back learns that it has to begin again, and sees the newest state. Kinds that take little lose nothing.
+	// A client that reconnects receives a reset, and then the newest state. Kinds that use little memory lose nothing.
 	for kind, want := range map[Kind]EventType{Services: Reset, Nodes: Reset, IPs: Upsert} {
 		for e, err := range f.Changes(t.Context(), token, kind) {
 			waittest.Must(t, err)
@@ -116,14 +116,14 @@ func TestOldVersionsAreBounded(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// turnsForAll is a place where nobody waits.
+// turnsForAll grants every turn at once.
 type turnsForAll struct{}
 
 func (turnsForAll) Take(context.Context) (func(), error) { return func() {}, nil }
 func (turnsForAll) Try() (func(), bool)                  { return func() {}, true }
 func (turnsForAll) Wanted() bool                         { return false }
 
-// stuck is a receiver whose client reads nothing until it is cut off.
+// stuck is a receiver whose client reads nothing until the connection is aborted.
 type stuck struct {
 	reached chan struct{}
 	aborted chan struct{}
@@ -150,7 +150,8 @@ func (s *stuck) Abort() {
 	}
 }
 
-// Readers that began at different moments and read nothing keep one old state each; together they have a bound.
+// TestSlowReadersKeepLittle: readers that started at different times and read nothing keep one old state each. Their
+// total is bounded.
 func TestSlowReadersKeepLittle(t *testing.T) {
 	f := bounded(t)
 	r := &rewriting{f: f}
@@ -174,7 +175,7 @@ func TestSlowReadersKeepLittle(t *testing.T) {
 	if left == 0 || left == cap(ended) {
 		t.Errorf("%d readers are left", left)
 	}
-	for range cap(ended) - left { // each is cut off
+	for range cap(ended) - left { // each of them is ended
 		if err := <-ended; err != whyEnded && err != errStopped {
 			t.Errorf("it ended with: %v", err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestObjectsPrintAsALine: who embeds the mesh prints them first of all.
+// TestObjectsPrintAsALine: users of the library print objects before anything else.
 func TestObjectsPrintAsALine(t *testing.T) {
 	t.Parallel()
 	east := &ipcache.Cluster{Name: "east", ID: 1}

@@ -17,26 +17,24 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Snapshot is one consistent state of everything at one position: what the changes up to there have
-// made of it, neither more nor less. The tables of the [View] are read with Txn. A reader
-// that starts from a snapshot and then reads all changes after its position misses nothing. It keeps
-// objects alive that were deleted since, so it should not be held for long.
+// Snapshot is one consistent state of all data at one position: exactly the result of the changes up to that position.
+// The tables of the [View] are read with Txn. A reader that starts from a snapshot and then reads all changes after its
+// position misses nothing. A snapshot keeps objects alive that were deleted since, so it should not be held for long.
 type Snapshot struct {
 	Position uint64
 	Txn      statedb.ReadTxn
 	IPs      *ipcache.Snapshot
-	// Known is what was said of the clusters, by name, the own one included, right
-	// before the snapshot; nil unless it is a [View.DatedSnapshot].
+	// Known is the status of the clusters by name, the own one included, read right before the snapshot; nil unless it
+	// is a [View.DatedSnapshot].
 	Known map[string]remotecluster.Status
 
-	polled map[int]any // what no table holds, by index of the kind, of those that were asked for
+	polled map[int]any // objects that are in no table, by index of the kind, of the requested kinds
 }
 
-// Snapshot returns the state of this moment; of what no table holds ([Clusters] and
-// [Health]) only of the kinds that it is asked for. The readers of the cache of addresses
-// share a snapshot that may be some milliseconds old; here, one is waited for that has
-// everything that was visible before, so that who was given an address finds it. When
-// ctx ends, nobody waits any more and any snapshot will do.
+// Snapshot returns the present state. Of the kinds that are in no table ([Clusters] and [Health]) it has only those in
+// shows. The readers of the cache of addresses share a snapshot that may be some milliseconds old. Snapshot waits for
+// one that has everything that was visible before the call, so that a client that was given an address finds it. When
+// ctx ends, it does not wait any longer, and returns a snapshot that may be older.
 func (v *View) Snapshot(ctx context.Context, shows ...Kind) *Snapshot {
 	var polled []int
 	for i, f := range v.feed.followers {
@@ -56,8 +54,8 @@ func (v *View) Snapshot(ctx context.Context, shows ...Kind) *Snapshot {
 	}
 }
 
-// DatedSnapshot is a snapshot that knows how fresh it is. What is said of the clusters
-// is read first: what is known as of a moment is then in the snapshot.
+// DatedSnapshot is a snapshot with the freshness of its data. The status of the clusters is read first, so the snapshot
+// is never older than the status shows.
 func (v *View) DatedSnapshot(ctx context.Context, shows ...Kind) *Snapshot {
 	known := v.ClustersByName()
 	s := v.Snapshot(ctx, shows...)
@@ -65,14 +63,13 @@ func (v *View) DatedSnapshot(ctx context.Context, shows ...Kind) *Snapshot {
 	return s
 }
 
-// Clusters are the remote clusters of a snapshot that was asked for [Clusters], as they
-// were then, sorted by name.
+// Clusters returns the remote clusters of a snapshot that was made with [Clusters], as they were then, sorted by name.
 func (s *Snapshot) Clusters() []remotecluster.Status {
 	return shown[remotecluster.Status](s, Clusters)
 }
 
-// Health is what modules, tasks and connections said of themselves, sorted by name; of
-// a snapshot that was asked for [Health].
+// Health returns the health of modules, tasks and connections, sorted by name, of a snapshot that was made with
+// [Health].
 func (s *Snapshot) Health() []HealthItem { return shown[HealthItem](s, Health) }
 
 func shown[D any](s *Snapshot, k Kind) []D {
@@ -80,10 +77,10 @@ func shown[D any](s *Snapshot, k Kind) []D {
 	return all
 }
 
-// Changes is a stream of some kinds, all of them when none is named, without filters:
-// first the state, then every change, until ctx ends; the last error is that of ctx. With
-// the token of an earlier event it goes on there. Event by event, Before and Object are
-// the object before and after; while the body of the loop runs, nothing is buffered.
+// Changes is a stream of some kinds, or of all when none is named, without filters: first the state, then every change,
+// until ctx ends; the last error is that of ctx. With the token of an earlier event, it continues there. In each event,
+// Before and Object are the object before and after the change. While the body of the loop runs, no events are
+// buffered.
 func (v *View) Changes(ctx context.Context, token string, kinds ...Kind) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		subs := make([]Subscription, len(kinds))
@@ -97,7 +94,7 @@ func (v *View) Changes(ctx context.Context, token string, kinds ...Kind) iter.Se
 	}
 }
 
-// yielding is the receiver of a loop.
+// yielding is the receiver for a range loop.
 type yielding func(Event, error) bool
 
 var errStopped = errors.New("the loop has ended")
@@ -118,8 +115,8 @@ func (y yielding) Idle(ctx context.Context, _ Event, more <-chan struct{}) error
 	}
 }
 
-// Doubt says why what a cluster brought of a resource may not be what it has
-// now; empty when it is known to be.
+// Doubt returns why a cluster's objects of a resource may differ from what the cluster has now; empty when they are
+// known to be equal.
 func (s *Snapshot) Doubt(cluster string, r wire.Resource) string {
 	c, known := s.Known[cluster]
 	if !known {
@@ -135,9 +132,9 @@ func (s *Snapshot) Doubt(cluster string, r wire.Resource) string {
 	return fmt.Sprintf("not confirmed since %s", f.AsOf.UTC().Format(time.RFC3339))
 }
 
-// Freshness says of each cluster how fresh the worst of some key families is that it
-// exports: in the least good state, and as of the earliest time. The snapshot is a dated
-// one. Nil for no families.
+// Freshness returns, for each cluster, the freshness of its least fresh key family among those given: the worst state,
+// and the earliest time. Families that the cluster does not export are left out. The snapshot must be a dated one. It
+// returns nil for no families.
 func (s *Snapshot) Freshness(of ...wire.Resource) map[string]remotecluster.Freshness {
 	if len(of) == 0 {
 		return nil
@@ -149,7 +146,7 @@ func (s *Snapshot) Freshness(of ...wire.Resource) map[string]remotecluster.Fresh
 	return all
 }
 
-// FamilyOf is the key family that a claim came from.
+// FamilyOf returns the key family that a claim came from.
 func FamilyOf(e *ipcache.Entry) wire.Resource {
 	if e.NodeName() != "" {
 		return wire.Nodes
@@ -157,8 +154,8 @@ func FamilyOf(e *ipcache.Entry) wire.Resource {
 	return wire.IPs
 }
 
-// Unconfirmed lists the clusters that may have something of one of these
-// resources, or have given it up, without our knowing.
+// Unconfirmed lists the clusters that may have added or removed an object of one of these resources without this being
+// visible yet.
 func (s *Snapshot) Unconfirmed(of ...wire.Resource) []string {
 	names := []string{}
 	for _, name := range slices.SortedFunc(maps.Keys(s.Known), natural.Compare) {

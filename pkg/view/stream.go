@@ -8,40 +8,40 @@ import (
 	"time"
 )
 
-// EventType says what an [Event] is about.
+// EventType is the type of an [Event].
 type EventType string
 
 // The events of a stream.
 const (
 	Upsert EventType = "upsert" // the object is there, as it is now
-	Delete EventType = "delete" // the object is gone, or passes the filter no more
-	Reset  EventType = "reset"  // forget everything: the state follows from the beginning; Reason says why
+	Delete EventType = "delete" // the object is gone, or no longer passes the filter
+	Reset  EventType = "reset"  // discard everything: the state follows from the beginning; Reason has the cause
 	Synced EventType = "synced" // the state of this kind is complete; changes follow
-	// Page ends some changes, and Reached what was sent to a reader that was behind:
-	// nothing of what came before the token is missing.
+	// Page ends some changes, and Reached ends the differences sent to a reader that was behind: all events up to the
+	// token were sent.
 	Page    EventType = "page"
 	Reached EventType = "reached"
 )
 
-// Event is one thing that a stream sends.
+// Event is one message of a stream.
 type Event struct {
 	Type     EventType
 	Kind     Kind   // of Upsert, Delete and Synced
 	Position uint64 // of the change, or of the state
-	// Object is the object as it is now, of a Delete as it was last. Before is what the
-	// reader of the stream had of it; nil: nothing.
+	// Object is the present version of the object; for a Delete it is the last one. Before is the version that the
+	// reader of the stream had; nil: none.
 	Object, Before any
 	Reason         string // of a Reset
 
-	// Snapshot is not older than the event, of Upsert and Delete.
+	// Snapshot is set for Upsert and Delete; it is not older than the event.
 	Snapshot *Snapshot
 
 	feed    *feed
 	partial bool
 }
 
-// Token is where to go on after this event. That of an event of a state that is not
-// complete is no position: to go on there means to begin again.
+// Token names the position at which a later stream continues after this event. For an event of a state that is not
+// complete, the token is no position: a stream with it begins again.
 func (e Event) Token() string {
 	if e.partial {
 		return e.feed.partial()
@@ -49,40 +49,39 @@ func (e Event) Token() string {
 	return e.feed.token(e.Position)
 }
 
-// Receiver takes what a stream sends. Its methods are called by the goroutine that runs
-// the stream; an error ends the stream.
+// Receiver receives the events of a stream. Its methods are called by the goroutine that runs the stream; an error ends
+// the stream.
 type Receiver interface {
-	// Event takes one event. While it does not return, nothing is buffered for it.
+	// Event handles one event. Until it returns, no events are buffered for it.
 	Event(e Event) error
-	// Idle is called when there is nothing to send, and returns when more is closed, or
-	// earlier. The event is a Page.
+	// Idle is called when there is nothing to send. It returns when more is closed, or earlier. The event is a Page.
 	Idle(ctx context.Context, at Event, more <-chan struct{}) error
 }
 
 // Filter chooses objects of one kind. Its methods are called by the goroutine that runs the stream.
 type Filter interface {
-	// Named applies what is about the name of an object, which always passes or never;
-	// Passes applies the rest, as of a snapshot.
+	// Named applies the conditions on the name of an object, whose result never changes. Passes applies the rest, with
+	// a snapshot.
 	Named(object any) bool
 	Passes(s *Snapshot, object any) bool
-	// All are the objects of a snapshot; it may leave out some that do not pass.
+	// All returns the objects of a snapshot; it may leave out some that do not pass.
 	All(s *Snapshot) iter.Seq[any]
-	// Uses names the kind that Passes looks at beside its own, empty for none. Touched are
-	// the objects that changes of that kind may have let in or out.
+	// Uses names the other kind that Passes reads, empty for none. Touched returns the objects that may newly pass, or
+	// no longer pass, because of changes of that kind.
 	Uses() Kind
 	Touched(s *Snapshot, changed []any) iter.Seq[any]
 }
 
 // Turns bounds how many streams may keep a snapshot while they are behind.
 type Turns interface {
-	// Take waits for a turn until ctx ends; Try does not wait. The turn ends with end.
+	// Take waits for a turn until ctx ends; Try does not wait. Calling end ends the turn.
 	Take(ctx context.Context) (end func(), err error)
 	Try() (end func(), ok bool)
-	// Wanted reports whether somebody else waits for a turn, or did so in vain.
+	// Wanted reports whether another stream waits for a turn, or waited in vain.
 	Wanted() bool
 }
 
-// Ended is why a stream ends that was not asked to.
+// Ended is the reason why a stream was ended by the agent.
 type Ended string
 
 // Error implements error.
@@ -91,22 +90,22 @@ func (e Ended) Error() string { return string(e) }
 // Limits of a stream.
 const (
 	pageSize    = 256              // changes taken from the feed at a time
-	maxRestarts = 3                // states in a row after which too much may have changed at once
-	turnWait    = 30 * time.Second // for the turn of a state
-	// TurnTime is how long a reader may take for a state and what changes meanwhile, before
-	// others have their turn.
+	maxRestarts = 3                // states sent in a row because too much had changed; after that, the stream ends
+	turnWait    = 30 * time.Second // how long a stream waits for its turn
+	// TurnTime is how long a reader may take for a state and the changes meanwhile, before its turn goes to another
+	// reader that waits.
 	TurnTime = 10 * time.Minute
 )
 
-// Subscription is what a stream sends of one kind.
+// Subscription is the part of a stream that is about one kind.
 type Subscription struct {
 	Kind   Kind
 	Filter Filter // nil: everything
 
 	index int // of the kind
 	kind  *kind
-	// sent holds what the reader has, when that depends on another kind; nil when it
-	// follows from the changes.
+	// sent has the keys of the objects that the reader has, when that depends on another kind; nil when it follows from
+	// the changes.
 	sent map[string]struct{}
 }
 
@@ -115,24 +114,24 @@ type Stream struct {
 	v     *View
 	subs  []*Subscription
 	to    Receiver
-	turns Turns // nil: nobody waits
+	turns Turns // nil: no limit
 	token string
-	// position is where to go on if resumes is set; else a state comes first.
+	// position is where the stream continues if resumes is set; else it begins with a state.
 	position uint64
 	resumes  bool
 	turn     turn
-	page     *[]feedEntry    // lent while there is something to tell
-	more     <-chan struct{} // of what there is to wait for; nil while there is something to tell
-	restarts int             // states in a row after which too much had changed at once
-	// has is what the reader has, at position, while it is behind; nil once it keeps up.
+	page     *[]feedEntry    // lent while there is something to send
+	more     <-chan struct{} // closed when there is more to send; nil while there is something to send
+	restarts int             // states sent in a row because too much had changed
+	// has is the state that the reader has, at position, while it is behind; nil once it keeps up.
 	has      *Snapshot
-	kept     func() // while it is a keeper
+	kept     func() // ends its time as a keeper; nil when it is none
 	ended    atomic.Bool
 	aborting atomic.Pointer[time.Timer]
 }
 
-// Stream returns a stream of some kinds, all of them when none is named, that goes on
-// after a token; an empty one begins with the state.
+// Stream returns a stream of some kinds, or of all when none is named. It continues after the token; with an empty one
+// it begins with the state.
 func (v *View) Stream(token string, subscriptions ...Subscription) *Stream {
 	if len(subscriptions) == 0 {
 		for _, k := range Kinds() {
@@ -152,10 +151,10 @@ func (v *View) Stream(token string, subscriptions ...Subscription) *Stream {
 	return s
 }
 
-// Resumes reports whether the stream goes on after its token, without a state first.
+// Resumes reports whether the stream continues after its token, without sending a state first.
 func (s *Stream) Resumes() bool { return s.resumes }
 
-// everything is the filter that lets everything pass.
+// everything is a filter that every object passes.
 type everything struct {
 	v    *View
 	kind *kind
@@ -167,7 +166,7 @@ func (f everything) All(s *Snapshot) iter.Seq[any]            { return f.kind.al
 func (everything) Uses() Kind                                 { return "" }
 func (everything) Touched(*Snapshot, []any) (n iter.Seq[any]) { return n }
 
-// each calls give with every object of a snapshot that passes the filter, until that fails.
+// each calls give with every object of a snapshot that passes the filter, until give fails.
 func (sub *Subscription) each(s *Snapshot, give func(object any) error) error {
 	for object := range sub.Filter.All(s) {
 		if !sub.Filter.Named(object) || !sub.Filter.Passes(s, object) {
@@ -180,16 +179,16 @@ func (sub *Subscription) each(s *Snapshot, give func(object any) error) error {
 	return nil
 }
 
-// uses reports whether what the reader has depends on more than the changes say.
+// uses reports whether a filter depends on another kind: then the changes alone do not show what the reader has.
 func (s *Stream) uses() bool {
 	return slices.ContainsFunc(s.subs, func(sub *Subscription) bool { return sub.Filter.Uses() != "" })
 }
 
-// resume returns where the reader goes on; false when it needs a state first.
+// resume returns the position at which the reader continues; false when it needs a state first.
 func (s *Stream) resume() (uint64, bool) {
 	position, known := s.v.feed.position(s.token)
 	if s.uses() {
-		return 0, false // nobody knows what was sent
+		return 0, false // the objects that were sent are not known
 	}
 	if known {
 		s.v.Position()
@@ -198,9 +197,8 @@ func (s *Stream) resume() (uint64, bool) {
 	return position, known
 }
 
-// Run sends the state, unless the stream goes on after a token, and then the changes,
-// until ctx ends or the receiver fails. Its error is that of ctx, that of the receiver,
-// or an [Ended]. It is called once. Turns may be nil.
+// Run sends the state, unless the stream continues after a token, and then the changes, until ctx ends or the receiver
+// fails. Its error is that of ctx, that of the receiver, or an [Ended]. It must be called only once. Turns may be nil.
 func (s *Stream) Run(ctx context.Context, to Receiver, turns Turns) error {
 	s.to, s.turns = to, turns
 	defer s.v.feed.reading()()
@@ -212,7 +210,7 @@ func (s *Stream) Run(ctx context.Context, to Receiver, turns Turns) error {
 	}
 	for err == nil {
 		if err = s.step(ctx); err == nil && s.more != nil {
-			// Here, not deeper: idle streams are many, and each has a stack.
+			// Idle is called here, not deeper: there are many idle streams, and each has a stack.
 			more := s.more
 			s.more = nil
 			err = to.Idle(ctx, s.at(Page), more)
@@ -221,7 +219,7 @@ func (s *Stream) Run(ctx context.Context, to Receiver, turns Turns) error {
 	return err
 }
 
-// whyAgain is why a reader that has a token needs a state; empty for those without one.
+// whyAgain returns why a reader that has a token needs a state; empty for those without one.
 func (s *Stream) whyAgain() string {
 	switch {
 	case s.token == "":
@@ -232,7 +230,7 @@ func (s *Stream) whyAgain() string {
 	return "the token is not known here: the agent was started since, or too much has changed"
 }
 
-// step sends a page of changes, or everything that the reader lacks when it has fallen behind.
+// step sends a page of changes, or all changes that the reader lacks when it has fallen behind.
 func (s *Stream) step(ctx context.Context) error {
 	held, near := s.v.feed.lag(s.position, s.kinds())
 	switch {
@@ -245,12 +243,12 @@ func (s *Stream) step(ctx context.Context) error {
 		s.keepUp()
 		return s.follow(ctx)
 	case s.has == nil && !s.tryTurn():
-		return s.follow(ctx) // perhaps it is fast enough
+		return s.follow(ctx) // it may be fast enough
 	}
 	return s.catchUp(ctx)
 }
 
-// follow sends the next page of changes, or says what to wait for.
+// follow sends the next page of changes, or sets the channel to wait for.
 func (s *Stream) follow(ctx context.Context) error {
 	if s.page == nil {
 		s.page = s.v.pages.Get().(*[]feedEntry)
@@ -258,7 +256,7 @@ func (s *Stream) follow(ctx context.Context) error {
 	entries, reached, more, held := s.v.feed.after(s.position, s.kinds(), *s.page)
 	switch {
 	case !held:
-		return nil // the next step sees to it
+		return nil // the next step handles it
 	case len(entries) == 0:
 		s.restarts = 0
 		s.release()
@@ -274,10 +272,10 @@ func (s *Stream) follow(ctx context.Context) error {
 	return s.to.Event(s.at(Page))
 }
 
-// at is an event about the position of the reader.
+// at returns an event at the position of the reader.
 func (s *Stream) at(t EventType) Event { return Event{Type: t, Position: s.position, feed: s.v.feed} }
 
-// snapshot is one that shows all kinds.
+// snapshot returns a snapshot with all kinds of the stream.
 func (s *Stream) snapshot(ctx context.Context) *Snapshot {
 	kinds := make([]Kind, len(s.subs))
 	for i, sub := range s.subs {
@@ -286,7 +284,7 @@ func (s *Stream) snapshot(ctx context.Context) *Snapshot {
 	return s.v.Snapshot(ctx, kinds...)
 }
 
-// kinds are the indexes of those that the stream is about, or depends on.
+// kinds returns the indexes of the kinds that the stream is about, or depends on.
 func (s *Stream) kinds() []int {
 	var indexes []int
 	for _, sub := range s.subs {
@@ -298,7 +296,7 @@ func (s *Stream) kinds() []int {
 	return indexes
 }
 
-// release gives the page back, without its objects: an idle stream has none.
+// release gives the page back, without its objects, so that an idle stream keeps no page.
 func (s *Stream) release() {
 	if s.page != nil {
 		clear((*s.page)[:cap(*s.page)])

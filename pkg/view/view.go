@@ -24,14 +24,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Readiness reports whether everything that is waited for is visible.
+// Readiness reports whether all clusters that must be read first are visible.
 type Readiness interface {
-	// Ready is true once every configured cluster was synced, or the sync timeout has
-	// passed. Once true it stays true. The reasons say by cluster what is waited for.
+	// Ready is true once every configured cluster was synced, or the sync timeout has passed. Once true it stays true.
+	// The reasons name the missing parts by cluster.
 	Ready() (bool, map[string]string)
 }
 
-// Sources is what a view is made of.
+// Sources are the inputs of a view.
 type Sources struct {
 	*Tables // required
 
@@ -39,21 +39,22 @@ type Sources struct {
 	Remotes clustermesh.Clusters
 	// Own describes the own cluster as it is read from its kvstore; nil: it is not read.
 	Own clustermesh.OwnCluster
-	// Readiness is nil when nothing is waited for.
+	// Readiness is nil when the view need not wait for any cluster.
 	Readiness Readiness
-	// Scopes has what modules and tasks say of themselves; nil: they say nothing.
+	// Scopes has the health reports of modules and tasks; nil: there are none.
 	Scopes *health.Registry
-	// Ring is how many changes are kept for streams; 0: RingSize. Old is how many bytes of old versions they may
-	// keep alive, and Kept how many the readers may beside them; 0: OldBytes, and a share of the memory that Go may use.
+	// Ring is how many changes are kept for streams; 0: RingSize. Old is how many bytes of old versions the ring may
+	// keep alive, and Kept how many the readers may keep in addition; 0: OldBytes, and a share of the memory that Go
+	// may use.
 	Ring      uint64
 	Old, Kept int64
-	// Boundary counts and logs what fails with one kind; nil: nobody does.
+	// Boundary counts and logs the failures of each kind; nil: failures are not counted or logged.
 	Boundary *boundary.Boundary
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
 
-// View is the one place from which everything is read.
+// View is the single source of all reads.
 type View struct {
 	Sources
 	kinds []kind // in the feed's order
@@ -103,19 +104,17 @@ func New(sources Sources) (*View, error) {
 // Run takes changes into the ring until ctx ends, whose error it returns.
 func (v *View) Run(ctx context.Context) error { return v.feed.run(ctx) }
 
-// Close lets go of the tables: nothing is taken into the ring any more. Streams are
-// not ended. It may be called twice.
+// Close stops following the tables: the ring takes in no more changes. Streams are not ended. It may be called twice.
 func (v *View) Close() { v.feed.close() }
 
-// Position takes in what has changed until now, and returns the position after it.
-// What is read afterwards is not older.
+// Position takes in all changes up to now, and returns the position after them. Later reads return data of this
+// position or newer.
 func (v *View) Position() uint64 { return v.feed.take(v.Now(), true) }
 
 // Token names a position, for [View.Stream].
 func (v *View) Token(position uint64) string { return v.feed.token(position) }
 
-// Ready reports whether everything that is waited for is visible, and if not, by cluster
-// what is missing.
+// Ready reports whether all clusters that must be read first are visible, and if not, the missing parts by cluster.
 func (v *View) Ready() (bool, map[string]string) {
 	if v.Readiness == nil {
 		return true, nil
@@ -123,10 +122,10 @@ func (v *View) Ready() (bool, map[string]string) {
 	return v.Readiness.Ready()
 }
 
-// readyInterval is how often WaitReady asks: readiness also comes by time alone.
+// readyInterval is how often WaitReady asks: readiness can also come with time alone.
 const readyInterval = 50 * time.Millisecond
 
-// WaitReady waits until Ready. When ctx ends before, the error says what is missing.
+// WaitReady waits until Ready. When ctx ends before, the error contains the missing parts.
 func (v *View) WaitReady(ctx context.Context) error {
 	for {
 		ready, reasons := v.Ready()
@@ -139,9 +138,9 @@ func (v *View) WaitReady(ctx context.Context) error {
 	}
 }
 
-// MayDeny reports whether something that is not found may be said to be absent, to clients that act on
-// that, and if not, why: the view is ready, and it knows at least one cluster, if there are any. After the
-// sync timeout it is ready even when no cluster could be read since the start.
+// MayDeny reports whether a client that acts on the answer may be told that an object does not exist, and if not, why.
+// It is true when the view is ready and has data of at least one cluster, if there are any. After the sync timeout the
+// view is ready even when no cluster could be read since the start.
 func (v *View) MayDeny() (ok bool, reasons map[string]string) {
 	if ready, missing := v.Ready(); !ready {
 		return false, missing
@@ -152,8 +151,8 @@ func (v *View) MayDeny() (ok bool, reasons map[string]string) {
 	return true, nil
 }
 
-// Unread says of the clusters that could not be read since the start, why. What is not found may be
-// theirs.
+// Unread returns the clusters that could not be read since the start, with the reasons. An object that is not found may
+// belong to one of them.
 func (v *View) Unread() map[string]string {
 	_, unread := v.unread()
 	return unread
@@ -198,8 +197,7 @@ func (v *View) OwnCluster() (remotecluster.Status, bool) {
 	return v.Own.Local()
 }
 
-// ClustersByName is what is said at this moment of every cluster that is read, the own
-// one included.
+// ClustersByName returns the present status of every cluster that is read, the own one included.
 func (v *View) ClustersByName() map[string]remotecluster.Status {
 	all := v.Clusters()
 	clusters := make(map[string]remotecluster.Status, len(all)+1)
@@ -212,13 +210,13 @@ func (v *View) ClustersByName() map[string]remotecluster.Status {
 	return clusters
 }
 
-// Tables are the tables of one database that a view reads, with what writes them.
+// Tables are the tables of one database that a view reads, with their writers.
 type Tables struct {
 	*clustermesh.Tables
 	Findings *findings.Findings
 }
 
-// NewTables returns empty tables in the database, beside this cache of addresses.
+// NewTables returns empty tables in the database, to be used with this cache of addresses.
 func NewTables(db *statedb.DB, ips *ipcache.Cache) (*Tables, error) {
 	t, err := clustermesh.NewTables(db, ips)
 	f, none := findings.New(db)

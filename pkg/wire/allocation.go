@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// AllocationPaths is the path below which an allocator keeps what it hands out
-// (wire.md §5): mappings, node references and locks. A key's text becomes a part
-// of paths, in which every run of slashes is made one.
+// AllocationPaths is the path below which an allocator keeps its allocations (wire.md §5): mappings, node
+// references and locks. A key's text becomes a part of paths, in which every run of slashes is replaced by one
+// slash.
 type AllocationPaths string
 
-// IdentityAllocation is where a cluster keeps its identities.
+// IdentityAllocation is the path of a cluster's identities.
 const IdentityAllocation AllocationPaths = identityBase
 
-// CachedIdentities is where a mirror keeps a cluster's identities: mappings alone (wire.md §1.1).
+// CachedIdentities returns the path of a cluster's identities in a mirror, which has only mappings
+// (wire.md §1.1).
 func CachedIdentities(cluster string) AllocationPaths {
 	return AllocationPaths(strings.TrimSuffix(Identities.Prefix(cluster, true), "/id/"))
 }
@@ -31,7 +32,7 @@ func (p AllocationPaths) References() string { return string(p) + "/value/" }
 // other keys may begin with it too: only names without a slash belong to it.
 func (p AllocationPaths) ReferencesOf(key string) string { return p.Reference(key, "") + "/" }
 
-// Reference is the key with which a node says that it uses a key; its value is the ID.
+// Reference is the key with which a node declares that it uses a key; its value is the ID.
 func (p AllocationPaths) Reference(key, node string) string {
 	return Join(string(p), "value", key, node)
 }
@@ -47,11 +48,11 @@ func (p AllocationPaths) CollectionLock(id uint64) string {
 	return p.Lock("id/" + strconv.FormatUint(id, 10))
 }
 
-// EncodeAllocatedID returns an ID as it stands in the value of a reference.
+// EncodeAllocatedID returns an ID in the form of the value of a reference.
 func EncodeAllocatedID(id uint64) []byte { return strconv.AppendUint(nil, id, 10) }
 
-// DecodeAllocatedID reads an ID as it stands in the value of a reference or in the name of a
-// mapping: decimal, not 0. Leading zeroes are accepted. The error is a [*RejectError].
+// DecodeAllocatedID reads an ID from the value of a reference or the name of a mapping: decimal, not 0. Leading
+// zeroes are accepted. The error is a [*RejectError].
 func DecodeAllocatedID(text string) (uint64, error) {
 	if err := bounded(text, nil); err != nil {
 		return 0, err

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The annotations of services, with the older names that still count
-// (wire.md §1.3, §4.4), and that of namespaces (§4.5).
+// The annotations of services, with the older names that are still valid (wire.md §1.3, §4.4), and that of
+// namespaces (§4.5).
 const (
 	AnnotationGlobal        = "service.cilium.io/global"
 	AnnotationGlobalAlias   = "io.cilium/global-service"
@@ -22,13 +22,13 @@ const (
 const (
 	LabelHeadless    = "service.kubernetes.io/headless"
 	LabelServiceName = "kubernetes.io/service-name"
-	// LabelSliceManagedBy says who writes an endpoint slice; MeshSliceManager writes those whose
+	// LabelSliceManagedBy names the writer of an endpoint slice; MeshSliceManager writes the slices whose
 	// endpoints are remote backends (mcs.md C).
 	LabelSliceManagedBy = "endpointslice.kubernetes.io/managed-by"
 	MeshSliceManager    = "endpointslice-mesh-controller.cilium.io"
 )
 
-// Affinity says which backends of a global service are preferred.
+// Affinity selects the preferred backends of a global service.
 type Affinity string
 
 // The affinities.
@@ -38,16 +38,16 @@ const (
 	AffinityRemote Affinity = "remote"
 )
 
-// ServiceAnnotations is what the annotations of a Service say about the mesh.
+// ServiceAnnotations are the settings for the mesh in the annotations of a Service.
 type ServiceAnnotations struct {
 	Global   bool     // backends of all clusters are used
 	Shared   bool     // its backends are exported; false unless Global
 	Affinity Affinity // AffinityNone unless Global
 }
 
-// ParseServiceAnnotations reads the annotations of a Service. "true" in any case is true and
-// anything else is false; a current name overrides an older one whatever it says (wire.md §4.4). An
-// unknown affinity is an error, beside which the result is valid with no affinity.
+// ParseServiceAnnotations reads the annotations of a Service. "true" in any letter case is true, and any other
+// value is false. A current name with any value overrides an older name (wire.md §4.4). An unknown affinity is
+// an error; the result is still valid, with no affinity.
 func ParseServiceAnnotations(annotations map[string]string) (ServiceAnnotations, error) {
 	global, _ := annotation(annotations, AnnotationGlobal, AnnotationGlobalAlias)
 	if !strings.EqualFold(global, "true") {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// benchmarkIPs are entries as writers publish them.
+// benchmarkIPs returns entries as writers publish them.
 func benchmarkIPs() map[string]vector {
 	return map[string]vector{
 		"pod": {

@@ -1,8 +1,8 @@
 package wire
 
-// Bounds of what one entry may hold, each several times what Kubernetes allows or what anybody has.
-// An entry beyond one of them is rejected for [ReasonTooLarge] before more than the bound is built.
-// Beside them stands the [meter], which bounds the memory of an entry by its size.
+// Bounds of the contents of one entry. Each is several times the limit of Kubernetes, or the amounts in
+// practice. An entry beyond a bound is rejected for [ReasonTooLarge] before more than the bound is built. In
+// addition, the [meter] bounds the memory of an entry by its size.
 const (
 	// MaxName is the length of a name in bytes. A namespace and a name in it have at most 317.
 	MaxName = 1024
@@ -40,13 +40,13 @@ func atMost(bound, n int, what string) error {
 	return nil
 }
 
-// amount is how many there are of something, and how many there may be.
+// amount is a number of parts of an entry, with its bound.
 type amount struct {
 	n, bound int
 	what     string
 }
 
-// within checks amounts in their order.
+// within checks amounts, in this order.
 func within(amounts ...amount) error {
 	for _, a := range amounts {
 		if err := atMost(a.bound, a.n, a.what); err != nil {

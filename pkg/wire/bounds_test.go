@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// allocated returns how many bytes f allocates. No other test may run meanwhile.
+// allocated returns the number of bytes that f allocates. No other test may run at the same time.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -24,8 +24,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Endpoints of 2 bytes that take 88 in memory, packed into a value of less than
-// 2 KB, took gigabytes.
+// TestACompressedValueIsBounded: without a bound, endpoints of 2 bytes, which need 88 in memory, took gigabytes when
+// they were packed into a value of less than 2 KB.
 func TestACompressedValueIsBounded(t *testing.T) {
 	e := NewSliceEncoder()
 	defer e.Close()
@@ -49,7 +49,7 @@ func TestACompressedValueIsBounded(t *testing.T) {
 			t.Errorf("%s: %d bytes took %d", name, len(value), cost)
 		}
 	}
-	// The costliest that is accepted, by whatever means, is bounded as well.
+	// The most expensive value that is accepted is bounded as well.
 	entries := bytes.Repeat(appendMap(nil, 6, map[string]string{"a": "b"}), 9000)
 	padding := appendString(nil, 99, strings.Repeat("x", MaxValue-len(head)-len(entries)-16))
 	value := e.zstd.EncodeAll(slices.Concat(head, entries, padding), nil)
@@ -60,7 +60,8 @@ func TestACompressedValueIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhatKubernetesAllowsIsNotTooLarge: slices written by hand may have short addresses and labels alone, and many of them.
+// TestWhatKubernetesAllowsIsNotTooLarge: slices written by hand may have many entries with short addresses, or labels
+// only.
 func TestWhatKubernetesAllowsIsNotTooLarge(t *testing.T) {
 	slice := func(endpoints, addresses int) *EndpointSlice {
 		s := &EndpointSlice{Cluster: "cluster2", ClusterID: 2, Namespace: "ns", Name: "x", AddressType: AddressTypeIPv4}
@@ -92,11 +93,12 @@ func TestWhatKubernetesAllowsIsNotTooLarge(t *testing.T) {
 	}
 }
 
-// A frame that claims to hold much, or names a large window, gets no memory for it.
+// TestAFrameThatClaimsMuchGetsNothing: a frame that declares a large content or window does not cause an allocation of
+// that size.
 func TestAFrameThatClaimsMuchGetsNothing(t *testing.T) {
 	const magic = "\x28\xb5\x2f\xfd"
 	d := NewSliceDecoder()
-	for range cap(d.idle) { // has its usual memory
+	for range cap(d.idle) { // until it has its usual memory
 		_, _ = d.Decode("ns/x", (&EndpointSlice{}).Encode(), cluster2)
 	}
 	for name, header := range map[string]string{
@@ -115,7 +117,7 @@ func TestAFrameThatClaimsMuchGetsNothing(t *testing.T) {
 	}
 }
 
-// What writers stream names a window of 8 MiB, however small it is.
+// TestALargeWindowIsRead: streaming writers declare a window of 8 MiB, even for small values.
 func TestALargeWindowIsRead(t *testing.T) {
 	t.Parallel()
 	message := (&EndpointSlice{Cluster: "cluster2", ClusterID: 2, Namespace: "ns", Name: "x", AddressType: AddressTypeIPv4}).appendProto(nil)
@@ -125,7 +127,7 @@ func TestALargeWindowIsRead(t *testing.T) {
 	}
 }
 
-// Brackets within a string were counted as ports of 40 bytes each.
+// TestBracketsInAStringTakeNothing: earlier, brackets within a string were counted as ports of 40 bytes each.
 func TestBracketsInAStringTakeNothing(t *testing.T) {
 	value := []byte(`{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":6,"Key":0,"Metadata":"","NamedPorts":[` +
 		`{"Name":"a","Port":1,"Protocol":"TCP"},{"Name":"` + strings.Repeat("{", 1_400_000) + `","Port":1,"Protocol":"TCP"}]}`)
@@ -141,7 +143,7 @@ func TestBracketsInAStringTakeNothing(t *testing.T) {
 	}
 }
 
-// several returns n different keys of a map.
+// several returns a map with n different keys.
 func several[T any](n int, key func(int) string, value T) map[string]T {
 	m := make(map[string]T, n)
 	for i := range n {
@@ -154,7 +156,7 @@ func address(i int) string {
 	return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}).String()
 }
 
-// Each bound: as many as it says are read, one more is not.
+// TestBounds: a value with as many items as the bound allows is read, and one with one more is not.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	node := func(n Node) []byte { n.Name, n.Cluster, n.ClusterID = "x", "cluster2", 2; return n.Encode() }
@@ -269,8 +271,8 @@ func TestALongNameIsRefusedEverywhere(t *testing.T) {
 	}
 }
 
-// The largest that somebody may mean is not refused for its shape: backends with
-// the shortest addresses and no ports, the fewest labels, many of each.
+// TestLargeEntriesThatSomebodyMeansAreRead: the largest plausible values are not refused because of their shape: many
+// backends with the shortest addresses, no ports and the fewest labels.
 func TestLargeEntriesThatSomebodyMeansAreRead(t *testing.T) {
 	t.Parallel()
 	none, one := Ports{}, Ports{"": {"TCP", 1}}
@@ -312,7 +314,7 @@ func TestLargeEntriesThatSomebodyMeansAreRead(t *testing.T) {
 	}
 }
 
-// What the reader of services makes is what encoding/json makes.
+// FuzzServiceIsReadAsJSON: the reader of services gives the same result as encoding/json.
 func FuzzServiceIsReadAsJSON(f *testing.F) {
 	for _, v := range golden[[]vector](f, "services.json") {
 		f.Add(v.Base64)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// DefaultClusterName is the name of a cluster outside any mesh. A remote may
-// bear it, a cluster with an ID may not (wire.md §2.3).
+// DefaultClusterName is the name of a cluster outside any mesh. A remote may have it, an own cluster with an ID
+// may not (wire.md §2.3).
 const DefaultClusterName = "default"
 
 // maxClusterNameLength is in bytes.
@@ -81,7 +81,7 @@ const (
 	EndpointSlicesOnly         = "endpointslices-only"         // slices only
 )
 
-// ClusterConfig is what a cluster says of itself (wire.md §2.1).
+// ClusterConfig is the configuration that a cluster publishes (wire.md §2.1).
 type ClusterConfig struct {
 	ID           uint32       `json:"id,omitempty"`
 	Capabilities Capabilities `json:"capabilities"`
@@ -95,8 +95,8 @@ type Capabilities struct {
 	Cached bool `json:"cached,omitempty"`
 	// MaxConnectedClusters is 0 when the writer is older than the field.
 	MaxConnectedClusters uint32 `json:"maxConnectedClusters,omitempty"`
-	// ServiceExportsEnabled is nil when the cluster does not know the feature,
-	// so that neither its canary nor its prefix will ever appear.
+	// ServiceExportsEnabled is nil when the cluster does not have the feature, so that neither its canary nor
+	// its prefix will ever appear.
 	ServiceExportsEnabled *bool `json:"serviceExportsEnabled,omitempty"`
 	// EndpointSlicesExportMode is one of the EndpointSlices constants.
 	EndpointSlicesExportMode string `json:"endpointSlicesExportMode,omitempty"`
@@ -108,7 +108,7 @@ func Everything() Capabilities {
 	return Capabilities{EndpointSlicesExportMode: EndpointSlicesBoth, ServiceExportsEnabled: &enabled}
 }
 
-// DecodeClusterConfig reads a configuration without judging it. The error is a [*RejectError].
+// DecodeClusterConfig reads a configuration without validating it. The error is a [*RejectError].
 func DecodeClusterConfig(value []byte) (ClusterConfig, error) {
 	var c ClusterConfig
 	if err := unmarshal("", value, &c); err != nil {
@@ -120,12 +120,12 @@ func DecodeClusterConfig(value []byte) (ClusterConfig, error) {
 // Encode returns the value to write.
 func (c ClusterConfig) Encode() []byte { return mustJSON(c) }
 
-// ErrMaxConnectedClusters: two clusters are of meshes of different sizes.
+// ErrMaxConnectedClusters: two clusters belong to meshes of different sizes.
 var ErrMaxConnectedClusters = errors.New("mismatched MaxConnectedClusters")
 
-// Validate checks whether the reader's cluster can work with a remote that has
-// this configuration (wire.md §2.3). That the remote's ID is the reader's own,
-// or another remote's, is for whoever assigns IDs to find.
+// Validate checks whether the reader's cluster can work with a remote that has this configuration
+// (wire.md §2.3). It does not check whether the remote's ID is also the reader's own, or another remote's: the
+// code that assigns IDs has to do this.
 func (c ClusterConfig) Validate(local ClusterInfo) error {
 	layout, err := NewLayout(local.MaxConnectedClusters)
 	if err != nil {

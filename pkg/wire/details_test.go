@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDetailsAreLeftOut: a host name or a zone that is none costs a backend that name, and no entry; what is no text at all
-// does.
+// TestDetailsAreLeftOut: an invalid host name or zone is left out, and the entry is kept. A text with unprintable
+// characters or invalid UTF-8 makes the entry invalid.
 func TestDetailsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"host-1": true, "": true, "Upper_Case": false, "a.b": false, "-": false} {

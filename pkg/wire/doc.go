@@ -1,5 +1,5 @@
-// Package wire knows the bytes of the ClusterMesh kvstore format: every key path and every value,
-// as Cilium v1.20 speaks it. Comments cite the sections of its description, wire.md.
+// Package wire encodes and decodes the ClusterMesh kvstore format: every key path and every value, as in Cilium
+// v1.20. Comments cite the sections of its description, wire.md.
 //
 // Everything here is a pure function of its arguments and may be called from any number
 // of goroutines.
@@ -13,21 +13,20 @@
 //
 // # Cost
 //
-// What a value may hold and how much memory it may take is bounded before it is built: see
-// [MaxName], [MaxValue] and [MaxCost]. Beyond a bound it is rejected for [ReasonTooLarge]. A test
-// of pkg/clustermesh measures the cost of every decoder, with what the tables keep.
+// The contents and the memory of a value are bounded before it is built: see [MaxName], [MaxValue] and
+// [MaxCost]. A value beyond a bound is rejected for [ReasonTooLarge]. A test of pkg/clustermesh measures the
+// cost of every decoder, including the memory of the tables.
 //
 // # Names
 //
-// A key is a full path in the kvstore; a name is a key without the prefix that
-// a reader lists ([Resource.Prefix]). Encoders write with encoding/json
-// version 1, because peers see its exact bytes.
+// A key is a full path in the kvstore; a name is a key without the prefix that a reader lists
+// ([Resource.Prefix]). Encoders write with encoding/json version 1, because peers read its exact bytes.
 //
-// Keys and values are Cilium's byte for byte, with one exception: of an endpoint
-// slice that is the message, before it is compressed. Two releases of the compressor
-// may make different frames of one message ([SliceEncoder.Encode]), so whoever
-// compares what two writers have written unpacks it first.
+// Keys and values are Cilium's byte for byte, with one exception: for an endpoint slice this holds for the
+// message, before it is compressed. Two releases of the compressor may make different frames of one message
+// ([SliceEncoder.Encode]), so values of two writers have to be unpacked before they are compared.
 //
-// What is listed and watched ends in a slash, or is one whole key: a reader's rights end exactly
-// there, and c1 never sees c10. The cluster configuration is watched as a single key.
+// A prefix that is listed and watched ends in a slash, or is one whole key. A reader's rights end exactly
+// there, so the prefix of c1 never includes the keys of c10. The cluster configuration is watched as a single
+// key.
 package wire

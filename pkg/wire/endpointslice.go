@@ -12,8 +12,8 @@ const (
 	AddressTypeIPv6 = "IPv6"
 )
 
-// EndpointSlice is one slice of a service's endpoints, ready or not (wire.md §1.4). The JSON names
-// are for people; on the wire it is protobuf compressed with zstd.
+// EndpointSlice is one slice of a service's endpoints, ready or not (wire.md §1.4). The JSON names are for
+// display; on the wire it is protobuf compressed with zstd.
 type EndpointSlice struct {
 	Cluster     string            `json:"cluster"`
 	ClusterID   uint32            `json:"clusterID"`
@@ -37,14 +37,14 @@ type Endpoint struct {
 	Hints              *EndpointHints     `json:"hints,omitempty"`
 }
 
-// EndpointConditions says what state an endpoint is in; nil is unknown.
+// EndpointConditions is the state of an endpoint; nil is unknown.
 type EndpointConditions struct {
 	Ready       *bool `json:"ready,omitempty"`
 	Serving     *bool `json:"serving,omitempty"`
 	Terminating *bool `json:"terminating,omitempty"`
 }
 
-// EndpointHints says for which zones an endpoint is meant.
+// EndpointHints has the zones for which an endpoint is meant.
 type EndpointHints struct {
 	ForZones []ForZone `json:"forZones,omitempty"`
 }
@@ -62,16 +62,16 @@ func (s *EndpointSlice) Key() string {
 	return EndpointSlices.Key(s.Cluster, false, s.Namespace+"/"+s.Name)
 }
 
-// Encode returns the value to write. Whoever writes many is better off with a [SliceEncoder].
+// Encode returns the value to write. A [SliceEncoder] is cheaper for many slices.
 func (s *EndpointSlice) Encode() []byte {
 	e := NewSliceEncoder()
 	defer e.Close()
 	return e.Encode(s)
 }
 
-// DecodeEndpointSlice reads the slice with this name ("namespace/name") and checks that it is the
-// remote's (wire.md §1.4). A value that decompresses to more than [MaxValue] is rejected. The error
-// is a [*RejectError]. Whoever reads many is better off with a [SliceDecoder].
+// DecodeEndpointSlice reads the slice with this name ("namespace/name") and checks that it is the remote's
+// (wire.md §1.4). A value that decompresses to more than [MaxValue] is rejected. The error is a [*RejectError].
+// A [SliceDecoder] is cheaper for many slices.
 func DecodeEndpointSlice(name string, value []byte, e Expect) (*EndpointSlice, error) {
 	if err := bounded(name, value); err != nil {
 		return nil, err
@@ -86,8 +86,8 @@ func (s *EndpointSlice) validate(name string, e Expect) error {
 	return cmp.Or(s.validateAddresses(), e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID), s.CheckNames())
 }
 
-// CheckNames checks all texts but the addresses, as [DecodeEndpointSlice] does. A zone that is none is left out. The error
-// is a [*RejectError].
+// CheckNames checks all texts except the addresses, as [DecodeEndpointSlice] does. An invalid zone or host name
+// is left out. The error is a [*RejectError].
 func (s *EndpointSlice) CheckNames() error {
 	var c checks
 	c.label("the namespace", s.Namespace)
@@ -119,7 +119,7 @@ func (c *checks) endpoint(e *Endpoint) {
 	}
 }
 
-// textOf is a text that may be unset.
+// textOf returns a text that may be unset; unset is empty.
 func textOf(s *string) string {
 	if s == nil {
 		return ""

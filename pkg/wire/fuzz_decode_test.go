@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// addSeeds seeds a fuzz test with the vectors of two files: the values that
-// Cilium writes and those that it was given to read.
+// addSeeds seeds a fuzz test with the vectors of two files: the values that Cilium writes, and the values that it was
+// given to read.
 func addSeeds(f *testing.F, r Resource, written, read string) {
 	for _, v := range golden[[]vector](f, written) {
 		f.Add(strings.TrimPrefix(v.Key, r.Prefix("cluster2", false)), v.Base64)
@@ -17,8 +17,8 @@ func addSeeds(f *testing.F, r Resource, written, read string) {
 	}
 }
 
-// checkAgain decodes a value and, when it is accepted, what it is written as:
-// the second time nothing may change.
+// checkAgain decodes a value and, if it is accepted, encodes and decodes the result again: the second round must change
+// nothing.
 func checkAgain[T entry](t *testing.T, r Resource, name string, value []byte, decode func(string, []byte, Expect) (T, error)) {
 	t.Helper()
 	e, err := decode(name, value, cluster2)
@@ -70,8 +70,8 @@ func FuzzDecodeServiceExport(f *testing.F) {
 	})
 }
 
-// FuzzDecodeEndpointSlice takes the value as it is and as what a frame holds;
-// random bytes are hardly ever a frame.
+// FuzzDecodeEndpointSlice decodes the value as it is, and as the content of a frame, since random bytes are hardly ever
+// a frame.
 func FuzzDecodeEndpointSlice(f *testing.F) {
 	addSeeds(f, EndpointSlices, "endpointslices.json", "endpointslices_decode.json")
 	for _, v := range golden[[]struct {
@@ -105,7 +105,7 @@ func FuzzDecodeEndpointSlice(f *testing.F) {
 	})
 }
 
-// FuzzDecompress: what comes out is bounded, and what was compressed comes out.
+// FuzzDecompress: the output is bounded, and compressed data decompresses to the original.
 func FuzzDecompress(f *testing.F) {
 	for _, v := range golden[[]vector](f, "endpointslices.json") {
 		f.Add(v.Base64)
@@ -143,7 +143,7 @@ func FuzzDecodeIdentity(f *testing.F) {
 		}
 		again, err := DecodeIdentity(name, i.Encode(), cluster2)
 		if tooLarge(err) {
-			return // "source:" and "=" are written even where they were not
+			return // "source:" and "=" are always encoded, so the size grows
 		}
 		if err != nil {
 			t.Fatalf("what was accepted is rejected when it is written again as %q: %v", i.Encode(), err)
@@ -173,7 +173,7 @@ func FuzzParseLabels(f *testing.F) {
 	})
 }
 
-// labelsWithPlainKeys leaves out labels whose key does not survive encoding.
+// labelsWithPlainKeys removes labels whose key changes when it is encoded.
 func labelsWithPlainKeys(labels Labels) Labels {
 	return slices.DeleteFunc(slices.Clone(labels), func(l Label) bool {
 		return l.Source == LabelSourceReserved || strings.Contains(l.Value, "=")

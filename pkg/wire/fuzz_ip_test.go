@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// oddIPs are entries just beside what the fast path takes, and just within.
+// oddIPs are entries just outside and just inside the forms that the fast path accepts.
 var oddIPs = [][2]string{
 	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":131072,"Key":0,"Metadata":""}`},
 	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":131072,"Key":0,"Metadata":""} `},
@@ -70,8 +70,8 @@ func addIPSeeds(f *testing.F) {
 	}
 }
 
-// FuzzDecodeIP keeps the fast path honest: what it accepts, encoding/json must
-// accept with the same result.
+// FuzzDecodeIP compares the fast path with encoding/json: what the fast path accepts, encoding/json must accept with
+// the same result.
 func FuzzDecodeIP(f *testing.F) {
 	addIPSeeds(f)
 	f.Fuzz(func(t *testing.T, name string, value []byte) {

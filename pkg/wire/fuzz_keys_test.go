@@ -86,7 +86,7 @@ func FuzzValidateClusterName(f *testing.F) {
 	})
 }
 
-// The range of every cluster begins where the one before it ends.
+// TestRangesOfClustersFollowEachOther: the range of every cluster begins where the previous one ends.
 func TestRangesOfClustersFollowEachOther(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []uint32{255, 511} {

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// checkDecode runs a decoder over the vectors of a file and compares verdict,
-// reason and what the accepted value is when it is written again.
+// checkDecode runs a decoder over the vectors of a file and compares the verdict, the reason, and the accepted value
+// when it is encoded again.
 func checkDecode(t *testing.T, file string, reasons map[string]Reason, decode func(decodeVector, []byte) (func() []byte, error)) {
 	t.Parallel()
 	vectors := golden[[]decodeVector](t, file)
@@ -137,8 +137,8 @@ func TestGoldenClusterConfigsAreReadAsCiliumDoes(t *testing.T) {
 	})
 }
 
-// The vectors of IPs stand for the store alone. What a reader makes of them
-// differs in two of them: it drops entries without an address.
+// TestGoldenIPsAreReadAsCiliumDoes: the vectors of IPs record the store only. A reader of Cilium differs in two of
+// them: it drops entries without an address.
 func TestGoldenIPsAreReadAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	without := 0
@@ -168,7 +168,7 @@ func TestGoldenIPsAreReadAsCiliumDoes(t *testing.T) {
 	}
 }
 
-// What the reader keeps of IPs, from the trace of Cilium's own watcher.
+// TestGoldenIPsAreFilteredAsCiliumDoes checks which IPs a reader keeps, with the trace of Cilium's own watcher.
 func TestGoldenIPsAreFilteredAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	type trace struct {
@@ -216,7 +216,7 @@ func nameOf(ip IP) string {
 	return ip.Prefix.String()
 }
 
-// traceLine prints an entry as the trace does.
+// traceLine formats an entry as the trace does.
 func traceLine(ip IP) string {
 	host := "<nil>"
 	if ip.HostIP.IsValid() {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// entry is what all resources can do.
+// entry has the methods of all resources.
 type entry interface {
 	Key() string
 	Encode() []byte
@@ -29,8 +29,7 @@ func checkEntry(t *testing.T, v vector, r Resource, cluster string, e entry) {
 	same(t, "cache key", r.Key(cluster, true, name), v.CacheKey)
 }
 
-// checkWritten compares entries that were made of the recorded values with the vectors,
-// as they are written and as they are read.
+// checkWritten compares entries built from the recorded values with the vectors, both encoded and decoded.
 func checkWritten[T any, E interface {
 	*T
 	entry
@@ -162,7 +161,7 @@ func TestGoldenIdentitiesAreWrittenAsCiliumDoes(t *testing.T) {
 	}
 }
 
-// bars prints labels as the vectors do.
+// bars formats labels as the vectors do.
 func bars(labels Labels) []string {
 	text := []string{}
 	for _, l := range labels {

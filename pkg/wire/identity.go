@@ -12,7 +12,7 @@ type Identity struct {
 	Labels Labels
 }
 
-// identityBase is what the other paths of identities begin with.
+// identityBase is the common start of the paths of identities.
 const identityBase = StatePrefix + "/identities/v1"
 
 // IdentityKey returns the key of an identity in its cluster's state; the value
@@ -25,9 +25,9 @@ func (i Identity) Key() string { return IdentityKey(i.ID) }
 // Encode returns the value to write.
 func (i Identity) Encode() []byte { return []byte(i.Labels.Encode()) }
 
-// DecodeIdentityName reads the name of an identity's key and checks that the identity lies in the
-// remote's range; this is all there is to check when an identity is deleted (wire.md §1.6). Leading
-// zeroes are accepted. The error is a [*RejectError].
+// DecodeIdentityName reads the name of an identity's key and checks that the identity lies in the remote's
+// range; no other check is needed when an identity is deleted (wire.md §1.6). Leading zeroes are accepted. The
+// error is a [*RejectError].
 func DecodeIdentityName(name string, e Expect) (uint32, error) {
 	if err := bounded(name, nil); err != nil {
 		return 0, err
@@ -49,9 +49,9 @@ func DecodeIdentityName(name string, e Expect) (uint32, error) {
 	return id, nil
 }
 
-// DecodeIdentity reads the identity with this name and checks that its number
-// and its cluster label are the cluster's (wire.md §1.6); the label is asked of
-// remotes alone. The labels keep their order. The error is a [*RejectError].
+// DecodeIdentity reads the identity with this name and checks that its number and its cluster label are the
+// cluster's (wire.md §1.6); the label is required only of remotes. The labels keep their order. The error is a
+// [*RejectError].
 func DecodeIdentity(name string, value []byte, e Expect) (Identity, error) {
 	id, err := DecodeIdentityName(name, e)
 	if err != nil {
@@ -75,10 +75,10 @@ func DecodeIdentity(name string, value []byte, e Expect) (Identity, error) {
 	return Identity{ID: id, Labels: labels}, nil
 }
 
-// costLabel is a label, and what allocator.Labels keeps of it beside its text.
+// costLabel is the memory of a label, including what allocator.Labels keeps of it, without its text.
 const costLabel = 80
 
-// parseIdentityLabels is [ParseLabels] for what a cluster wrote.
+// parseIdentityLabels is [ParseLabels] for the value of a cluster, with bounds.
 func parseIdentityLabels(value []byte) (Labels, error) {
 	if err := bounded("", value); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (ls Labels) validNames() error {
 	return c.err
 }
 
-// clusterLabel checks that the labels say they are the cluster's, and nothing else beside it.
+// clusterLabel checks that the labels name this cluster, and no other.
 func clusterLabel(labels Labels, cluster string) error {
 	found := false
 	for _, l := range labels {

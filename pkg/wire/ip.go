@@ -5,12 +5,11 @@ import (
 	"net/netip"
 )
 
-// IP is what readers keep of an address or a prefix of a remote cluster (wire.md §1.7).
+// IP is the form in which readers keep an address or a prefix of a remote cluster (wire.md §1.7).
 type IP struct {
-	// Prefix is as the writer wrote it: host bits are not masked. It has full length for a host.
+	// Prefix is unchanged from the writer: host bits are not masked. It has full length for a host.
 	Prefix netip.Prefix
-	// Host tells that the key carries no length. A host and a prefix of full
-	// length are different entries.
+	// Host is true when the key has no length. A host and a prefix of full length are different entries.
 	Host bool
 	// HostIP is the node, invalid when there is none.
 	HostIP netip.Addr
@@ -27,9 +26,9 @@ type IP struct {
 // DecodeIP reads the entry with this name and checks that it belongs to the
 // remote (wire.md §1.7). The error is a [*RejectError].
 //
-// The reason [ReasonRange] is special: the value is well-formed, but its identity is neither
-// reserved nor in the remote's range. Cilium applies that test behind its store: the key is there,
-// counts, and is not stale at a relist, only the mapping is not made or changed (wire.md §7.2-4).
+// The reason [ReasonRange] is special: the value is well-formed, but its identity is neither reserved nor in
+// the remote's range. Cilium applies this test after its store: the key is present, counts, and is not stale at
+// a relist; only the mapping is not made or changed (wire.md §7.2-4).
 func DecodeIP(name string, value []byte, e Expect) (IP, error) {
 	if err := bounded(name, value); err != nil {
 		return IP{}, err
@@ -44,7 +43,7 @@ func DecodeIP(name string, value []byte, e Expect) (IP, error) {
 	return ip.checked(&e)
 }
 
-// decodeSlow is the reference: encoding/json. It leaves the identity as it is.
+// decodeSlow is the reference implementation, with encoding/json. It neither checks nor changes the identity.
 func decodeSlow(name string, value []byte) (IP, error) {
 	var p IPIdentityPair
 	if err := unmarshal(name, value, &p); err != nil {
@@ -96,7 +95,7 @@ func (p *IPIdentityPair) prefix() (netip.Prefix, error) {
 	return netip.PrefixFrom(addr, ones), nil
 }
 
-// checked applies the reader's rules for the numeric identity.
+// checked applies the reader's rules for the numeric identity and the names.
 func (ip IP) checked(e *Expect) (IP, error) {
 	if ip.Identity >= IdentityReservedEnd && e.compares() && !e.Layout.Contains(e.ClusterID, ip.Identity) {
 		lo, hi := e.Layout.Range(e.ClusterID)

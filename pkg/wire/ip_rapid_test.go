@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawAddr draws an address that is likely to have zeroes in a row.
+// drawAddr draws an address that probably has several zero bytes in a row.
 func drawAddr(t *rapid.T, what string) netip.Addr {
 	octet := rapid.SampledFrom([]byte{0, 0, 0, 1, 10, 99, 100, 255})
 	if rapid.Bool().Draw(t, what+" is IPv4") {
@@ -18,7 +18,7 @@ func drawAddr(t *rapid.T, what string) netip.Addr {
 	return netip.AddrFrom16([16]byte(rapid.SliceOfN(octet, 16, 16).Draw(t, what)))
 }
 
-// drawPair draws an entry as writers may write it, and a few as they do not.
+// drawPair draws an entry as writers may write it, and sometimes one that they do not write.
 func drawPair(t *rapid.T) IPIdentityPair {
 	text := rapid.OneOf(
 		rapid.StringMatching(`[a-z0-9]([-a-z0-9.]{0,20}[a-z0-9])?`), rapid.Just(""), rapid.String(),
@@ -50,8 +50,8 @@ func drawPair(t *rapid.T) IPIdentityPair {
 	return p
 }
 
-// The fast path and encoding/json agree on entries as they are written, and on
-// entries with a damaged byte.
+// TestBothPathsAgree: the fast path and encoding/json agree on entries as they are written, and on entries with a
+// damaged byte.
 func TestBothPathsAgree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,7 +72,7 @@ func TestBothPathsAgree(t *testing.T) {
 	})
 }
 
-// A plain entry never needs encoding/json.
+// TestPlainEntriesTakeTheFastPath: a plain entry never needs encoding/json.
 func TestPlainEntriesTakeTheFastPath(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -84,7 +84,7 @@ func TestPlainEntriesTakeTheFastPath(t *testing.T) {
 		p.Metadata, p.Namespace, p.Pod = plain.Draw(t, "metadata"), plain.Draw(t, "namespace"), plain.Draw(t, "pod")
 		p.ServiceAccount, p.NamedPorts = plain.Draw(t, "service account"), nil
 		if addrOf(p.IP).Is4() != (len(p.IP) == 4) && p.Mask != nil {
-			return // IPv4 in IPv6 with a mask: whose mask it is, is for encoding/json to say
+			return // IPv4 in IPv6 with a mask: encoding/json decides to which family the mask belongs
 		}
 		if _, ok := decodeFast(p.Name(), p.Encode()); !ok {
 			t.Fatalf("%s = %s is not taken", p.Name(), p.Encode())
@@ -100,7 +100,7 @@ func TestTheFastPathAllocatesNothingButItsStrings(t *testing.T) {
 		must(t, err)
 		want := float64(len(ip.Ports))
 		if len(ip.Ports) > 0 {
-			want++ // their slice
+			want++ // the slice of the ports
 		}
 		for _, s := range []string{ip.Namespace, ip.Pod} {
 			if s != "" {

@@ -11,23 +11,23 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/plainjson"
 )
 
-// fastIP is what the fast path found in a value.
+// fastIP has the fields of a value that the fast path has read.
 type fastIP struct {
 	plainjson.Scanner
 	addr, hostIP, namespace, pod []byte
 
-	mask    [18]byte // its first maskLen bytes; what three more bytes of base64 need
+	mask    [18]byte // its first maskLen bytes; the others are room for the decoder of base64
 	maskLen int      // -1 for null
 	id, key uint64
 	ports   []NamedPort
 	ignored []byte // metadata, service account
 }
 
-// decodeFast decodes what writers normally write, several times faster than encoding/json. It
-// reports false, and decodeSlow decides, about everything else: white space, escapes, text beyond
-// ASCII, fields that are missing, unknown, repeated, in another order or in another spelling, odd
-// numbers, addresses in unusual forms, a key that does not match, and whatever is wrong. Where it
-// reports true, decodeSlow would have returned the same; a fuzz test watches over that.
+// decodeFast decodes values in the form that writers normally write, several times faster than encoding/json.
+// For all other values it returns false, and decodeSlow decides: white space, escapes, text beyond ASCII,
+// fields that are missing, unknown, repeated, in another order or in another spelling, odd numbers, addresses
+// in unusual forms, a key that does not match, and all errors. When it returns true, decodeSlow would have
+// returned the same; a fuzz test checks this.
 func decodeFast(name string, value []byte) (ip IP, ok bool) {
 	f := fastIP{Scanner: plainjson.NewScanner(value)}
 	if !f.object() {
@@ -120,15 +120,15 @@ func (f *fastIP) readPort() bool {
 		return false
 	}
 	if len(name) > maxPortName || len(protocol) > maxPortName {
-		return true // such strings would leave the stack
+		return true // such strings would be allocated on the heap
 	}
 	known, ok := usablePort(string(name), port, string(protocol))
 	if !ok {
 		return true
 	}
 	if f.ports == nil {
-		// As many as there can be: this one, and one for each bracket that follows. A
-		// bracket may be within a string, but a port has more bytes than that.
+		// Room for the largest possible number: this port, and one for each bracket that follows. A bracket may
+		// also be in a string, so the length of the rest bounds the number too.
 		rest := f.Rest()
 		more := min(bytes.Count(rest, []byte("{")), len(rest)/minNamedPort, maxNamedPorts)
 		f.ports = make([]NamedPort, 0, 1+more)

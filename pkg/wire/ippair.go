@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// IPIdentityPair is what writers write for an address or a prefix (wire.md §1.7). Readers use [IP].
+// IPIdentityPair is the form in which writers write an address or a prefix (wire.md §1.7). Readers use [IP].
 type IPIdentityPair struct {
 	IP             net.IP      `json:"IP"`
 	Mask           net.IPMask  `json:"Mask"`   // nil for a host, raw mask bytes otherwise
@@ -58,9 +58,9 @@ func (p *IPIdentityPair) Encode() []byte { return mustJSON(p) }
 // maxPortName is the length of the longest name of a port (RFC 6335).
 const maxPortName = 15
 
-// usablePort checks a named port as readers do (wire.md §1.7): one with an invalid name, an unknown
-// protocol or no port is left out, and one of any protocol, which Cilium 1.20.2 refuses as well. It
-// returns the protocol in capital letters; none is TCP.
+// usablePort checks a named port as readers do (wire.md §1.7): a port with an invalid name, an unknown protocol
+// or no number is left out. The protocol ANY is left out too, which Cilium 1.20.2 also refuses. usablePort
+// returns the protocol in capital letters; no protocol is TCP.
 func usablePort(name string, port uint64, protocol string) (string, bool) {
 	if port == 0 || !validPortName(name) {
 		return "", false

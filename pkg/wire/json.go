@@ -21,8 +21,8 @@ func unmarshal(name string, value []byte, to any) error {
 	return nil
 }
 
-// mustJSON encodes what always can be. A value that cannot be encoded (an
-// net.IP that is neither 0, 4 nor 16 bytes long) is its maker's mistake.
+// mustJSON encodes a value that can always be encoded. It panics for another value (a net.IP that is neither 0,
+// 4 nor 16 bytes long), which is an error of the caller.
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -31,8 +31,8 @@ func mustJSON(v any) []byte {
 	return b
 }
 
-// EncodeTimestamp returns the value of a heartbeat or a canary: the time of writing, in seconds, in
-// its own zone. Readers do not read it (wire.md §1.9, §1.10).
+// EncodeTimestamp returns the value of a heartbeat or a canary: the time of writing, in seconds, in its own
+// zone. Readers ignore it (wire.md §1.9, §1.10).
 func EncodeTimestamp(t time.Time) []byte {
 	return t.AppendFormat(nil, time.RFC3339)
 }

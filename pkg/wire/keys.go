@@ -4,7 +4,7 @@ import "strings"
 
 // The roots of the key families (wire.md §1.1).
 const (
-	// StatePrefix holds what a cluster says about itself.
+	// StatePrefix holds the entries that a cluster publishes about itself.
 	StatePrefix = "cilium/state"
 	// CachePrefix holds copies of other clusters' state, made by KVStoreMesh.
 	CachePrefix = "cilium/cache"
@@ -15,19 +15,18 @@ const (
 	// HeartbeatKey is written every minute by the cluster's writer. Its value is never parsed, only
 	// its arrival counts (wire.md §1.10). It is watched as a prefix, without a trailing slash.
 	HeartbeatKey = "cilium/.heartbeat"
-	// InitLockPath is where clients that may write probe the quorum.
+	// InitLockPath is the path at which clients with write access probe the quorum.
 	InitLockPath = "cilium/.initlock"
-	// KVStoreMeshLockPath is where replicas of KVStoreMesh elect a leader.
+	// KVStoreMeshLockPath is the path at which replicas of KVStoreMesh elect a leader.
 	KVStoreMeshLockPath = "cilium/kvstoremesh-lock"
 )
 
-// AddressSpace is the only address space there is; it stands where the cluster
-// name would in the keys of IPs outside the cache.
+// AddressSpace is the only address space. It takes the place of the cluster name in the keys of IPs outside the
+// cache.
 const AddressSpace = "default"
 
-// StorePrefix returns the resource's prefix without a cluster and without a
-// trailing slash, as canaries name it: cilium/state/ip/v1 (wire.md §1.9). It is
-// not what a reader watches, see [Resource.Prefix].
+// StorePrefix returns the resource's prefix without a cluster and without a trailing slash, as canaries name
+// it: cilium/state/ip/v1 (wire.md §1.9). Readers watch another prefix, see [Resource.Prefix].
 func (r Resource) StorePrefix(cached bool) string {
 	if cached {
 		return CachePrefix + "/" + r.Describe().Path
@@ -35,9 +34,9 @@ func (r Resource) StorePrefix(cached bool) string {
 	return StatePrefix + "/" + r.Describe().Path
 }
 
-// Prefix returns what a reader lists and watches to see the resource of one
-// cluster. It ends in a slash. In the cache, IPs carry the cluster's name
-// instead of "default", and identities carry it before "id" (wire.md §1.1).
+// Prefix returns the prefix that a reader lists and watches for the resource of one cluster. It ends in a
+// slash. In the cache, IPs carry the cluster's name instead of "default", and identities carry it before "id"
+// (wire.md §1.1).
 func (r Resource) Prefix(cluster string, cached bool) string {
 	base := r.StorePrefix(cached)
 	switch {
@@ -60,15 +59,14 @@ func (r Resource) Key(cluster string, cached bool, name string) string {
 // SyncedDir returns the prefix of a cluster's canaries, with a trailing slash.
 func SyncedDir(cluster string) string { return SyncedPrefix + "/" + cluster + "/" }
 
-// SyncedKey returns the key of the canary that says that a resource of a
-// cluster was written completely (wire.md §1.9).
+// SyncedKey returns the key of the canary that shows that a resource of a cluster was written completely
+// (wire.md §1.9).
 func SyncedKey(cluster string, r Resource, cached bool) string {
 	return SyncedDir(cluster) + r.StorePrefix(cached)
 }
 
-// ParseSyncedName tells which resource a canary stands for, given its name (its
-// key without [SyncedDir]). It reports false for a name that is none of ours;
-// such canaries are ignored (wire.md §1.9).
+// ParseSyncedName returns the resource of a canary, given its name (its key without [SyncedDir]). It reports
+// false for an unknown name; these canaries are ignored (wire.md §1.9).
 func ParseSyncedName(name string) (r Resource, cached, ok bool) {
 	for _, r := range Resources() {
 		switch name {
@@ -84,8 +82,8 @@ func ParseSyncedName(name string) (r Resource, cached, ok bool) {
 // ClusterConfigKey returns the key of a cluster's configuration (wire.md §2).
 func ClusterConfigKey(cluster string) string { return ClusterConfigPrefix + "/" + cluster }
 
-// Join joins the parts with slashes, collapses every run of slashes into one and drops trailing
-// ones. A leading slash survives; "." and ".." have no meaning.
+// Join joins the parts with slashes, replaces every run of slashes by one, and removes trailing slashes. A
+// leading slash stays; "." and ".." have no meaning.
 func Join(parts ...string) string {
 	joined := strings.Join(parts, "/")
 	for strings.Contains(joined, "//") {

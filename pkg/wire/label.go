@@ -28,9 +28,9 @@ type Label struct {
 // String returns "source:key=value".
 func (l Label) String() string { return l.Source + ":" + l.Key + "=" + l.Value }
 
-// ParseLabel reads a single label: "$x" is "reserved:x", the source ends at the first colon
-// (without one it is "unspec"), the key at the first "=" after it, and "reserved:=x" has the key x
-// (wire.md §1.6). Whitespace is kept. The key may be empty; such labels do not count.
+// ParseLabel reads a single label: "$x" is "reserved:x", the source ends at the first colon (without one it is
+// "unspec"), the key at the first "=" after it, and "reserved:=x" has the key x (wire.md §1.6). Whitespace is
+// kept. The key may be empty; such labels are ignored.
 func ParseLabel(text string) Label {
 	l := Label{Source: LabelSourceUnspec}
 	rest := text
@@ -53,9 +53,8 @@ func ParseLabel(text string) Label {
 // Labels is a list of labels in the order in which they were written.
 type Labels []Label
 
-// ParseLabels reads a label string. Nothing is escaped in it, so every text can
-// be read. Labels with an empty key are dropped; order and duplicates are kept
-// (wire.md §1.6). The labels share the memory of the text.
+// ParseLabels reads a label string. It has no escapes, so every text can be read. Labels with an empty key are
+// dropped; order and duplicates are kept (wire.md §1.6). The labels share the memory of the text.
 func ParseLabels(text string) Labels {
 	if text == "" {
 		return nil
@@ -121,9 +120,8 @@ func (ls Labels) String() string {
 	return b.String()
 }
 
-// Encode returns the label string that a writer writes: sorted by bare key, one
-// label for each bare key (the last one given). Nothing is escaped: a value
-// with a semicolon does not survive (wire.md §1.6).
+// Encode returns the label string that a writer writes: sorted by bare key, one label for each bare key (the
+// last one given). There is no escaping: a value with a semicolon is not read back as written (wire.md §1.6).
 func (ls Labels) Encode() string {
 	sorted := slices.Clone(ls)
 	slices.SortStableFunc(sorted, func(a, b Label) int { return strings.Compare(a.Key, b.Key) })

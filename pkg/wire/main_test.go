@@ -14,10 +14,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// The zstd library can start goroutines; a decoder that is not closed would leave them behind.
+// TestMain checks for leaked goroutines: the zstd library can start some, which a decoder that is not closed would
+// leave running.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// golden reads a file of vectors, which were made by Cilium v1.20.2's own types.
+// golden reads a file of vectors. They were made with the types of Cilium v1.20.2.
 func golden[T any](t testing.TB, file string) T {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "golden", file))
@@ -31,7 +32,7 @@ func golden[T any](t testing.TB, file string) T {
 
 var must = waittest.Must
 
-// vector is one key with the value that Cilium writes under it.
+// vector is one key, and the value that Cilium writes to it.
 type vector struct {
 	Key      string `json:"key"`
 	CacheKey string `json:"cache_key"`
@@ -64,7 +65,7 @@ func (v decodeVector) bytes(t testing.TB) []byte {
 	return b
 }
 
-// expect is the reader of all vectors: local1 with ID 1, 255 clusters.
+// expect returns what the reader of all vectors expects: local1 with ID 1, 255 clusters.
 func (v decodeVector) expect() Expect {
 	return Expect{Cluster: v.Cluster, ClusterID: v.ClusterID, LocalID: 1}
 }
@@ -72,8 +73,8 @@ func (v decodeVector) expect() Expect {
 // cluster2 expects entries of the remote cluster of the vectors.
 var cluster2 = Expect{Cluster: "cluster2", ClusterID: 2, LocalID: 1}
 
-// stricter are the vectors that Cilium reads and we do not, by their notes: they have names that no object
-// of Kubernetes can have (names.go), and so nobody publishes them.
+// stricter reports whether Cilium reads a vector and we do not, by its note: it has names that no Kubernetes object can
+// have (names.go), so no cluster publishes it.
 func stricter(note string) bool {
 	switch note {
 	case "slash in name: name equals key remainder, accepted",
@@ -84,7 +85,7 @@ func stricter(note string) bool {
 	return false
 }
 
-// checkStricter wants an entry to be refused for a name, if we are stricter about it; then it reports true.
+// checkStricter returns whether we are stricter about a vector. If so, the error must be a refusal of a name.
 func checkStricter(t *testing.T, note string, err error) bool {
 	t.Helper()
 	if !stricter(note) {
@@ -96,7 +97,7 @@ func checkStricter(t *testing.T, note string, err error) bool {
 	return true
 }
 
-// checkVerdict compares what a decoder said with what Cilium said.
+// checkVerdict compares the result of a decoder with that of Cilium.
 func checkVerdict(t *testing.T, v decodeVector, err error) {
 	t.Helper()
 	if checkStricter(t, v.Note, err) {
@@ -115,7 +116,7 @@ func checkVerdict(t *testing.T, v decodeVector, err error) {
 	checkErrorText(t, err, v.Error)
 }
 
-// checkErrorText wants the golden text within ours, except for what names a Go type of Cilium.
+// checkErrorText checks that our error contains the golden text, without the part that names a Go type of Cilium.
 func checkErrorText(t *testing.T, err error, golden string) {
 	t.Helper()
 	if strings.HasPrefix(golden, "json: cannot unmarshal") {
@@ -126,7 +127,7 @@ func checkErrorText(t *testing.T, err error, golden string) {
 	}
 }
 
-// checkRejected wants a RejectError with its reason.
+// checkRejected checks that the error is a RejectError with a reason, and returns it.
 func checkRejected(t testing.TB, err error) *RejectError {
 	t.Helper()
 	var r *RejectError
@@ -139,13 +140,13 @@ func checkRejected(t testing.TB, err error) *RejectError {
 	return r
 }
 
-// tooLarge reports whether an entry is rejected for its size.
+// tooLarge reports whether an entry was rejected for its size.
 func tooLarge(err error) bool {
 	r, ok := errors.AsType[*RejectError](err)
 	return ok && r.Reason == ReasonTooLarge
 }
 
-// same compares text.
+// same compares two texts.
 func same(t *testing.T, what, got, want string) {
 	t.Helper()
 	if got != want {

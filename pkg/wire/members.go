@@ -7,8 +7,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/plainjson"
 )
 
-// members reads the members of a JSON object one by one, without building anything. Its text must
-// be valid, as what encoding/json gives to an UnmarshalJSON is.
+// members reads the members of a JSON object one by one, without building anything. Its text must be valid,
+// like the text that encoding/json passes to UnmarshalJSON.
 type members struct {
 	rest       []byte
 	key, value []byte // of the member that was read last; the key with its quotes
@@ -76,7 +76,7 @@ func endOfValue(text []byte) int {
 	return len(text)
 }
 
-// costUnquote is what encoding/json takes to read a string alone.
+// costUnquote is the memory that encoding/json takes to read one string.
 const costUnquote = 200
 
 // unquote returns the text of a JSON string.

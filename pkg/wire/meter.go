@@ -1,19 +1,19 @@
 package wire
 
 const (
-	// MaxCost is how many times its own size the memory of an entry may be, with
-	// what the tables keep of it: all memory that reading it allocates, garbage
-	// included. Entries that somebody means stay far below.
+	// MaxCost bounds the memory of an entry, as a multiple of its size. It counts all memory that reading the
+	// entry allocates, including garbage and the memory of the tables. Valid entries of real clusters stay far
+	// below.
 	MaxCost = 16
-	// MinCharged is the size that a smaller entry is taken for: one with dozens
-	// labels of a few letters takes much more than it has bytes.
+	// MinCharged is the size that is assumed for a smaller entry: an entry with dozens of labels of a few
+	// letters takes much more memory than its size.
 	MinCharged = 4096
-	// costEntry is what every entry costs, whatever it holds.
+	// costEntry is the cost of every entry, in addition to that of its contents.
 	costEntry = 2048
 )
 
-// meter bounds the memory of one entry by what was read of it. Each part is charged before it is
-// built. The charge is an upper bound of what the part takes here and in the tables.
+// meter bounds the memory of one entry by its size. Each part is charged before it is built. The charge is an
+// upper bound of the memory of the part here and in the tables.
 type meter struct {
 	read, left int
 }
@@ -32,5 +32,5 @@ func (m *meter) take(n int) error {
 	return nil
 }
 
-// costText is what a string of n bytes takes, beside its header.
+// costText returns the memory of a string of n bytes, without its header.
 func costText(n int) int { return n + n/8 + 8 }

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// The rules for names and texts that a remote writes. What breaks a rule is rejected with [ReasonName]: whoever
-// shows, serves or writes a name later finds nothing in it that a Kubernetes object cannot have. The rules are
-// those of Kubernetes for the object that the text comes from. Where a text comes from elsewhere, its rule is wider,
-// and says so.
+// The rules for names and texts that a remote writes. A text that breaks its rule is rejected with
+// [ReasonName]. So code that shows, serves or writes a name later gets no text that a Kubernetes object cannot
+// have. The rules are those of Kubernetes for the object that the text comes from. Where a text comes from
+// elsewhere, its rule is wider; the table gives the reason.
 //
 //	namespace, service, port                    DNS label (RFC 1123)
 //	endpoint slice, pod, node of an endpoint    DNS subdomain
@@ -29,7 +29,7 @@ const (
 	maxSubdomain   = 253
 	maxToken       = 32
 	maxPrintable   = 1024
-	maxKey         = 400 // of a label of an identity or an export; of a namespace's label in an identity it has 348
+	maxKey         = 400 // of a label of an identity or an export; the longest key, of a namespace's label in an identity, has 348
 	maxSource      = 64
 	maxAnnotations = 256 << 10 // keys and values of one object together
 )
@@ -41,7 +41,7 @@ const (
 	classDash
 	classDot
 	classUnderscore
-	classNone // no name has it
+	classNone // in no name
 
 	classLabel   = classLower | classDash
 	classDomain  = classLabel | classDot
@@ -49,8 +49,8 @@ const (
 	classLetters = classLower | classUpper
 )
 
-// classes has the class of each byte. Names are checked for each address that is read: a table that no byte is outside
-// of takes a fifth of the time of comparisons.
+// classes has the class of each byte. Names are checked for each address that is read: a table with an element
+// for every byte takes a fifth of the time of comparisons.
 const classes = none + none + // control characters
 	"\x20\x20\x20\x20\x20\x20\x20\x20\x20\x20\x20\x20\x20\x04\x08\x20" + // space to slash
 	"\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x20\x20\x20\x20\x20\x20" + // 0 to ?
@@ -81,10 +81,10 @@ func isLabel(s string) bool { return isMadeOf(s, maxLabelName, classLabel) }
 // isSubdomain reports whether a text is a DNS subdomain, the name of most objects.
 func isSubdomain(s string) bool { return isMadeOf(s, maxSubdomain, classDomain) && isWithoutGaps(s) }
 
-// isWithoutGaps reports whether each part between dots begins and ends with a letter or a digit. The text has no other
-// characters than names have.
+// isWithoutGaps reports whether each part between dots begins and ends with a letter or a digit. The text must
+// have only characters of names.
 func isWithoutGaps(s string) bool {
-	if strings.IndexByte(s, '.') < 0 { // as in nearly all names
+	if strings.IndexByte(s, '.') < 0 { // the usual case
 		return true
 	}
 	return !strings.Contains(s, "..") && !strings.Contains(s, ".-") && !strings.Contains(s, "-.")
@@ -108,7 +108,7 @@ func isQualified(s string) bool {
 	return isMadeOf(prefix, maxSubdomain, classDomain|classUpper) && isWithoutGaps(prefix) && isMadeOf(name, maxLabelName, classValue)
 }
 
-// isToken reports whether a text can be one of a fixed set of words, also of one that is not known yet.
+// isToken reports whether a text can be a word of a fixed set, including words that are not known yet.
 func isToken(s string) bool { return s == "" || isMadeOf(s, maxToken, classLetters|classDash) }
 
 // isPrintable reports whether a text is short, and UTF-8 without characters that control a terminal, a line or the
@@ -118,7 +118,7 @@ func isPrintable(s string) bool {
 		return false
 	}
 	for i := range len(s) {
-		if s[i]-' ' >= 0x7f-' ' { // as in hardly any text
+		if s[i]-' ' >= 0x7f-' ' { // rare
 			return utf8.ValidString(s) && strings.IndexFunc(s, isControl) < 0
 		}
 	}
@@ -135,14 +135,15 @@ func isControl(r rune) bool {
 	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// zone checks a zone. The API server does not check it, other than the label of the node that it normally comes from.
+// zone checks a zone. The API server does not check it, but it checks the label of the node from which the zone
+// normally comes.
 func (c *checks) zone(s *string) (changed bool) { return c.detail("the zone", s, isLabelValue) }
 
 // host checks the host name of a backend.
 func (c *checks) host(s *string) (changed bool) { return c.detail("the host name", s, isLabel) }
 
-// detail empties a text that is none of its kind, for which nobody refuses a whole entry; then it reports true. What is not
-// even a text is refused.
+// detail empties a text that breaks its rule, and reports true then. The entry is not refused for this, unless
+// the text is not printable.
 func (c *checks) detail(what string, s *string, is func(string) bool) (changed bool) {
 	if s == nil || *s == "" || is(*s) {
 		return false
@@ -152,7 +153,7 @@ func (c *checks) detail(what string, s *string, is func(string) bool) (changed b
 	return true
 }
 
-// checks are those of one entry. The first failure stays.
+// checks are the checks of one entry. The first failure is kept.
 type checks struct{ err error }
 
 // name checks a text by a rule; what and rule are for the error.
@@ -182,8 +183,8 @@ func (c *checks) label(what, s string)     { c.name(what, s, isLabel, ruleLabel)
 func (c *checks) token(what, s string)     { c.name(what, s, isToken, ruleToken) }
 func (c *checks) printable(what, s string) { c.name(what, s, isPrintable, rulePrintable) }
 
-// key checks a printable text that is a key somewhere: it is shorter than what readers of YAML take for one (1024, with
-// escapes).
+// key checks a printable text that is used as a key. It must be shorter than the longest key that readers of
+// YAML accept (1024, with escapes).
 func (c *checks) key(what, s string, most int) {
 	c.printable(what, s)
 	if c.err == nil && len(s) > most {
@@ -198,18 +199,18 @@ func (c *checks) optional(what, s string, is func(string) bool, rule string) {
 	}
 }
 
-// labels checks the labels of an object, or a selector. Of several failures it reports the least, so that the same
-// value always gives the same error.
+// labels checks the labels of an object, or a selector. Of several failures it reports that of the least key,
+// so that the same value always gives the same error.
 func (c *checks) labels(what string, m map[string]string) {
 	c.least(m, func(one *checks, key, value string) {
-		if !isQualified(key) || !isLabelValue(value) { // texts for errors alone, which cost memory
+		if !isQualified(key) || !isLabelValue(value) { // the texts below cost memory and are only for errors
 			one.name("the key of a "+what, key, isQualified, ruleQualified)
 			one.name("the value of a "+what, value, isLabelValue, ruleLabelValue)
 		}
 	})
 }
 
-// texts checks a map of which only the author knows the rules.
+// texts checks a map whose texts have no rules in Kubernetes.
 func (c *checks) texts(what string, m map[string]string) {
 	c.least(m, func(one *checks, key, value string) {
 		one.key("the key of a "+what, key, maxKey)

@@ -66,7 +66,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// hostile are texts that break out of files, terminals, protocols and messages.
+// hostile returns texts that can break files, terminals, protocols and messages.
 func hostile() map[string]string {
 	return map[string]string{
 		"a line break": "a\nserver b", "a carriage return": "a\rb", "braces": "a {b}", "a quote": `a"b`, "a semicolon": "a;b", "a NUL": "a\x00b",
@@ -75,8 +75,8 @@ func hostile() map[string]string {
 	}
 }
 
-// eachText calls visit with each text of a value, the keys and values of its maps included, and with a function that
-// changes it.
+// eachText calls visit with each text of a value, including the keys and values of its maps, and with a function that
+// replaces it.
 func eachText(v reflect.Value, path string, visit func(path, is string, set func(string))) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -121,7 +121,7 @@ func eachText(v reflect.Value, path string, visit func(path, is string, set func
 	}
 }
 
-// TestNoHostileTextIsRead puts each hostile text in the place of each text of each kind of entry, one at a time.
+// TestNoHostileTextIsRead replaces each text of each kind of entry with each hostile text, one at a time.
 func TestNoHostileTextIsRead(t *testing.T) {
 	t.Parallel()
 	yes, word, zone := true, "http", "eu-a"
@@ -191,12 +191,12 @@ func TestNoHostileTextIsRead(t *testing.T) {
 	}
 }
 
-// judgeRead fails unless a text may be where it is: free text, or left out.
+// judgeRead fails the test unless the text is allowed at its place as free text, or was left out.
 func judgeRead(t *testing.T, path, what, text string, got reflect.Value) {
 	t.Helper()
 	var accepts func(string) bool
 	switch path {
-	case "ip.Metadata", "ip.ServiceAccount", "service.Hostnames.key", "service.Zones.key": // nobody keeps them
+	case "ip.Metadata", "ip.ServiceAccount", "service.Hostnames.key", "service.Zones.key": // not kept
 		return
 	case "node.Annotations.value", "slice.Annotations.value", "export.Annotations.value":
 		accepts = utf8.ValidString

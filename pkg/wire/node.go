@@ -48,8 +48,8 @@ type NodeAddress struct {
 // invalid when there is none.
 func (a NodeAddress) Addr() netip.Addr { return addrOf(a.IP) }
 
-// CIDR is an IP address with the raw bytes of a mask, as nodes carry them.
-// Nothing about it is validated on the wire.
+// CIDR is an IP address with the raw bytes of a mask, as in the entries of nodes. Nothing about it is validated
+// on the wire.
 type CIDR struct {
 	IP   net.IP
 	Mask net.IPMask
@@ -72,8 +72,8 @@ func NewCIDR(p netip.Prefix) CIDR {
 	return CIDR{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// addrOf converts an address from the wire; IPv4 in IPv6 becomes IPv4, as the
-// wire's text form makes no difference.
+// addrOf converts an address from the wire; IPv4 in IPv6 becomes IPv4, since the text form on the wire is the
+// same.
 func addrOf(ip net.IP) netip.Addr {
 	addr, _ := netip.AddrFromSlice(ip)
 	return addr.Unmap()

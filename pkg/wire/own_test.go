@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What is asked of entries of the reader's own cluster, and of no other.
+// TestEntriesOfTheOwnCluster checks the requirements for entries of the reader's own cluster that do not apply to other
+// clusters.
 func TestEntriesOfTheOwnCluster(t *testing.T) {
 	t.Parallel()
 	narrow, err := NewLayout(255)

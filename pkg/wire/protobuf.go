@@ -103,8 +103,7 @@ type field struct {
 	varint uint64 // the content when kind is VarintType
 }
 
-// parseMessage calls each with the fields in order. Fields of unknown number
-// are for each to ignore.
+// parseMessage calls each with the fields in order. The function each has to ignore fields of unknown number.
 func parseMessage(b []byte, each func(field) error) error {
 	for len(b) > 0 {
 		var f field

@@ -6,23 +6,23 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// What the parts of an endpoint slice take, with what pkg/services keeps of
-// them. Each is an upper bound, beside the texts.
+// The memory of the parts of an endpoint slice, including what pkg/services keeps of them. Each is an upper
+// bound, without the texts.
 const (
 	costEndpoint     = 96
 	costFirstAddress = 56 // of an endpoint
 	costMoreAddress  = 96 // as their list grows
 	costPointer      = 16
-	costInterned     = 240 // a text of which services keeps one for all slices
+	costInterned     = 240 // a text that services keeps once for all slices
 	costEndpointPort = 80
 	costMapEntry     = 190
-	costSliceLabel   = 56 // what services keeps of it, packed
+	costSliceLabel   = 56 // in services, where it is packed
 	costHints        = 24
 	costHint         = 64
 	costScalar       = 8
 )
 
-// sliceReader reads one endpoint slice. It charges all that it builds.
+// sliceReader reads one endpoint slice. It charges all parts that it builds.
 type sliceReader struct {
 	meter
 	slice *EndpointSlice
@@ -50,9 +50,8 @@ func (r *recent) add(text *string) {
 	r.next = (r.next + 1) % len(r.texts)
 }
 
-// parseProto reads the message ClusterEndpointSlice. Unknown fields are
-// skipped; a field that appears again replaces or extends what came before. Equal
-// texts of endpoints may be one in memory.
+// parseProto reads the message ClusterEndpointSlice. Unknown fields are skipped; a repeated field replaces or
+// extends the earlier one. Equal texts of endpoints may share their memory.
 func (s *EndpointSlice) parseProto(b []byte) error {
 	r := sliceReader{meter: newMeter(len(b)), slice: s}
 	if err := r.reserve(b); err != nil {
@@ -61,8 +60,8 @@ func (s *EndpointSlice) parseProto(b []byte) error {
 	return parseMessage(b, r.field)
 }
 
-// reserve makes room for the endpoints and the ports, which are counted first:
-// lists that grow take several times as much.
+// reserve allocates the lists of endpoints and ports, whose elements are counted first: lists that grow take
+// several times as much memory.
 func (r *sliceReader) reserve(b []byte) error {
 	var endpoints, ports int
 	err := parseMessage(b, func(f field) error {
@@ -217,7 +216,7 @@ func (r *sliceReader) port(p *EndpointPort, f field) error {
 	return nil
 }
 
-// string reads a text. Short ones that come again in the same place are one.
+// string reads a text. A text that is equal to the previous one of the field is not allocated again.
 func (r *sliceReader) string(f field, to *string) error {
 	if *to != string(f.bytes) {
 		if err := r.take(costText(len(f.bytes))); err != nil {
@@ -233,8 +232,8 @@ func (r *sliceReader) text(f field, to **string) error {
 	return r.optional(f, to, &r.others, costPointer)
 }
 
-// optional reads a text that may be absent, and is often among some. A new one has
-// a cost beside its bytes.
+// optional reads a text that may be absent, and is often one of the recent texts. A new one has a cost in
+// addition to its bytes.
 func (r *sliceReader) optional(f field, to **string, among *recent, cost int) error {
 	if err := f.want(protowire.BytesType); err != nil {
 		return err
@@ -267,7 +266,7 @@ func (f field) message(parse func(field) error) error {
 	return parseMessage(f.bytes, parse)
 }
 
-// entry reads an entry of a map; what says of what there are too many.
+// entry reads an entry of a map; what names the entries in the error when there are too many.
 func (r *sliceReader) entry(f field, to *map[string]string, what string) error {
 	if err := r.take(costMapEntry); err != nil {
 		return err

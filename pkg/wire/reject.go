@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Reason says why an entry was rejected. The set is closed, so that it may label a metric.
+// Reason is why an entry was rejected. The set is closed, so that it may label a metric.
 type Reason string
 
 // The reasons.
@@ -29,14 +29,14 @@ const (
 	ReasonLabels Reason = "labels"
 	// ReasonAddress: an IP address or prefix cannot be read or used.
 	ReasonAddress Reason = "address"
-	// ReasonValue: a field has none of the values that it may have.
+	// ReasonValue: a field has a value that is not allowed.
 	ReasonValue Reason = "value"
 	// ReasonName: a name or another text breaks the rule that it has in Kubernetes (names.go).
 	ReasonName Reason = "name"
 	// ReasonTooLarge: the entry is beyond a bound, or would take much more memory
 	// than it has bytes.
 	ReasonTooLarge Reason = "too-large"
-	// ReasonBudget: the entry is beyond what its cluster may have here (pkg/budget).
+	// ReasonBudget: the entry exceeds the budget of its cluster (pkg/budget).
 	ReasonBudget Reason = "budget"
 	// ReasonPolicy: the policy file does not grant the cluster what the entry claims.
 	ReasonPolicy Reason = "policy"
@@ -48,11 +48,10 @@ type RejectError struct {
 	Err    error
 }
 
-// maxErrorText bounds the text of a RejectError, which quotes what a remote wrote.
+// maxErrorText bounds the text of a RejectError, which quotes texts of a remote.
 const maxErrorText = 512
 
-// Error says what was wrong with the entry, in a text of bounded length. The
-// key is for the caller to add.
+// Error returns the reason and the cause, in a text of bounded length. The caller has to add the key.
 func (e *RejectError) Error() string {
 	text := string(e.Reason) + ": " + e.Err.Error()
 	if len(text) > maxErrorText {
@@ -72,7 +71,7 @@ func reject(reason Reason, format string, args ...any) error {
 // rejectDecode wraps the error of a decoding library.
 func rejectDecode(err error) error {
 	if rejected, ok := errors.AsType[*RejectError](err); ok {
-		return rejected // ours, by way of the library
+		return rejected // our own error, passed on by the library
 	}
 	reason := ReasonMalformed
 	if parse := (*net.ParseError)(nil); errors.As(err, &parse) {
@@ -81,7 +80,7 @@ func rejectDecode(err error) error {
 	return &RejectError{Reason: reason, Err: err}
 }
 
-// Expect is what an entry read from a cluster must agree with.
+// Expect has the values that an entry read from a cluster must agree with.
 type Expect struct {
 	// Cluster is the cluster's name.
 	Cluster string
@@ -94,9 +93,8 @@ type Expect struct {
 	// Layout divides the numeric identities and limits cluster IDs. Its zero
 	// value is the layout for 255 clusters.
 	Layout Layout
-	// Own tells that the cluster is the reader's own, read from its kvstore.
-	// ClusterID is then compared also when it is 0, which is no mesh, and
-	// identities need not name their cluster: both rules are for remotes.
+	// Own: the cluster is the reader's own, read from its kvstore. ClusterID is then compared even when it is
+	// 0, which is no mesh, and identities need not name their cluster. The other rules are only for remotes.
 	Own bool
 }
 

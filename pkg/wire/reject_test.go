@@ -36,7 +36,7 @@ func TestLabelsOfAnExportDifferByCase(t *testing.T) {
 	for _, fields := range []string{
 		`{"labels":5,`,
 		`{"Annotations":{"a":1},`,
-		`{"labels":{"a":"1"},"Labels":5,`, // also what is not kept
+		`{"labels":{"a":"1"},"Labels":5,`, // a field that is not kept is checked, too
 		`{"labels":{"a":"1"},"LABELS":5,`,
 		`{"labels":5,"labels":{"a":"1"},`,
 		`{"exportCreationTimestamp":"yesterday",`,
@@ -107,7 +107,7 @@ func TestValuesBesideTheVectorsAreRejected(t *testing.T) {
 	}
 }
 
-// A service with several bad addresses always gives the same error.
+// TestTheErrorOfAServiceIsDeterministic: a service with several bad addresses always gives the same error.
 func TestTheErrorOfAServiceIsDeterministic(t *testing.T) {
 	t.Parallel()
 	value := []byte(`{"cluster":"cluster2","namespace":"ns","name":"svc","clusterID":2,` +

@@ -1,8 +1,7 @@
 package wire
 
-// The reserved numeric identities that have a meaning here (wire.md §2.3).
-// [ReservedIdentityName] knows all. 100 to 115 are well-known identities, 128 to 255
-// are reserved for users; they have no names.
+// The reserved numeric identities that have a meaning here (wire.md §2.3). [ReservedIdentityName] has all. 100
+// to 115 are well-known identities, 128 to 255 are reserved for users; they have no names.
 const (
 	IdentityUnknown              uint32 = 0
 	IdentityHost                 uint32 = 1

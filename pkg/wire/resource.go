@@ -1,7 +1,7 @@
 package wire
 
-// Resource is a kind of entry that clusters exchange. What packages have to know of
-// one is in its [Description].
+// Resource is a kind of entry that clusters exchange. Its [Description] has the properties that other packages
+// need.
 type Resource string
 
 // The resources, in the order of wire.md.
@@ -14,24 +14,24 @@ const (
 	IPs            Resource = "ips"
 )
 
-// Description is everything that is particular to a resource, whatever its values
-// are. A further resource is one more of them.
+// Description has all properties of a resource except the form of its values. A new resource needs one more
+// Description.
 type Description struct {
 	// Path is its part of a key, with its version.
 	Path string
 	// One and Many name its entries in sentences, Field is its member in JSON.
 	One, Many, Field string
-	// Optional: readers do not wait for it, and can do without the right to read it. Its
-	// state is no part of the state of its cluster. (A mirror waits: it copies everything.)
+	// Optional: readers do not wait for it, and do not need the right to read it. Its state is not part of the
+	// state of its cluster. (A mirror waits: it copies everything.)
 	Optional bool
 	// DetailOf is the resource to which it only adds details, in a cluster that exports
 	// both: readers wait for it a short time. Empty is none.
 	DetailOf Resource
-	// OfServices: it brings services or their backends, which are withheld from a
-	// cluster without contact.
+	// OfServices: it has services or their backends. They are withheld when there is no contact with their
+	// cluster.
 	OfServices bool
-	// Keys and Bytes are how many entries of a cluster, and bytes of them, are read by
-	// default, CopyBytes how many of them a mirror copies (pkg/budget).
+	// Keys and Bytes are the default limits of the entries that are read from a cluster, and of their bytes.
+	// CopyBytes is the default limit of the bytes that a mirror copies (pkg/budget).
 	Keys             int
 	Bytes, CopyBytes int64
 
@@ -45,7 +45,7 @@ func Resources() []Resource {
 	return []Resource{Nodes, Services, EndpointSlices, ServiceExports, Identities, IPs}
 }
 
-// Describe returns the description of the resource; an unknown one has nothing but its name.
+// Describe returns the description of the resource; that of an unknown one is made from its name alone.
 func (r Resource) Describe() Description {
 	switch r {
 	case Nodes:
@@ -96,7 +96,7 @@ func (c Capabilities) Exports(r Resource) bool {
 	return exported == nil || exported(c)
 }
 
-// Details reports whether the resource only adds to what another one of the cluster brings.
+// Details reports whether the resource only adds details to another one that the cluster exports.
 func (c Capabilities) Details(r Resource) bool {
 	of := r.Describe().DetailOf
 	return of != "" && c.Exports(of)

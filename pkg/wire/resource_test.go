@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestEveryResourceIsDescribed: completely, and as nothing else is.
+// TestEveryResourceIsDescribed: each description is complete and different from the others.
 func TestEveryResourceIsDescribed(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]Resource)

@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// Service is a service as a cluster exports it, in the older of the two
-// formats, which is the one that is used (wire.md §1.3).
+// Service is a service as a cluster exports it, in the older of the two formats, which is the one in use
+// (wire.md §1.3).
 type Service struct {
 	Cluster   string `json:"cluster"`
 	Namespace string `json:"namespace"`
@@ -24,7 +24,7 @@ type Service struct {
 	Labels          map[string]string `json:"labels"`
 	Selector        map[string]string `json:"selector"`
 	IncludeExternal bool              `json:"includeExternal"` // readers ignore it
-	Shared          bool              `json:"shared"`          // false means: as if it were not there
+	Shared          bool              `json:"shared"`          // false: readers treat the service as absent
 	ClusterID       uint32            `json:"clusterID"`
 }
 
@@ -37,7 +37,7 @@ type L4 struct {
 	Port     uint16
 }
 
-// Zone says in which zone a backend is, and for which zones it is meant.
+// Zone has the zone of a backend, and the zones for which it is meant.
 type Zone struct {
 	Zone     string    `json:"zone"`
 	ForZones []ForZone `json:"forZones"`
@@ -82,8 +82,9 @@ func (s *Service) validate(name string, e Expect) error {
 	return cmp.Or(e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID), s.CheckNames())
 }
 
-// CheckNames checks all texts but the addresses, as [DecodeService] does; what was made otherwise is checked before it is
-// shown to anybody. A zone or a host name that is none is left out. The error is a [*RejectError].
+// CheckNames checks all texts except the addresses, as [DecodeService] does. It also checks a service that was
+// not decoded, before clients can read it. An invalid zone or host name is left out. The error is a
+// [*RejectError].
 func (s *Service) CheckNames() error {
 	var c checks
 	c.label("the namespace", s.Namespace)
@@ -108,7 +109,7 @@ func (s *Service) CheckNames() error {
 	return c.err
 }
 
-// ports checks the names and protocols of ports. Most addresses share theirs.
+// ports checks the names and protocols of ports. Most addresses share one map of ports.
 func (c *checks) ports(m map[string]Ports) {
 	var last uintptr
 	for _, ports := range m {

@@ -45,16 +45,15 @@ type ServiceExport struct {
 	TrafficDistribution     *string                `json:"trafficDistribution,omitempty"`   // nil when unset
 }
 
-// inCapitals is there only on the wire: labels and annotations once more, for readers of
-// version 1.18. encoding/json takes the field whose name matches exactly, else the first
-// that does but for the case of its letters.
+// inCapitals exists only on the wire: the labels and annotations a second time, for readers of version 1.18.
+// encoding/json takes the field whose name matches exactly, else the first that matches in another letter case.
 type inCapitals struct {
 	LegacyLabels      map[string]string `json:"Labels,omitempty"`
 	LegacyAnnotations map[string]string `json:"Annotations,omitempty"`
 }
 
-// DerivedServiceName is the name of the Service that each cluster which imports a service through the
-// MCS API has for it in the same namespace (mcs.md B). Its cluster IPs are the addresses of the import.
+// DerivedServiceName returns the name of the derived Service: each cluster that imports a service through the
+// MCS API has one in the same namespace (mcs.md B). Its cluster IPs are the addresses of the import.
 func DerivedServiceName(namespace, name string) string {
 	const length = 10
 	hash := sha256.Sum256([]byte(namespace + "/" + name))
@@ -79,7 +78,7 @@ type ClientIPConfig struct {
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 
-// ExportTime is a time in seconds and UTC; none is null.
+// ExportTime is a time in seconds and UTC; the zero time is null.
 type ExportTime struct{ time.Time }
 
 // MarshalJSON implements [json.Marshaler].
@@ -159,7 +158,8 @@ func (s *ServiceExport) validate() error {
 	)
 }
 
-// CheckNames checks all texts but those that are one of a few, as [DecodeServiceExport] does. The error is a [*RejectError].
+// CheckNames checks all texts except those with a fixed set of values, as [DecodeServiceExport] does. The error
+// is a [*RejectError].
 func (s *ServiceExport) CheckNames() error {
 	var c checks
 	c.label("the namespace", s.Namespace)
@@ -178,7 +178,7 @@ func (s *ServiceExport) CheckNames() error {
 	return c.err
 }
 
-// oneOf rejects a value that is set to none of those allowed.
+// oneOf rejects a value that is set and not allowed.
 func oneOf(field string, value *string, allowed ...string) error {
 	if value == nil || slices.Contains(allowed, *value) {
 		return nil

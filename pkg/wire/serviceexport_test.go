@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-// TestDerivedServiceName has the vectors of mcs.md B.
+// TestDerivedServiceName checks the vectors of mcs.md B.
 func TestDerivedServiceName(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ namespace, name, want string }{

@@ -9,8 +9,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/plainjson"
 )
 
-// serviceJSON is what is read of a service. Its maps, in the place of the service's own,
-// charge what they build, and take it at once in full size.
+// serviceJSON is the form in which a service is read. Its maps replace the service's own: they charge the
+// memory that they build, and allocate it at once in full size.
 type serviceJSON struct {
 	*Service
 	Frontends addressPorts       `json:"frontends"`
@@ -53,9 +53,9 @@ const (
 	costBackend = 200
 	// costPortMap is a map of ports, with the first eight.
 	costPortMap = 264
-	// costServicePort is a port in such a map, and one of pkg/services.
+	// costServicePort is a port in a map of ports, and one of pkg/services.
 	costServicePort = 200
-	// costParser is what a further call of encoding/json takes.
+	// costParser is the memory of a further call of encoding/json.
 	costParser = 200
 	// costTextEntry and costZone are an entry of a map that is made in full size,
 	// costForZone is a zone in a hint.
@@ -147,7 +147,8 @@ func (a *addressPorts) newPorts(text []byte) (Ports, error) {
 	return ports, json.Unmarshal(text, &ports)
 }
 
-// usualPorts reads ports as writers write them; nil for all others, of which nothing is built.
+// usualPorts reads ports in the form that writers normally write. For other forms it returns nil, and builds
+// nothing.
 func usualPorts(all members, n int) Ports {
 	for look := all; look.next(); {
 		if _, _, ok := usualPort(look); !ok {
@@ -162,7 +163,7 @@ func usualPorts(all members, n int) Ports {
 	return ports
 }
 
-// usualPort reads the port that m stands at.
+// usualPort reads the port in the current member of m.
 func usualPort(m members) (name []byte, port L4, ok bool) {
 	key, value := plainjson.NewScanner(m.key), plainjson.NewScanner(m.value)
 	if name, ok = key.Text(); !ok || !value.Literal(`{"Protocol":`) {
@@ -183,7 +184,7 @@ func usualPort(m members) (name []byte, port L4, ok bool) {
 	return name, L4{Protocol: protocol, Port: uint16(number)}, true
 }
 
-// knownProtocol returns the protocol, without memory of its own.
+// knownProtocol returns the protocol, without an allocation.
 func knownProtocol(b []byte) (string, bool) {
 	for _, known := range [...]string{"TCP", "UDP", "SCTP", "NONE", "ANY", ""} {
 		if string(b) == known {
@@ -196,7 +197,7 @@ func knownProtocol(b []byte) (string, bool) {
 // boundedMap reads a map of texts or zones.
 type boundedMap[V any] struct {
 	m     map[string]V
-	what  string // they are called in an error; empty is members in a map
+	what  string // their name in an error; empty is members in a map
 	bound int
 	cost  int // of an entry
 	meter *meter

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// shape is what a JSON text consists of, as far as it decides what encoding/json builds of it.
+// shape counts the parts of a JSON text that determine the memory of encoding/json.
 type shape struct {
 	top    int // members of the outermost object
-	second int // members of the objects within it
+	second int // members of the objects in the outermost one
 	deeper int // members of all other objects
 	items  int // elements of all arrays
 	depth  int // of the deepest nesting
@@ -16,13 +16,12 @@ type shape struct {
 	broken int // bytes of strings that are no UTF-8
 }
 
-// shapeOf counts in one pass and allocates nothing. It stops where the nesting
-// is deeper than [maxNesting]. Of a text that is no JSON it counts whatever it
-// takes for such parts; encoding/json builds nothing of those.
+// shapeOf counts in one pass and allocates nothing. It stops where the nesting is deeper than [maxNesting]. For
+// a text that is not JSON the counts have no meaning; encoding/json builds nothing of it.
 func shapeOf(text []byte) shape {
 	var s shape
 	var depth int
-	var arrays uint64 // bit d tells that what is open at depth d is an array
+	var arrays uint64 // bit d: the open part at depth d is an array
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
@@ -76,8 +75,8 @@ func (s *shape) member(depth int) {
 	}
 }
 
-// endOfString returns where the string that begins at i ends, with its quote; the
-// last byte of the text when it does not end.
+// endOfString returns the index of the closing quote of the string that begins at i; the last index of the text
+// when there is none.
 func endOfString(text []byte, i int) int {
 	for start := i + 1; ; {
 		n := bytes.IndexByte(text[start:], '"')
@@ -96,9 +95,9 @@ func endOfString(text []byte, i int) int {
 	}
 }
 
-// What encoding/json takes for parts of a text, with what is built of them
-// elsewhere. Each is an upper bound: slices and maps grow, and each wrong type
-// of a part is an error of its own, although only the first is kept.
+// The memory that encoding/json takes for the parts of a text, including the data that other code builds from
+// them. Each is an upper bound: slices and maps grow, and each wrong type of a part is an error of its own,
+// although only the first is kept.
 const (
 	costField  = 112 // a member that is a field of a struct
 	costMember = 280 // a member that is an entry of a map
@@ -110,11 +109,11 @@ const (
 // shortText is the length of a short string.
 const shortText = 64
 
-// costTexts is what the long and the broken strings take.
+// costTexts returns the memory of the long and the broken strings.
 func (s shape) costTexts() int { return s.long*costLong + s.broken*costBroken }
 
-// takeJSON charges what encoding/json builds of a text: an object, of which the
-// objects within are maps or structs, and all others are structs.
+// takeJSON charges the memory that encoding/json takes for a text. The text is an object; the objects in it are
+// maps or structs, and all deeper objects are structs.
 func (m *meter) takeJSON(text []byte) error {
 	s := shapeOf(text)
 	if err := atMost(maxNesting, s.depth, "levels of nesting"); err != nil {

@@ -1,7 +1,7 @@
 package wire
 
-// Source says where a piece of information comes from. A greater Source is a
-// stronger one; the zero value, SourceUnknown, is the weakest (wire.md §4.1).
+// Source is the origin of a piece of information. A greater Source is a stronger one; the zero value,
+// SourceUnknown, is the weakest (wire.md §4.1).
 type Source uint8
 
 // The sources, weakest first.

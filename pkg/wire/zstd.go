@@ -8,14 +8,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// SliceEncoder writes many endpoint slices with the memory of one encoder,
-// which is more than a megabyte. It may be used by several goroutines, one at a
-// time gets through. The values are those of [EndpointSlice.Encode].
+// SliceEncoder writes many endpoint slices with the memory of one encoder, which is more than a megabyte. It
+// may be used by several goroutines, but encodes for one at a time. The values are those of
+// [EndpointSlice.Encode].
 type SliceEncoder struct {
 	zstd *zstd.Encoder
 }
 
-// NewSliceEncoder returns an encoder, to be closed in the end.
+// NewSliceEncoder returns an encoder, which the caller has to close.
 func NewSliceEncoder() *SliceEncoder {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -24,10 +24,10 @@ func NewSliceEncoder() *SliceEncoder {
 	return &SliceEncoder{zstd: w}
 }
 
-// Encode returns the value to write: one zstd frame with a checksum, at the library's default
-// level. What is promised is the message in it, byte for byte Cilium's (wire.md §1.4). The frame is
-// too where nothing can be compressed; where something can, as in all large slices, its bytes are
-// up to the release of the library, on both sides. Readers see the message alone.
+// Encode returns the value to write: one zstd frame with a checksum, at the library's default level. The
+// message in the frame is always Cilium's byte for byte (wire.md §1.4). The frame is identical too when nothing
+// can be compressed. When something can, as in all large slices, its bytes depend on the release of the
+// library, on both sides. Readers use only the message.
 func (e *SliceEncoder) Encode(s *EndpointSlice) []byte {
 	return e.zstd.EncodeAll(s.appendProto(nil), nil)
 }
@@ -36,18 +36,18 @@ func (e *SliceEncoder) Encode(s *EndpointSlice) []byte {
 func (e *SliceEncoder) Close() { _ = e.zstd.Close() }
 
 const (
-	// maxWindow is the largest window that a frame may name. No memory is taken
-	// for it. Writers that stream name 8 MiB, whatever the size of the contents.
+	// maxWindow is the largest window that a frame may name. No memory is taken for it. Writers that stream
+	// name 8 MiB, for contents of any size.
 	maxWindow = 16 << 20
 	// maxInflaters bounds how many slices one decoder unpacks at a time, each with
 	// up to [MaxValue] of memory that is kept.
 	maxInflaters = 4
-	// usualSlice is the memory to begin with: few slices unpack to more.
+	// usualSlice is the initial size of a buffer: few slices unpack to more.
 	usualSlice = 64 << 10
 )
 
-// SliceDecoder reads many endpoint slices with the memory of few. It may be used by several
-// goroutines; those beyond [maxInflaters] wait. It needs not be closed.
+// SliceDecoder reads many endpoint slices with the memory of a few. It may be used by several goroutines; those
+// beyond [maxInflaters] wait. It need not be closed.
 type SliceDecoder struct {
 	idle chan *inflater
 }
@@ -72,8 +72,8 @@ func (d *SliceDecoder) Decode(name string, value []byte, e Expect) (*EndpointSli
 	return i.decode(name, value, e)
 }
 
-// inflater unpacks one value at a time. No memory is taken because a frame asks
-// for it: the contents go to a buffer that is there before, and is kept.
+// inflater unpacks one value at a time. A frame cannot make it allocate memory: the contents are written to an
+// existing buffer, which is kept.
 type inflater struct {
 	zstd   *zstd.Decoder
 	buffer []byte
@@ -94,8 +94,8 @@ func (i *inflater) decode(name string, value []byte, e Expect) (*EndpointSlice, 
 	return s, nil
 }
 
-// decompress reads any number of frames, of at most [MaxValue] bytes together. No bytes are no
-// frames, and decompress to nothing. The result is valid until the next call.
+// decompress reads any number of frames, of at most [MaxValue] bytes together. An empty value has no frames,
+// and decompresses to nothing. The result is valid until the next call.
 func (i *inflater) decompress(value []byte) ([]byte, error) {
 	if i.zstd == nil {
 		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),

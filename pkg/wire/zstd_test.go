@@ -37,9 +37,9 @@ func TestGoldenAReusedEncoderWritesTheSame(t *testing.T) {
 	}
 }
 
-// samePromised reports whether both values are one endpoint slice as it is promised: one frame with a
-// checksum around the same message. Where nothing of it could be compressed the frames are the same
-// too; where something could, another release of the compressor makes another frame.
+// samePromised checks that both values are the same endpoint slice in the promised form: one frame with a checksum
+// around the same message. If no part of it could be compressed, the frames are identical too. Otherwise another
+// release of the compressor may produce another frame.
 func samePromised(t *testing.T, what string, got, want []byte) {
 	t.Helper()
 	var messages [2][]byte
@@ -54,13 +54,13 @@ func samePromised(t *testing.T, what string, got, want []byte) {
 		messages[i] = message
 	}
 	same(t, what+", the message", base64Text(string(messages[0])), base64Text(string(messages[1])))
-	if len(want) > len(messages[1]) { // stored as it is
+	if len(want) > len(messages[1]) { // stored without compression
 		same(t, what, base64Text(string(got)), base64Text(string(want)))
 	}
 }
 
-// TestALargeSliceIsItsMessage: whatever a compressor makes of it. Other levels of the
-// library stand for other releases.
+// TestALargeSliceIsItsMessage: the message is the same for every compressor. Other levels of the library stand for
+// other releases.
 func TestALargeSliceIsItsMessage(t *testing.T) {
 	t.Parallel()
 	s := EndpointSlice{Cluster: "cluster2", ClusterID: 2, Namespace: "ns", Name: "web-1", AddressType: AddressTypeIPv4}

@@ -1,5 +1,5 @@
-// Package agenttest runs the whole program in a process of its own, or an agent in
-// that of the test, for the tests of all packages that need one.
+// Package agenttest runs the whole program in a process of its own, or an agent in that of the test, for the tests of
+// all packages that need one.
 package agenttest
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// AsAgent is the environment variable that makes the test binary the real
-// program, so that tests can run it in a process of its own.
+// AsAgent is the environment variable that makes the test binary run as the real program, so that tests can run it in a
+// process of its own.
 const AsAgent = "MESH_AGENT_TEST_BINARY"
 
 // Main is the TestMain of packages whose tests run the program.
@@ -43,11 +43,11 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// InProcess runs a whole agent in the test's process, until stop is called or the
-// test ends. The methods of a run command lines against it.
+// InProcess runs a whole agent in the test's process, until stop is called or the test ends. The methods of a run
+// command lines against it.
 func InProcess(t *testing.T, flags map[string]string) (a *Process, stop func()) {
 	t.Helper()
-	tmp, err := os.MkdirTemp("", "agent") // short: the path of a socket has a limit
+	tmp, err := os.MkdirTemp("", "agent") // short, as the path of a socket has a limit
 	Must(t, err)
 	_, level, err := logging.New(io.Discard, "info", "text")
 	Must(t, err)
@@ -71,7 +71,7 @@ func InProcess(t *testing.T, flags map[string]string) (a *Process, stop func()) 
 	return a, stop
 }
 
-// ReadyClusters are the names of those that the agent shows as ready, sorted.
+// ReadyClusters returns the names of the clusters that the agent shows as ready, sorted.
 func (a *Process) ReadyClusters() (names []string) {
 	a.T.Helper()
 	for _, c := range List[api.Cluster](a, "clusters") {

@@ -23,7 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// Conflicts are those that the agent lists, with code, key and clusters.
+// Conflicts returns the conflicts that the agent lists, with code, key and clusters.
 func (a *Process) Conflicts() (all []string) {
 	a.T.Helper()
 	conflicts, err := agentapi.List[api.Conflict](a.T.Context(), a.Socket, "conflicts") // a command line takes longer than the measured change
@@ -47,7 +47,7 @@ func ask[T any](a *Process, args ...string) (answer T) {
 // Status gets the whole status.
 func (a *Process) Status() api.Status { return ask[api.Status](a, "status") }
 
-// Lookup asks whose address it is.
+// Lookup returns the owner of an address.
 func (a *Process) Lookup(address string) api.Lookup { return ask[api.Lookup](a, "lookup", address) }
 
 // List gets a resource.
@@ -96,7 +96,7 @@ func StartAgent(t *testing.T, dir string, args ...string) *Process {
 // StartMode runs the program in a mode, with these variables, until the end of the test.
 func StartMode(t *testing.T, m config.Mode, env []string, args ...string) *Process {
 	t.Helper()
-	tmp, err := os.MkdirTemp("", "agent") // short: the path of a socket has a limit
+	tmp, err := os.MkdirTemp("", "agent") // short, as the path of a socket has a limit
 	Must(t, err)
 	a := &Process{T: t, Socket: filepath.Join(tmp, "a.sock"), ended: make(chan struct{}), Log: new(waittest.Output)}
 	a.cmd = Program(t, append([]string{string(m), "--listen", "127.0.0.1:0", "--socket", a.Socket}, args...)...)
@@ -126,10 +126,10 @@ func StartMode(t *testing.T, m config.Mode, env []string, args ...string) *Proce
 	return a
 }
 
-// PID is the number of the process.
+// PID is the process ID.
 func (a *Process) PID() int { return a.cmd.Process.Pid }
 
-// Stop ends the agent as Kubernetes does, and returns its exit code, also of one that has ended.
+// Stop ends the agent like Kubernetes, and returns its exit code, also if it has ended already.
 func (a *Process) Stop() (code int) {
 	a.T.Helper()
 	_ = a.cmd.Process.Signal(syscall.SIGTERM)
@@ -137,8 +137,8 @@ func (a *Process) Stop() (code int) {
 	return a.cmd.ProcessState.ExitCode()
 }
 
-// Call asks the agent with a command line, in this process: hundreds of processes
-// with the race detector in them cost more than what they are about.
+// Call runs a command line against the agent in this process: hundreds of processes with the race detector cost more
+// than the tested work.
 func (a *Process) Call(args ...string) (stdout, stderr string, code int) {
 	a.T.Helper()
 	asks := clitest.With(nil, "", "")
@@ -163,7 +163,7 @@ func (a *Process) Patiently(run func(args ...string) (stdout, stderr string, cod
 	return got.Out, got.Err, got.Code
 }
 
-// Until waits for something that is to become so.
+// Until waits for a condition.
 func (a *Process) Until(what string, ok func() bool) {
 	a.T.Helper()
 	waittest.Until(a.T, what, ok, func() string {
@@ -172,7 +172,7 @@ func (a *Process) Until(what string, ok func() bool) {
 	})
 }
 
-// UnixClient asks over a socket.
+// UnixClient returns an HTTP client for a socket.
 func UnixClient(socket string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,

@@ -10,11 +10,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// most is what the program may take, with everything in it.
+// most is the maximum size of the program, with everything in it.
 const most = 40 << 20 // bytes
 
-// TestTheSizeOfTheProgram: what makes it large is a text/template or html/template that runs, since then
-// the linker keeps each exported method of everything. 'go build -ldflags=-dumpdep' prints who leads to it.
+// TestTheSizeOfTheProgram: a text/template or html/template that is executed makes the program large, since the linker
+// then keeps each exported method. 'go build -ldflags=-dumpdep' shows what refers to it.
 func TestTheSizeOfTheProgram(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestTheSizeOfTheProgram(t *testing.T) {
 	if _, err := f.Symbols(); !errors.Is(err, elf.ErrNoSymbols) {
 		t.Errorf("it is not stripped: %v", err)
 	}
-	table := f.Section(".gopclntab") // it names each function
+	table := f.Section(".gopclntab") // it contains the names of the functions
 	if table == nil {
 		t.Fatal("there is no table of functions")
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// A build as go prints it with -v: what it downloads, then what it compiles.
+// build is the output of a go build with -v: downloads, then compiled packages.
 func build(packages int, more string) []string {
 	text := "echo 'go: downloading example.com/a v1.0.0' >&2; for i in $(seq " + fmt.Sprint(packages) + "); do echo example.com/a/p$i >&2; done; " + more
 	return []string{"/bin/sh", "-c", text}
@@ -22,7 +22,7 @@ func progress(args []string) *exec.Cmd {
 	return exec.Command(filepath.Join("..", "..", "deploy", "progress"), args...)
 }
 
-// TestProgressInLines: where no terminal is, a line now and then, all that is wrong, and the exit code of the build.
+// TestProgressInLines: without a terminal there is a line now and then, all errors, and the exit code of the build.
 func TestProgressInLines(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -57,7 +57,7 @@ func TestProgressInLines(t *testing.T) {
 	}
 }
 
-// TestProgressOnATerminal: one line that moves although a package takes long, and that never wraps.
+// TestProgressOnATerminal: one line that changes although a package takes long, and that never wraps.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	terminal, _, written := terminaltest.Open(t, 80, 24)

@@ -1,3 +1,3 @@
-// Package children says how programs are started that are to end with their parent, and that a
-// Ctrl-C in the terminal reaches through it alone: each in a process group of its own.
+// Package children has the attributes of child processes that end with their parent, and that get a Ctrl-C of the
+// terminal only through the parent: each is in a process group of its own.
 package children

@@ -35,13 +35,13 @@ type Agent struct {
 	Address, Socket, Server string
 }
 
-// NewAgent starts an agent that knows a little of everything.
+// NewAgent starts an agent with a few objects of each kind.
 func NewAgent(t *testing.T, clusters ...remotecluster.Status) *Agent {
 	t.Helper()
 	return Serve(t, fakemesh.Facts{Clusters: clusters})
 }
 
-// Serve starts an agent of a mesh that is so.
+// Serve starts an agent of a mesh with this state.
 func Serve(t *testing.T, is fakemesh.Facts) *Agent {
 	t.Helper()
 	return ServeWith(t, is, api.Settings{"cluster-name": "c1"})
@@ -74,7 +74,7 @@ func ServeWith(t *testing.T, is fakemesh.Facts, settings api.Settings) *Agent {
 	return a
 }
 
-// Sources are what the agent serves.
+// Sources returns the sources that the agent serves.
 func (a *Agent) Sources(t *testing.T) httpapi.Sources {
 	t.Helper()
 	tables, err := view.NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))

@@ -1,5 +1,4 @@
-// Package clitest runs command lines in the process of a test, against an agent that
-// serves what the test says.
+// Package clitest runs command lines in the process of a test, against an agent whose contents the test sets.
 package clitest
 
 import (
@@ -58,23 +57,22 @@ func Unpack(t *testing.T, archive []byte) map[string]string {
 	}
 }
 
-// Result is what a command line did.
+// Result is the exit code and the output of a command line.
 type Result struct {
 	Code     int
 	Out, Err string
 }
 
-// Command is a command line that is being put together.
+// Command is a command line before it is run.
 type Command struct {
 	Cli *command.Env
 }
 
-// Began is when the heartbeats of the tests' clusters are written, and what time it
-// is for those who judge them: a machine may be so busy that minutes pass in between.
+// Began is the time at which the heartbeats of the tests' clusters are written, and the present time of the code that
+// checks them: on a busy machine minutes may pass in between.
 var Began = time.Now()
 
-// With returns a command line in an environment; the places where an agent is
-// looked for by default are the given ones.
+// With returns a command line in an environment, with these default places of an agent.
 func With(env map[string]string, socket, server string) Command {
 	return Command{&command.Env{
 		Getenv:        func(name string) string { return env[name] },
@@ -93,7 +91,7 @@ func (c Command) Run(args ...string) Result {
 	return Result{code, out.String(), errs.String()}
 }
 
-// Patient runs a command line. As long as no answer came in time, it repeats with twice the timeout.
+// Patient runs a command line. While there is no answer in time, it repeats with twice the timeout.
 func Patient(run func(args ...string) Result, args ...string) Result {
 	for {
 		got := run(args...)
@@ -114,7 +112,7 @@ func (a *Agent) Ask(args ...string) Result {
 	return With(nil, "/nonexistent", "127.0.0.1:1").Run(append(args, "--server", a.Server)...)
 }
 
-// Has wants nothing when want is empty.
+// Has reports whether a text contains want; if want is empty, the text must be empty.
 func Has(text, want string) bool {
 	if want == "" {
 		return text == ""
@@ -122,7 +120,7 @@ func Has(text, want string) bool {
 	return strings.Contains(text, want)
 }
 
-// Complete are what the shell would offer for the last word.
+// Complete returns the shell's suggestions for the last word.
 func Complete(c Command, words ...string) []string {
 	got := c.Run(append([]string{"__complete"}, words...)...)
 	var offered []string
@@ -152,14 +150,14 @@ func Checker(args ...string) Result {
 	return Troubleshooter().Run(append([]string{"config", "check"}, args...)...)
 }
 
-// CheckerNow is Checker for clusters whose heartbeats are written all the time.
+// CheckerNow is Checker for clusters whose heartbeats are written continuously.
 func CheckerNow(args ...string) Result {
 	c := Troubleshooter()
 	c.Cli.Troubleshooting.Now = time.Now()
 	return c.Run(append([]string{"config", "check"}, args...)...)
 }
 
-// CheckResult compares a result with one whose texts are parts.
+// CheckResult compares a result with one whose texts are parts of the expected output.
 func CheckResult(t *testing.T, args string, got, want Result) {
 	t.Helper()
 	if got.Code != want.Code || !strings.Contains(got.Out, want.Out) || !strings.Contains(got.Err, want.Err) {
@@ -192,7 +190,7 @@ func Troubleshooter() Command {
 	return c
 }
 
-// PlainCluster is an etcd of this cluster, without the key if one is given.
+// PlainCluster runs an etcd with the keys of this cluster, except the key without, if it is given.
 func PlainCluster(t *testing.T, name, without string) *etcdtest.Server {
 	t.Helper()
 	s := etcdtest.Start(t)

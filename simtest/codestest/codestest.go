@@ -1,4 +1,4 @@
-// Package codestest proves that every code of the registry is reached.
+// Package codestest checks that every code of the registry is reached.
 package codestest
 
 import (
@@ -8,8 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// Reached fails the test unless the codes that the cases of a test have led to are
-// exactly those of the owner.
+// Reached fails the test unless the codes that the cases of a test have reached are exactly those of the owner.
 func Reached(t *testing.T, owner codes.Owner, reached ...codes.Code) {
 	t.Helper()
 	var want []codes.Code

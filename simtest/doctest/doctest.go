@@ -1,4 +1,4 @@
-// Package doctest takes what a document tells users to write, so that tests run that and nothing else.
+// Package doctest extracts blocks from documents, so that tests run exactly what users are asked to write.
 package doctest
 
 import (
@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Block is an indented block of a Markdown file, from the line that begins with first, with some words replaced:
-// pairs of an old and a new text, as those of [strings.NewReplacer]. The test fails where the block, or an old text in it, is missing.
+// Block returns an indented block of a Markdown file, from the line that begins with first, with some words replaced:
+// pairs of an old and a new text, like those of [strings.NewReplacer]. The test fails if the block, or an old text in
+// it, is missing.
 func Block(t testing.TB, file, first string, replace ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

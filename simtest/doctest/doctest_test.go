@@ -39,7 +39,7 @@ func TestBlock(t *testing.T) {
 	}
 }
 
-// failing notes what it fails with.
+// failing records its failures.
 type failing struct {
 	testing.TB
 	with string

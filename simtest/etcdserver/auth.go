@@ -20,14 +20,14 @@ func Prefix(p string) Range { return Range{Key: p, End: clientv3.GetPrefixRangeE
 // User is an etcd user with a role of its own.
 type User struct {
 	Name string
-	// Password is empty for a user that is known by its certificate alone.
+	// Password is empty for a user that is identified by its certificate only.
 	Password string
-	// Role lists what the user may read, or write too.
+	// Role lists the ranges that the user may read, or also write.
 	Role []Range
 }
 
-// RemoteReader is what a reader from another cluster may read of the cluster of
-// that name (spec wire.md §0).
+// RemoteReader returns the ranges that a reader from another cluster may read in the cluster of that name (spec wire.md
+// §0).
 func RemoteReader(cluster string) []Range {
 	return []Range{
 		Prefix("cilium/.heartbeat"),
@@ -37,7 +37,7 @@ func RemoteReader(cluster string) []Range {
 	}
 }
 
-// LocalReader is what a reader of the cached copies of all clusters may read.
+// LocalReader returns the ranges that a reader of the cached copies of all clusters may read.
 func LocalReader() []Range {
 	return []Range{
 		Prefix("cilium/.heartbeat"),
@@ -47,8 +47,8 @@ func LocalReader() []Range {
 	}
 }
 
-// EnableAuth creates the users, and root with the given password, and switches
-// authentication on. The client is any that may still do everything.
+// EnableAuth creates the users, and root with the given password, and enables authentication. The client needs all
+// rights.
 func EnableAuth(ctx context.Context, c *clientv3.Client, rootPassword string, users ...User) error {
 	if rootPassword == "" {
 		return errors.New("enable authentication: the root password is empty")

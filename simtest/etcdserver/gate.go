@@ -12,17 +12,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/ports"
 )
 
-// Gate is an address that stays while servers behind it come and go: it passes connections on to
-// one server, can reset them all, refuse new ones, or go silent.
+// Gate is an address that stays the same while the servers behind it change: it passes connections on to one server,
+// can reset them all, refuse new ones, or go silent.
 //
-// All methods may be called by several goroutines. Its own goroutines end with Close, which
-// waits for them.
+// All methods may be called by several goroutines. Its own goroutines end with Close, which waits for them.
 type Gate struct {
 	wg sync.WaitGroup
 
 	mu       sync.Mutex      // guards everything below
 	addr     string          // stays the same once it is known
-	reserved *ports.Reserved // so that no other listener gets the port while it is shut; nil before the first Open
+	reserved *ports.Reserved // so that the port is not given to another listener while it is shut; nil before the first Open
 	listener net.Listener    // nil while shut
 	backend  string
 	conns    map[*net.TCPConn]struct{} // both ends of each connection
@@ -32,8 +31,8 @@ type Gate struct {
 // NewGate returns a gate for an address on loopback, "127.0.0.1:0" for a free port. It is shut.
 func NewGate(addr string) *Gate { return &Gate{addr: addr, conns: map[*net.TCPConn]struct{}{}} }
 
-// Open passes connections on to the server at this address from now on. Those
-// that are open are reset. A frozen gate thaws.
+// Open passes connections on to the server at this address from now on. Open connections are reset. A frozen gate
+// thaws.
 func (g *Gate) Open(backend string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,8 +61,8 @@ func (g *Gate) Open(backend string) error {
 	return nil
 }
 
-// whileInUse tries again for as long as the error is that the address is in use: a child that is
-// being started has the listener of before until it runs its program.
+// whileInUse tries again while the error is that the address is in use: a child process that is being started holds the
+// earlier listener until it executes its program.
 func whileInUse(try func() error) error {
 	for deadline := time.Now().Add(addrInUseTimeout); ; {
 		err := try()
@@ -74,7 +73,7 @@ func whileInUse(try func() error) error {
 	}
 }
 
-// Shut resets all connections and closes the port, as the end of the server's process would.
+// Shut resets all connections and closes the port, like the end of the server's process.
 func (g *Gate) Shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,8 +84,8 @@ func (g *Gate) Shut() {
 	g.reset()
 }
 
-// Freeze keeps every connection open but forwards nothing until Thaw, as if the server's process were
-// stopped. New connections are accepted, but get no answer.
+// Freeze keeps every connection open but forwards no data until Thaw, as if the server's process were stopped. New
+// connections are accepted, but get no answer.
 func (g *Gate) Freeze() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -143,7 +142,7 @@ func (g *Gate) Close() {
 
 // reset resets all connections; mu is held.
 func (g *Gate) reset() {
-	for c := range g.conns { // all of them first: the end of one ends its other side
+	for c := range g.conns { // before the first one is closed: its end also ends the other side
 		_ = c.SetLinger(0)
 	}
 	for c := range g.conns {
@@ -159,7 +158,7 @@ func (g *Gate) accept(l net.Listener) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // too many open files, perhaps
+		if err != nil { // for example, too many open files
 			<-time.After(50 * time.Millisecond)
 			continue
 		}
@@ -167,7 +166,7 @@ func (g *Gate) accept(l net.Listener) {
 	}
 }
 
-// pass connects a client with the server until either goes.
+// pass connects a client with the server until either side ends.
 func (g *Gate) pass(l net.Listener, client *net.TCPConn) {
 	backend, ok := g.keep(l, client)
 	defer g.end(client)
@@ -189,8 +188,8 @@ func (g *Gate) pass(l net.Listener, client *net.TCPConn) {
 	wg.Wait()
 }
 
-// keep remembers a connection unless the gate was shut since it came, and
-// returns where the server is.
+// keep registers a connection, unless the gate was shut since the connection was accepted, and returns the server's
+// address.
 func (g *Gate) keep(l net.Listener, c *net.TCPConn) (backend string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -204,7 +203,7 @@ func (g *Gate) keep(l net.Listener, c *net.TCPConn) (backend string, ok bool) {
 	return g.backend, true
 }
 
-// end resets a connection, unless it has ended in order.
+// end resets a connection, unless it has ended regularly.
 func (g *Gate) end(c *net.TCPConn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

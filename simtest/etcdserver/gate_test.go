@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/ports"
 )
 
-// echo is a server that says everything back, after its name.
+// echo starts a server that sends its name, and then all received data back.
 func echo(t *testing.T, name string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

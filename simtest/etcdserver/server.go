@@ -27,34 +27,33 @@ import (
 // startTimeout bounds the start of a server.
 const startTimeout = time.Minute
 
-// addrInUseTimeout is how long a port may still be in use, and a server behind a gate be absent.
+// addrInUseTimeout is how long a port may still be in use, and a server behind a gate may be absent.
 const addrInUseTimeout = 5 * time.Second
 
-// peer is how every server advertises itself to its (absent) peers. As it is always the same,
-// the etcd cluster ID follows from the token alone.
+// peer is the address that every server advertises to its (absent) peers. As it is always the same, the etcd cluster ID
+// depends on the token alone.
 const peer = "127.0.0.1:2380"
 
 // TLS makes a server speak TLS.
 type TLS struct {
 	// CertFile and KeyFile are the server's certificate, read again on each handshake.
 	CertFile, KeyFile string
-	// CAFile, when set, is what client certificates are checked against.
+	// CAFile, when set, is the authority that verifies client certificates.
 	CAFile string
-	// ClientAuth demands a client certificate, whose common name is the etcd user.
+	// ClientAuth requires a client certificate, whose common name is the etcd user.
 	ClientAuth bool
 }
 
-// Config says how a server is to be run. The zero value is good: a new, empty
-// server on a free port.
+// Config has the settings of a server. The zero value is valid: a new, empty server on a free port.
 type Config struct {
-	// DataDir holds the database. Empty: a temporary directory, which Close removes. If it has
-	// a database, the server continues with that and ignores Token.
+	// DataDir has the database. Empty for a temporary directory, which Close removes. If it has a database, the server
+	// continues with that and ignores Token.
 	DataDir string
 	// Addr is the address to listen on, "127.0.0.1:0" when empty. To take over
 	// from a server, use its Addr.
 	Addr string
-	// Token is the cluster token. Servers with the same token have the same
-	// etcd cluster ID, also one that was emptied. Empty: a random one.
+	// Token is the cluster token. Servers with the same token have the same etcd cluster ID, including one that was
+	// emptied. Empty for a random one.
 	Token string
 	// TLS is nil for plain text.
 	TLS *TLS
@@ -64,13 +63,13 @@ type Config struct {
 	MaxRequestBytes uint
 	// Tick is raft's clock, 100 ms when 0. A shorter one starts faster, and costs a little CPU.
 	Tick time.Duration
-	// Tune, when set, may change anything else before the server starts.
+	// Tune, when set, may change any other setting before the server starts.
 	Tune func(*embed.Config) `json:"-"`
 }
 
 // Server is a running server.
 type Server struct {
-	cfg     Config // with everything filled in
+	cfg     Config // with all defaults set
 	tempDir bool
 	etcd    *embed.Etcd
 	grpc    atomic.Pointer[grpc.Server]
@@ -166,19 +165,18 @@ func (s *Server) Addr() string { return s.cfg.Addr }
 // ClusterID returns the etcd cluster ID.
 func (s *Server) ClusterID() uint64 { return uint64(s.etcd.Server.Cluster().ID()) }
 
-// Config returns the configuration with everything filled in: a start with it after Close or
-// Kill continues the same database at the same address, except in a temporary directory.
+// Config returns the configuration with all defaults set: a start with it after Close or Kill continues the same
+// database at the same address, except in a temporary directory.
 func (s *Server) Config() Config { return s.cfg }
 
-// Local returns a client that reaches the server without a connection, but not once
-// authentication is enabled. It ends with the server.
+// Local returns a client that uses the server without a connection, which works until authentication is enabled. It
+// ends with the server.
 func (s *Server) Local() *clientv3.Client { return s.local }
 
-// Err returns a channel that reports when the server fails by itself.
+// Err returns a channel that gets an error when the server fails by itself.
 func (s *Server) Err() <-chan error { return s.etcd.Err() }
 
-// Close stops the server: open streams are cut, the database is closed. It
-// removes a temporary data directory.
+// Close stops the server: open streams are cut, the database is closed. It removes a temporary data directory.
 func (s *Server) Close() {
 	s.stop.Do(func() {
 		s.cut()
@@ -193,8 +191,8 @@ func (s *Server) removeTemp() {
 	}
 }
 
-// Kill stops the server hard: what raft was about to do is not done. The data directory stays
-// in any case. The port is free afterwards. A process can be killed (simtest/etcdtest).
+// Kill stops the server at once: pending work of raft is dropped. The data directory always stays. The port is free
+// afterwards. For a kill of a whole process see simtest/etcdtest.
 func (s *Server) Kill() {
 	s.stop.Do(func() {
 		s.cut()

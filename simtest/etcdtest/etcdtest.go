@@ -57,7 +57,7 @@ func WithTLS(c *Certs) Option {
 	}
 }
 
-// WithConfig takes everything from a configuration, such as that of a server to be continued.
+// WithConfig sets the whole configuration, for example that of a server to be continued.
 func WithConfig(cfg Config) Option { return func(s *settings) { s.cfg = cfg } }
 
 // WithTune changes other parts of etcd's configuration. It has no effect on a server in its
@@ -126,7 +126,7 @@ func (s *Server) EnableAuth(t testing.TB, users ...User) {
 	must(t, "enable authentication", etcdserver.EnableAuth(testContext(t), s.Local(), "root", users...))
 }
 
-// access is how clients reach a server.
+// access has the address and the certificates with which clients reach a server.
 type access struct {
 	endpoint func() string
 	certs    *Certs
@@ -165,15 +165,13 @@ func (a access) ConfigFileOf(t testing.TB, user string) string {
 	return configFileOf(t, a.endpoint(), a.certs, user, nil)
 }
 
-// ConfigFile writes a client configuration and returns its path. With
-// certificates, the client is called "root".
+// ConfigFile writes a client configuration and returns its path. With certificates, it uses those of the user "root".
 func ConfigFile(t testing.TB, endpoint string, certs *Certs, extra ...string) string {
 	t.Helper()
 	return configFileOf(t, endpoint, certs, "root", extra)
 }
 
-// configFileOf writes a client configuration for a user, who is known by his
-// certificate, and returns its path.
+// configFileOf writes a client configuration for a user, who is identified by the certificate, and returns its path.
 func configFileOf(t testing.TB, endpoint string, certs *Certs, user string, extra []string) string {
 	t.Helper()
 	lines := []string{"endpoints:", "- " + endpoint}
@@ -187,7 +185,7 @@ func configFileOf(t testing.TB, endpoint string, certs *Certs, user string, extr
 	return path
 }
 
-// connect connects with the certificate of commonName, where there are any.
+// connect connects with the certificate of commonName, if there are certificates.
 func (a access) connect(t testing.TB, commonName, user, password string) *clientv3.Client {
 	t.Helper()
 	var tc *tls.Config
@@ -217,7 +215,7 @@ func put(t testing.TB, c *clientv3.Client, kvs []string) int64 {
 	return rev
 }
 
-// must ends the test if there is an error, and says of what.
+// must ends the test on an error, and reports the operation.
 func must(t testing.TB, what string, err error) {
 	t.Helper()
 	if err != nil {

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// env holds the configuration of a server that a test binary is to be.
+	// env is the variable with the configuration that makes a test binary a server.
 	env = "ETCDTEST_SERVER"
-	// program names another program to be it, which calls [Serve].
+	// program is the variable that names another program to run as the server; it calls [Serve].
 	program = "ETCDTEST_PROGRAM"
 )
 
-// Main runs the tests of a package and then looks for goroutines left over; in the process of
-// a server, it is that server.
+// Main runs the tests of a package and then looks for leaked goroutines; in the process of a server, it runs that
+// server.
 func Main(m *testing.M, opts ...goleak.Option) {
 	if _, ok := os.LookupEnv(env); ok {
 		Serve()
@@ -35,7 +35,7 @@ func Main(m *testing.M, opts ...goleak.Option) {
 	goleak.VerifyTestMain(m, opts...)
 }
 
-// Serve is the process of a server, which [StartProcess] has started. It does not return.
+// Serve runs the server that [StartProcess] has configured. It does not return.
 func Serve() {
 	if err := serve(os.Getenv(env)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -76,7 +76,7 @@ func StartProcess(t testing.TB, opts ...Option) *Process {
 	t.Helper()
 	p := &Process{settings: newSettings(t, opts)}
 	p.access = access{p.Endpoint, p.settings.certs}
-	port, err := ports.Reserve("127.0.0.1:0") // its own, also between two processes
+	port, err := ports.Reserve("127.0.0.1:0") // reserved, also between two processes
 	must(t, "reserve a port", err)
 	t.Cleanup(port.Release)
 	p.settings.cfg.Addr = port.Addr()
@@ -114,7 +114,7 @@ func (p *Process) start(t testing.TB) {
 	p.cmd, p.stdin = cmd, stdin
 }
 
-// stop ends the process for certain, also a frozen one.
+// stop always ends the process, also a frozen one.
 func (p *Process) stop() {
 	if p.cmd == nil {
 		return
@@ -168,7 +168,7 @@ func (p *Process) Freeze(t testing.TB) {
 }
 
 func (p *Process) moves() bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid)) // the pattern is good
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid)) // the pattern is valid
 	for _, thread := range threads {
 		text, err := os.ReadFile(thread)
 		if err != nil {
@@ -203,8 +203,8 @@ func (p *Process) Restart(t testing.TB) {
 	p.start(t)
 }
 
-// RestartEmpty runs a server without data on the same port and under the same
-// token: its etcd cluster ID is that of before, its revisions begin again.
+// RestartEmpty runs a server without data on the same port and with the same token: its etcd cluster ID stays the same,
+// its revisions start again.
 func (p *Process) RestartEmpty(t testing.TB) {
 	t.Helper()
 	p.stop()
@@ -223,8 +223,8 @@ func (p *Process) Backup(t testing.TB) string {
 	return dir
 }
 
-// RestartFrom runs a server on the data of a backup, which it takes over, on
-// the same port: its etcd cluster ID is that of before, its revisions go back.
+// RestartFrom runs a server on the data of a backup, which it takes over, on the same port: its etcd cluster ID stays
+// the same, its revisions are lower.
 func (p *Process) RestartFrom(t testing.TB, backup string) {
 	t.Helper()
 	p.stop()
@@ -232,7 +232,7 @@ func (p *Process) RestartFrom(t testing.TB, backup string) {
 	p.start(t)
 }
 
-// RestartAsOther runs a server without data on the same port and under another token: another etcd.
+// RestartAsOther runs a server without data on the same port and with another token: another etcd.
 func (p *Process) RestartAsOther(t testing.TB) {
 	t.Helper()
 	p.settings.cfg.Token = ""

@@ -1,11 +1,9 @@
-// Package kubetest gives real Kubernetes API servers to tests (kubernetes.md), each a process of
-// its own over an etcd of its own (simtest/etcdtest, whose Main the package's
-// TestMain must call). `make kubernetes` builds the program and runs the tests
-// that use it; without it they are skipped.
+// Package kubetest gives real Kubernetes API servers to tests (kubernetes.md), each a process of its own over an etcd
+// of its own (simtest/etcdtest, whose Main the package's TestMain must call). `make kubernetes` builds the program and
+// runs the tests that use it; without it they are skipped.
 //
-// There is an API server and nothing else: no controller makes service accounts,
-// EndpointSlices or endpoints, no scheduler places pods, no kubelet runs them.
-// Tests write themselves what those would write.
+// There is only an API server: no controller makes service accounts, EndpointSlices or endpoints, no scheduler places
+// pods, no kubelet runs them. Tests write these objects themselves.
 package kubetest
 
 import (
@@ -46,7 +44,7 @@ const Admin = "admin-token"
 
 // Server is an API server. Its methods are for the test that started it.
 type Server struct {
-	// Etcd is where it keeps everything.
+	// Etcd is the etcd of the server.
 	Etcd *etcdtest.Process
 
 	program string
@@ -103,7 +101,7 @@ func (s *Server) args() []string {
 		"--service-account-signing-key-file=" + file("accounts.key"),
 		"--token-auth-file=" + file("tokens.csv"),
 		"--authorization-mode=RBAC",
-		// It wants an account in each namespace, which a controller would make.
+		// It would require a service account in each namespace, which a controller would create.
 		"--disable-admission-plugins=ServiceAccount",
 	}
 }
@@ -115,7 +113,7 @@ func (s *Server) start(t testing.TB) {
 	defer log.Close()
 	cmd := exec.Command(s.program, s.args()...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = children.Attributes() // tests that time out clean up nothing
+	cmd.SysProcAttr = children.Attributes() // a test that times out does no cleanup
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", s.program, err)
 	}
@@ -151,7 +149,7 @@ func ready(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// Log is the end of what the server wrote.
+// Log is the end of the server's log.
 func (s *Server) Log() string {
 	text, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	if err != nil {
@@ -189,7 +187,7 @@ func (s *Server) stop() {
 	s.cmd = nil
 }
 
-// Config is how to reach the server with a bearer token.
+// Config returns the configuration of a client with a bearer token.
 func (s *Server) Config(token string) *rest.Config {
 	return &rest.Config{
 		Host: "https://" + s.addr, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAFile: s.certs.CAFile},
@@ -197,7 +195,7 @@ func (s *Server) Config(token string) *rest.Config {
 	}
 }
 
-// Client reads and writes objects of every kind, as the administrator.
+// Client returns a client for objects of every kind, as the administrator.
 func (s *Server) Client(t testing.TB) *dynamic.DynamicClient {
 	t.Helper()
 	config := s.Config(Admin)
@@ -209,8 +207,8 @@ func (s *Server) Client(t testing.TB) *dynamic.DynamicClient {
 	return c
 }
 
-// Kubeconfig writes a file that says how to reach the server at an address, its
-// own or that of a gate before it, with a bearer token. It returns its path.
+// Kubeconfig writes a kubeconfig file for the server at an address, its own or that of a gate in front of it, with a
+// bearer token. It returns the path.
 func (s *Server) Kubeconfig(t testing.TB, addr, token string) string {
 	t.Helper()
 	text := fmt.Sprintf(`apiVersion: v1
@@ -231,8 +229,8 @@ users:
 	return path
 }
 
-// Apply makes objects as they are given, in YAML, as the administrator. An object that exists
-// becomes as it is given. The status counts also of kinds that have it apart.
+// Apply creates objects from YAML, or changes existing ones, as the administrator. It also applies the status of kinds
+// that have it as a subresource.
 func (s *Server) Apply(t testing.TB, texts ...string) {
 	t.Helper()
 	client := s.Client(t)
@@ -248,7 +246,7 @@ func (s *Server) Apply(t testing.TB, texts ...string) {
 	}
 }
 
-// apply waits for a kind whose definition was made a moment ago.
+// apply retries while the definition of a kind is too new.
 func apply(t testing.TB, in dynamic.ResourceInterface, o *unstructured.Unstructured, subresources ...string) {
 	t.Helper()
 	waittest.Try(t, "the kind "+o.GetKind(), func() error {
@@ -277,7 +275,7 @@ func (s *Server) Delete(t testing.TB, texts ...string) {
 	}
 }
 
-// Token returns a token of a service account, good for an hour.
+// Token returns a token of a service account, valid for an hour.
 func (s *Server) Token(t testing.TB, namespace, account string) string {
 	t.Helper()
 	request := &unstructured.Unstructured{Object: map[string]any{
@@ -296,8 +294,7 @@ func (s *Server) Token(t testing.TB, namespace, account string) string {
 	return token
 }
 
-// parse reads an object and says where it belongs: in the resource that is its
-// kind's name as a plural.
+// parse reads an object and returns it with the client for its resource, whose name is the plural of its kind.
 func parse(t testing.TB, client dynamic.Interface, text string) (*unstructured.Unstructured, dynamic.ResourceInterface) {
 	t.Helper()
 	o := new(unstructured.Unstructured)

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// Namespace is where all services and pods are.
+// Namespace is the namespace of all services and pods.
 const Namespace = "shop"
 
-// Service is one service of a description. Every node has one pod behind it.
+// Service is one service of a description. It has one pod on every node.
 type Service struct {
 	Name     string
 	Global   bool   // annotated as a global service
 	Affinity string // annotation: "local", "remote" or ""
-	Down     bool   // its pods are there, and none is ready
+	Down     bool   // its pods exist, and none is ready
 }
 
-// Description is what the manifests of a cluster say.
+// Description is the contents of the manifests of a cluster.
 type Description struct {
 	cluster  *Cluster
 	nodes    int
 	Services []Service
 }
 
-// Describe is how a cluster is described at first: "web" and "cart" are global
-// services, one with local affinity and one with remote; "stock" is none.
+// Describe returns the first description of a cluster: "web" and "cart" are global services, one with local affinity
+// and one with remote; "stock" is not global.
 func (c *Cluster) Describe(nodes int) *Description {
 	return &Description{c, nodes, []Service{
 		{Name: "web", Global: true, Affinity: "local"},
@@ -61,7 +61,7 @@ func (c *Cluster) PodAddress(service, node int) string {
 	return fmt.Sprintf("10.%d.%d.%d", c.ID, node+1, 10+service)
 }
 
-// Write writes the manifests, a file for each kind, each replaced at once.
+// Write writes the manifests, a file for each kind, each replaced atomically.
 func (d *Description) Write(dir string) error {
 	var nodes, pods, services []string
 	for i := range d.nodes {

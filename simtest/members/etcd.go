@@ -23,8 +23,8 @@ const (
 // localUser reads the copies of the other clusters.
 func (c *Cluster) localUser() string { return "local-" + c.Name }
 
-// serve starts the cluster's etcd. Its authority is its own: a certificate of one
-// cluster is worth nothing in another one.
+// serve starts the cluster's etcd. It has an authority of its own: a certificate of one cluster is not valid in another
+// one.
 func (c *Cluster) serve() error {
 	if err := os.MkdirAll(c.pki(), 0o700); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (c *Cluster) serve() error {
 	return err
 }
 
-// ensureUsers gives the etcd its users, as a job of an installation does.
+// ensureUsers creates the users of the etcd, like a job of an installation.
 func (m *Mesh) ensureUsers(c *Cluster) error {
 	out, err := exec.Command(m.Program, "users", "ensure", "--cluster-name", c.Name, "--kvstore-opt", "etcd.config="+c.ClientFile(rootUser)).CombinedOutput()
 	if err != nil {
@@ -67,7 +67,7 @@ func (m *Mesh) ensureUsers(c *Cluster) error {
 	return nil
 }
 
-// clientFile is that of the cluster's etcd for one of its users.
+// clientFile writes the client file of the cluster's etcd for one of its users.
 func (c *Cluster) clientFile(user string) string {
 	file := func(name string) string { return filepath.Join(c.pki(), name) }
 	return fmt.Sprintf("endpoints:\n- %s\ntrusted-ca-file: %s\ncert-file: %s\nkey-file: %s\n",

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Hints tells a person what to try.
+// Hints returns commands for a person to try.
 func (m *Mesh) Hints() string {
 	first, second := m.Clusters[0], m.Clusters[1]
 	agent := func(c *Cluster, what string) string {

@@ -13,14 +13,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdserver"
 )
 
-// Settings say what to run.
+// Settings are the settings of a mesh.
 type Settings struct {
 	// Program is the path of mesh-agent.
 	Program string
-	// Dir is where everything is put; it must exist.
+	// Dir is the directory for all files; it must exist.
 	Dir string
-	// Clusters is how many there are, Nodes how many nodes each has, and Standbys
-	// how many more processes operate and mirror a cluster than are needed.
+	// Clusters is the number of clusters, Nodes the number of nodes of each, and Standbys the number of additional
+	// processes that operate and mirror a cluster.
 	Clusters, Nodes, Standbys int
 	// Flags are given to every process.
 	Flags []string
@@ -136,12 +136,12 @@ func (m *Mesh) process(c *Cluster, name, mode, user string, flags ...string) *Pr
 	return p
 }
 
-// restartAfter is how long a process that was killed stays away.
+// restartAfter is the delay until a killed process is started again.
 const restartAfter = 45 * time.Second
 
-// Wait waits until ctx ends, which is no error, or a process ends by itself. A killed process is
-// started again after a delay, as Kubernetes does. The delay is long enough for another process
-// to become leader. say gets both events as text.
+// Wait waits until ctx ends, which is no error, or a process ends by itself. A killed process is started again after a
+// delay, as Kubernetes does. The delay is long enough for another process to become leader. say gets both events as
+// text.
 func (m *Mesh) Wait(ctx context.Context, say func(string)) error {
 	away := make(map[*Process]time.Time) // since when
 	for waiting.Sleep(ctx, time.Second) == nil {
@@ -193,21 +193,21 @@ func (m *Mesh) Stop() error {
 // Processes are all those of the cluster.
 func (c *Cluster) Processes() []*Process { return slices.Concat(c.Operators, c.Mirrors, c.Agents) }
 
-// The places below the cluster's directory.
+// The paths below the cluster's directory.
 
-// Manifests is where the cluster is described.
+// Manifests is the directory with the description of the cluster.
 func (c *Cluster) Manifests() string { return filepath.Join(c.Dir, "manifests") }
 
 // Remotes has the client files of the other clusters.
 func (c *Cluster) Remotes() string { return filepath.Join(c.Dir, "remotes") }
 
-// Mesh has those that lead to the copies of the other clusters.
+// Mesh has the client files of the copies of the other clusters.
 func (c *Cluster) Mesh() string { return filepath.Join(c.Dir, "mesh") }
 
-// ClientFile is that of its own etcd for one of its users: root, node, operator or mirror.
+// ClientFile is the client file of its own etcd for one of its users: root, node, operator or mirror.
 func (c *Cluster) ClientFile(user string) string { return filepath.Join(c.Dir, "etcd-"+user+".yaml") }
 
-// write writes a file, and replaces one at once.
+// write writes a file atomically.
 func write(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

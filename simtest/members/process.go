@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/children"
 )
 
-// Process is one mesh-agent.
+// Process is a mesh-agent process.
 type Process struct {
 	Name, Socket, Log string
 	Command           []string // the program and its arguments
@@ -47,7 +47,7 @@ func (p *Process) Start() error {
 	return nil
 }
 
-// Signal sends a signal to the process; to one that has ended nothing happens.
+// Signal sends a signal to the process; it has no effect on one that has ended.
 func (p *Process) Signal(s syscall.Signal) {
 	if p.cmd != nil {
 		_ = p.cmd.Process.Signal(s) // it may have ended
@@ -57,7 +57,7 @@ func (p *Process) Signal(s syscall.Signal) {
 // Interrupt asks the process to end.
 func (p *Process) Interrupt() { p.Signal(syscall.SIGTERM) }
 
-// Kill ends it as kill -9 does, and waits for that.
+// Kill ends it like kill -9, and waits for its end.
 func (p *Process) Kill() {
 	p.Signal(syscall.SIGKILL)
 	<-p.ended
@@ -76,7 +76,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Killed reports whether it was ended by a signal that it could do nothing about.
+// Killed reports whether it was ended by a signal that a process cannot handle.
 func (p *Process) Killed() bool {
 	if p.cmd == nil || p.Running() {
 		return false
@@ -85,8 +85,8 @@ func (p *Process) Killed() bool {
 	return ok && exit.ExitCode() < 0
 }
 
-// Wait waits until the process has ended, after it was asked to. It is an error
-// when that has to be forced, or when it ended by itself or badly.
+// Wait waits until the process has ended, after Interrupt. It returns an error if the process had to be killed, or
+// ended by itself or with a failure.
 func (p *Process) Wait() error {
 	if p.cmd == nil {
 		return nil

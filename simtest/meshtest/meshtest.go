@@ -1,5 +1,4 @@
-// Package meshtest has what tests of several packages need: a mesh of simulated clusters
-// that runs until the end of the test.
+// Package meshtest has a mesh of simulated clusters that runs until the end of the test, for tests of several packages.
 package meshtest
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// Clusters are n small clusters, named cluster1 and so on.
+// Clusters returns n small clusters, named cluster1 and so on.
 func Clusters(n int) []contents.Cluster {
 	var all []contents.Cluster
 	for i := range n {
@@ -21,8 +20,8 @@ func Clusters(n int) []contents.Cluster {
 	return all
 }
 
-// Mesh starts clusters that are loaded, with their client files. Nothing renews their leases. They
-// are closed at the end of the test.
+// Mesh starts clusters that are loaded, with their client files. Their leases are not renewed. They are closed at the
+// end of the test.
 func Mesh(t testing.TB, o sim.Options, clusters ...contents.Cluster) *sim.Mesh {
 	t.Helper()
 	m, err := sim.OpenMesh(t.Context(), clusters, o)

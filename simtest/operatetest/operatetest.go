@@ -1,5 +1,5 @@
-// Package operatetest gives tests an etcd with the users and roles of a mesh, so
-// that what they run has the rights of its mode and no others.
+// Package operatetest gives tests an etcd with the users and roles of a mesh, so that the tested code has only the
+// rights of its mode.
 package operatetest
 
 import (
@@ -27,7 +27,7 @@ func StartProcess(t testing.TB, cluster string, options ...etcdtest.Option) *etc
 	return p
 }
 
-// As is the client configuration of a user.
+// As returns the client configuration of a user.
 func As(t testing.TB, p *etcdtest.Process, user string) *clientfile.Config {
 	t.Helper()
 	cfg, err := clientfile.Load(p.ConfigFileOf(t, user))

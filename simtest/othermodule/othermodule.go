@@ -1,5 +1,5 @@
-// Package othermodule runs the tests of other modules, which import our packages as any
-// user's module does. Only tests use it.
+// Package othermodule runs the tests of other modules, which import our packages like any user's module. Only tests use
+// it.
 package othermodule
 
 import (
@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Test copies a module, whose go.mod replaces ours by CHECKOUT or by ../.., and runs its
-// tests. It needs no module but those that ours needs; of these it may be the first to ask for
-// a go.mod. It leaves the checkout as it is. Files may end in .txt.
+// Test copies a module, whose go.mod replaces ours by CHECKOUT or by ../.., and runs its tests. The module needs only
+// modules that ours needs; it may be the first to read the go.mod of some of them. It leaves the checkout as it is.
+// Files may end in .txt.
 func Test(t *testing.T, from, checkout string) {
 	t.Helper()
 	checkout, err := filepath.Abs(checkout)

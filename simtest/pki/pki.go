@@ -68,7 +68,7 @@ func NewCA(commonName string) (*CA, error) {
 	return &CA{cert: cert, key: key, pem: encode("CERTIFICATE", der)}, nil
 }
 
-// PEM returns the authority's certificate, what a trusted-ca-file holds.
+// PEM returns the authority's certificate, the contents of a trusted-ca-file.
 func (ca *CA) PEM() []byte { return bytes.Clone(ca.pem) }
 
 // Pool returns a certificate pool that trusts this authority alone.
@@ -87,8 +87,7 @@ func (ca *CA) Server(hosts []string, opts ...Option) (Pair, error) {
 	return ca.issue(hosts[0], x509.ExtKeyUsageServerAuth, hosts, opts)
 }
 
-// Client issues a client certificate. The common name is the name of the user
-// that etcd takes it for.
+// Client issues a client certificate. The common name is the name of the etcd user.
 func (ca *CA) Client(commonName string, opts ...Option) (Pair, error) {
 	return ca.issue(commonName, x509.ExtKeyUsageClientAuth, nil, opts)
 }
@@ -123,8 +122,8 @@ func (ca *CA) issue(cn string, usage x509.ExtKeyUsage, hosts []string, opts []Op
 // TLS returns the pair in the form that package tls uses.
 func (p Pair) TLS() (tls.Certificate, error) { return tls.X509KeyPair(p.Cert, p.Key) }
 
-// Write puts the pair into dir as name.crt and name.key and returns the paths.
-// Files of those names are replaced atomically, each by itself, the key first.
+// Write writes the pair into dir as name.crt and name.key and returns the paths. Files of those names are replaced
+// atomically, each separately, the key first.
 func (p Pair) Write(dir, name string) (certFile, keyFile string, err error) {
 	certFile = filepath.Join(dir, name+".crt")
 	keyFile = filepath.Join(dir, name+".key")

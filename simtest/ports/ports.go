@@ -9,7 +9,7 @@ import (
 	"net"
 )
 
-// Reserved is an address that stays its owner's until it is released.
+// Reserved is an address that is kept for its owner until it is released.
 type Reserved struct {
 	addr  string
 	close func()
@@ -18,7 +18,7 @@ type Reserved struct {
 // Addr is the address with its port, "127.0.0.1:12345".
 func (r *Reserved) Addr() string { return r.addr }
 
-// Release gives the address back. Listeners on it continue. It may be called several times.
+// Release releases the address. Listeners on it continue. It may be called several times.
 func (r *Reserved) Release() { r.close() }
 
 // ReserveBoth reserves a port of 127.0.0.1 whose number is free for UDP too. It is below Linux's ephemeral

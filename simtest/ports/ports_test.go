@@ -18,7 +18,7 @@ func reserved(t *testing.T, address string) *Reserved {
 	return r
 }
 
-// TestReserved: connections are refused until a server listens, also the next times.
+// TestReserved: connections are refused until a server listens, also after the first server.
 func TestReserved(t *testing.T) {
 	t.Parallel()
 	r := reserved(t, "127.0.0.1:0")
@@ -40,7 +40,7 @@ func TestReserved(t *testing.T) {
 	}
 }
 
-// TestReservedIsGivenToNobody: neither as the free port of a listener nor as that of a connection.
+// TestReservedIsGivenToNobody: the port is given neither to a listener that asks for a free port nor to a connection.
 func TestReservedIsGivenToNobody(t *testing.T) {
 	t.Parallel()
 	taken := map[string]bool{}
@@ -94,7 +94,7 @@ func TestReserveRefuses(t *testing.T) {
 func TestReleasedTwice(t *testing.T) {
 	r := reserved(t, "127.0.0.1:0")
 	r.Release()
-	var files []*os.File // one of them has the number that the socket had
+	var files []*os.File // one of them has the file descriptor that the socket had
 	for range 16 {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
@@ -130,8 +130,8 @@ func TestReserveBoth(t *testing.T) {
 	defer udp.Close()
 }
 
-// TestReserveBothTwice: of so many reservations that pairs of them try the same port, no two have it, though each was
-// listened on and left again.
+// TestReserveBothTwice: with so many reservations that some of them try the same port, no two get it, although there
+// was a listener on each port before.
 func TestReserveBothTwice(t *testing.T) {
 	t.Parallel()
 	taken := map[string]bool{}

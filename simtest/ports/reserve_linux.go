@@ -26,7 +26,7 @@ func reserve(address string, alone bool) (*Reserved, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	// Only once: the number may be that of another file by then.
+	// Only once: afterwards the number may be that of another file.
 	r := &Reserved{close: sync.OnceFunc(func() { _ = syscall.Close(fd) })}
 	bound, err := bind(fd, want, alone)
 	if err != nil {
@@ -37,8 +37,8 @@ func reserve(address string, alone bool) (*Reserved, error) {
 	return r, nil
 }
 
-// bind lets others bind the same address by name, as listeners of the net package do. Alone it does so only once it
-// is bound itself: two that allow it can bind the same address while neither listens.
+// bind lets others bind the same address by name, like listeners of the net package. With alone it does so only after
+// it is bound itself, because two sockets that both allow it can bind the same address while neither listens.
 func bind(fd int, want netip.AddrPort, alone bool) (netip.AddrPort, error) {
 	if !alone {
 		if err := share(fd); err != nil {

@@ -1,5 +1,5 @@
-// Package programtest runs programs in tests that are not the project's own, such as dig and Prometheus.
-// The targets of the Makefile that run such tests install them; elsewhere the tests are skipped.
+// Package programtest runs other projects' programs in tests, such as dig and Prometheus. The targets of the Makefile
+// that run these tests install the programs; elsewhere the tests are skipped.
 package programtest
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// required, when it is set, makes a missing program a failure: all have been installed.
+// required is the variable that makes a missing program a failure: all have been installed.
 const required = "PROGRAMS_REQUIRED"
 
-// Find returns the path of the first of some programs that is there. Without one the test is skipped, with the
-// target of make that installs it.
+// Find returns the path of the first of these programs that is installed. Without one the test is skipped, and names
+// the target of make that installs it.
 func Find(t testing.TB, target string, names ...string) string {
 	t.Helper()
 	for _, name := range names {
-		for _, path := range []string{name, "/usr/sbin/" + name} { // which is not in the PATH of every user
+		for _, path := range []string{name, "/usr/sbin/" + name} { // which is not in every user's PATH
 			if found, err := exec.LookPath(path); err == nil {
 				return found
 			}
@@ -31,7 +31,7 @@ func Find(t testing.TB, target string, names ...string) string {
 	return ""
 }
 
-// Missing skips the test because a program is missing, or fails it when all are required.
+// Missing skips the test because a program is missing, or fails it if all are required.
 func Missing(t testing.TB, text string) {
 	t.Helper()
 	if os.Getenv(required) != "" {
@@ -40,7 +40,7 @@ func Missing(t testing.TB, text string) {
 	t.Skip(text)
 }
 
-// Start runs a program until the end of the test, which a signal ends, and returns what it prints. That is
+// Start runs a program until the end of the test, which ends it with a signal, and returns its output. The output is
 // shown when the test fails.
 func Start(t testing.TB, cmd *exec.Cmd, ends syscall.Signal) *waittest.Output {
 	t.Helper()
@@ -59,7 +59,7 @@ func Start(t testing.TB, cmd *exec.Cmd, ends syscall.Signal) *waittest.Output {
 	return log
 }
 
-// Reserve keeps an address for the test, for TCP and UDP.
+// Reserve reserves an address for the test, for TCP and UDP.
 func Reserve(t testing.TB) string {
 	t.Helper()
 	r, err := ports.ReserveBoth()

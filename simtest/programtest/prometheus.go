@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// Prometheus is a running one.
+// Prometheus is a running Prometheus.
 type Prometheus struct{ Address string }
 
-// StartPrometheus runs one until the end of the test, with a configuration that is written to a directory.
+// StartPrometheus runs Prometheus until the end of the test, with a configuration that is written to a directory.
 func StartPrometheus(t testing.TB, dir, config string) *Prometheus {
 	t.Helper()
 	program, p := Find(t, "consumers", "prometheus"), &Prometheus{Reserve(t)}
@@ -21,7 +21,7 @@ func StartPrometheus(t testing.TB, dir, config string) *Prometheus {
 	return p
 }
 
-// Get asks for something of its API.
+// Get sends a request to its API.
 func (p *Prometheus) Get(path string, data any) error {
 	resp, err := http.Get("http://" + p.Address + "/api/v1/" + path)
 	if err != nil {

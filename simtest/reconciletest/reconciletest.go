@@ -1,5 +1,5 @@
-// Package reconciletest is what tests of controllers have in common that write objects of the Kubernetes
-// API: what a controller is given, and what it said and wrote.
+// Package reconciletest has the common parts of tests of controllers that write Kubernetes objects: a controller's
+// inputs, its reports, and its writes.
 package reconciletest
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/kube/reconcile"
 )
 
-// World is what a controller is given. Its exported fields are guarded by Mu.
+// World has the inputs of a controller. Its exported fields are guarded by Mu.
 type World struct {
 	T  *testing.T
 	Mu sync.Mutex
 
 	Remotes []reconcile.Remote
 	Ready   bool
-	Refuse  error    // all writes, nil: none
+	Refuse  error    // for all writes; nil for none
 	Writes  []string // the writes, also refused ones
 	Made    int      // number of objects made
 	trouble string   // last reported problem
@@ -34,7 +34,7 @@ func New(t *testing.T, remotes ...string) *World {
 	return w
 }
 
-// AtOnce is how many writes there may be at once.
+// AtOnce is the maximum number of concurrent writes.
 func (w *World) AtOnce() int { return 4 }
 
 // IsReady is for a controller's parameters.
@@ -71,16 +71,16 @@ func (w *World) Wrong() (text string) {
 	return text
 }
 
-// NumWrites is how many there were.
+// NumWrites is the number of writes.
 func (w *World) NumWrites() int { return len(w.WritesSince(0)) }
 
-// WritesSince are all but the first n.
+// WritesSince returns all writes except the first n.
 func (w *World) WritesSince(n int) (all []string) {
 	w.Set(func() { all = slices.Clone(w.Writes[n:]) })
 	return all
 }
 
-// Run runs a controller until the function that it returns is called, or the test ends.
+// Run runs a controller until the returned function is called, or the test ends.
 func (w *World) Run(run func(context.Context) error) (stop func()) {
 	w.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

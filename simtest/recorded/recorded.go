@@ -1,6 +1,5 @@
-// Package recorded has keys and values that Cilium's own types produced, and the
-// objects of Kubernetes that they were made from. Only tests use it: our keys and values
-// for the objects must equal the recorded ones.
+// Package recorded has keys and values that Cilium's own types produced, and the Kubernetes objects from which they
+// were made. Only tests use it: our keys and values for the objects must equal the recorded ones.
 package recorded
 
 import (
@@ -24,15 +23,15 @@ var files embed.FS
 // Vector is a recorded key with its value.
 type Vector struct {
 	Key string `json:"key"`
-	// CacheKey is where a mirror has it.
+	// CacheKey is the key of a mirror's copy.
 	CacheKey string `json:"cache_key"`
 	Note     string `json:"note"`
 	Value    []byte `json:"value_base64"`
-	// Message is the value before it was compressed, of endpoint slices alone.
+	// Message is the value before compression, only for endpoint slices.
 	Message []byte `json:"uncompressed_base64"`
 }
 
-// The files of vectors. Those of objects have the same names.
+// The names of the files with vectors, and of those with objects.
 const (
 	ClusterConfigs = "clusterconfigs"
 	EndpointSlices = "endpointslices"
@@ -43,7 +42,7 @@ const (
 	Services       = "services"
 )
 
-// Vectors are those of a file.
+// Vectors returns the vectors of a file.
 func Vectors(t testing.TB, file string) []Vector {
 	t.Helper()
 	var all []Vector
@@ -82,12 +81,12 @@ func Object[T any](t testing.TB, text string) *T {
 	return o
 }
 
-// Entry is a recorded vector with the objects behind it: those of its kind.
+// Entry is a recorded vector with the objects for it: those of its kind.
 type Entry struct {
 	Vector  `json:"-"`
-	Cluster wire.ClusterInfo `json:"cluster"` // [Cluster2] unless the file says another one
-	// Skip is how many vectors before this one have no objects, Replace what the objects cannot
-	// say as it was recorded: in the value the first text of each pair is replaced by the second.
+	Cluster wire.ClusterInfo `json:"cluster"` // [Cluster2] unless the file has another one
+	// Skip is the number of vectors before this one that have no objects. Replace is for parts of the recorded value
+	// that the objects cannot express: in the value the first text of each pair is replaced by the second.
 	Skip    int      `json:"skip"`
 	Replace []string `json:"replace"`
 
@@ -99,7 +98,7 @@ type Entry struct {
 	Identity *local.CiliumIdentity        `json:"identity"`
 }
 
-// Entries are the vectors of a file that have objects.
+// Entries returns the vectors of a file that have objects.
 func Entries(t testing.TB, file string) (all []Entry) {
 	t.Helper()
 	read(t, file+".yaml", func(data []byte) error { return yaml.UnmarshalStrict(data, &all) })
@@ -119,7 +118,7 @@ func Entries(t testing.TB, file string) (all []Entry) {
 			e.Identity.Name = path.Base(e.Key)
 		}
 	}
-	if len(vectors) > 0 && file != Services { // whose last one has none
+	if len(vectors) > 0 && file != Services { // the last vector of Services has none
 		t.Errorf("%d vectors have no objects", len(vectors))
 	}
 	return all

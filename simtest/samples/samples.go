@@ -1,5 +1,5 @@
-// Package samples has statuses and clusters as an agent answers with them, for the
-// tests of what commands print, and compares that with golden files.
+// Package samples has statuses and clusters like those in an agent's answers, for the tests of commands' output, and
+// compares the output with golden files.
 package samples
 
 import (
@@ -31,13 +31,13 @@ func SettingsFile(t *testing.T, text string) string {
 	return path
 }
 
-// Now is what time it is in all samples.
+// Now is the present time in all samples.
 var Now = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
 // Before is a moment before now.
 func Before(d time.Duration) *time.Time { return new(Now.Add(-d)) }
 
-// GoodCluster is a cluster with nothing wrong.
+// GoodCluster is a cluster without problems.
 func GoodCluster(name string, id uint32) api.Cluster {
 	fresh := api.Freshness{State: "synced", AsOf: Before(400 * time.Millisecond), AgeSeconds: new(0.4)}
 	return api.Cluster{
@@ -51,7 +51,7 @@ func GoodCluster(name string, id uint32) api.Cluster {
 	}
 }
 
-// Noticed are clusters that are well, of which something will go wrong.
+// Noticed are healthy clusters with a notice of a future problem.
 func Noticed() []api.Cluster {
 	ends := func(d time.Duration) api.Notice {
 		return api.Notice{Code: "MESH-1231", Message: "the client certificate expires at " + Before(-d).Format(time.RFC3339), Remedy: "Renew the certificate."}
@@ -65,7 +65,7 @@ func Noticed() []api.Cluster {
 	return all
 }
 
-// StaleBy is the cluster with nothing confirmed for this long.
+// StaleBy returns the cluster with all data unconfirmed for this long.
 func StaleBy(c api.Cluster, d time.Duration) api.Cluster {
 	c.Freshness = ofAll(api.Freshness{State: "stale", AsOf: Before(d), AgeSeconds: new(d.Seconds())})
 	return c
@@ -75,7 +75,7 @@ func ofAll(f api.Freshness) api.ClusterFreshness {
 	return api.ClusterFreshness{ByResource: api.ByResource[api.Freshness]{Nodes: f, Services: f, Identities: f, IPs: f}}
 }
 
-// Failing is the cluster in a state that is not good, with why.
+// Failing returns the cluster in a bad state, with its reason.
 func Failing(c api.Cluster, state, message string) api.Cluster {
 	c.State, c.Ready, c.Connected, c.ConnectedSince, c.Message = state, false, false, nil, message
 	c.Failures, c.LastFailure, c.LastError = 23, Before(5*time.Second), message
@@ -89,7 +89,7 @@ func NeverSeen(name, state, message string) api.Cluster {
 	return c
 }
 
-// OneOfEach is a mesh in which everything goes wrong that can.
+// OneOfEach is a mesh with one cluster in each state.
 func OneOfEach() []api.Cluster {
 	syncing := NeverSeen("berlin", "syncing", "listing ips: 4711 so far")
 	syncing.Connected, syncing.ID, syncing.Failures = true, 4, 0
@@ -125,7 +125,7 @@ func Refused(cluster string, r wire.Resource, reasons map[string]int) api.Refusa
 	return refusal
 }
 
-// Policed are clusters of which the policy says something.
+// Policed are clusters that the disconnect policy affects.
 func Policed() []api.Cluster {
 	with := func(c api.Cluster, p api.ClusterPolicy) api.Cluster {
 		p.Judged = 4
@@ -152,7 +152,7 @@ func Policed() []api.Cluster {
 	}
 }
 
-// Caused are two clusters of which the cause is known, and one that is well.
+// Caused are two clusters with a known cause, and one that is well.
 func Caused() []api.Cluster {
 	caused := func(c api.Cluster) api.Cluster {
 		c.Code, c.Cause = "MESH-1206", "MESH-6203"
@@ -165,7 +165,7 @@ func Caused() []api.Cluster {
 	}
 }
 
-// HeldClusters are three of four in doubt at once.
+// HeldClusters are four clusters, three of which are in doubt at the same time.
 func HeldClusters() []api.Cluster {
 	clusters := Policed()
 	for i := range clusters {
@@ -208,7 +208,7 @@ func AddOwn(st *api.Status, c api.Cluster) {
 	summary.SumUp(st)
 }
 
-// ManyClusters is a mesh of 254, some of which are as the function says.
+// ManyClusters is a mesh of 254 clusters, some of which the function changes.
 func ManyClusters(name string, change func(i int, c api.Cluster) api.Cluster) []api.Cluster {
 	clusters := make([]api.Cluster, 254)
 	for i := range clusters {
@@ -217,7 +217,7 @@ func ManyClusters(name string, change func(i int, c api.Cluster) api.Cluster) []
 	return clusters
 }
 
-// Exporting is a cluster that exports services in this form, and both of which are as given.
+// Exporting is a cluster that exports services in this form, with the given freshness of both forms.
 func Exporting(name, mode string, services, slices api.Freshness) api.Cluster {
 	c := GoodCluster(name, 20)
 	c.Capabilities.EndpointSlicesExportMode = &mode
@@ -254,7 +254,7 @@ func Fits(t *testing.T, text string, style printer.Style, all bool) {
 		return
 	}
 	lines := strings.Split(text, "\n")
-	if !all && len(lines) > 68 { // with every kind of trouble at once
+	if !all && len(lines) > 68 { // with every kind of problem at once
 		t.Errorf("%d lines", len(lines))
 	}
 	for _, line := range lines {

@@ -1,6 +1,5 @@
-// Package scripttest tests rules with scripts, which can be read without knowing Go. A script is a
-// sequence of blocks: events, one per line, then "----", then the expected output, up to
-// an empty line. "#" begins a comment.
+// Package scripttest tests rules with scripts, which can be read without knowledge of Go. A script is a sequence of
+// blocks: events, one per line, then "----", then the expected output, up to an empty line. "#" begins a comment.
 package scripttest
 
 import (
@@ -10,16 +9,16 @@ import (
 	"testing"
 )
 
-// Player is what a script plays with.
+// Player executes the lines of a script.
 type Player interface {
-	// Do plays a line.
+	// Do executes a line.
 	Do(line string) error
-	// Said is what the lines have come to; each line of it ends.
+	// Said returns the output of the lines so far; each of its lines ends with a newline.
 	Said() string
 }
 
-// Run plays the scripts of testdata/*.txt, each with its own player, and compares
-// the player's output with the script's. With update it writes the output to the script.
+// Run plays the scripts of testdata/*.txt, each with its own player, and compares the player's output with the
+// script's. With update it writes the output to the script.
 func Run(t *testing.T, update bool, newPlayer func() Player) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -43,11 +42,11 @@ func Run(t *testing.T, update bool, newPlayer func() Player) {
 	}
 }
 
-// play returns the script with what its blocks come to.
+// play returns the script with the output of its blocks.
 func play(t *testing.T, file, text string, p Player) string {
 	t.Helper()
 	var out strings.Builder
-	expected := false // the lines are what the block before came to
+	expected := false // the lines are the output of the block before
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		switch {
 		case line == "":

@@ -10,8 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
-// Connect returns a session with the etcd at an endpoint, without limits of requests per second, as
-// [ConnectWith] does.
+// Connect returns a session with the etcd at an endpoint, without limits of requests per second, like [ConnectWith].
 func Connect(t testing.TB, endpoint string) *etcd.Session {
 	t.Helper()
 	cfg, err := clientfile.New(endpoint)
@@ -23,8 +22,8 @@ func Connect(t testing.TB, endpoint string) *etcd.Session {
 	return ConnectWith(t, cfg, o)
 }
 
-// ConnectWith returns a session. Its leases are kept alive until the test ends, and with them its
-// locks, however slow the machine is. No watchdog ends it ([etcd.Session.Run]).
+// ConnectWith returns a session. Its leases, and with them its locks, are kept alive until the test ends, also on a
+// slow machine. No watchdog ends it ([etcd.Session.Run]).
 func ConnectWith(t testing.TB, cfg *clientfile.Config, o etcd.Options) *etcd.Session {
 	t.Helper()
 	session, err := etcd.Connect(t.Context(), cfg, 0, o)

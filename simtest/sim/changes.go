@@ -16,8 +16,7 @@ import (
 
 // The changes to the contents of a cluster. Contents shows the result.
 
-// Put writes any key. It is refused in an etcd that several clusters share when
-// the key is another one's.
+// Put writes any key. In an etcd that several clusters share it refuses a key of another cluster.
 func (r *Running) Put(ctx context.Context, key string, value []byte) error {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
@@ -30,7 +29,7 @@ func (r *Running) Put(ctx context.Context, key string, value []byte) error {
 	return r.override(ctx, contents.Op{Key: key, Value: value})
 }
 
-// Delete deletes any key that there is.
+// Delete deletes any existing key.
 func (r *Running) Delete(ctx context.Context, key string) error {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
@@ -59,7 +58,7 @@ func (r *Running) mayChange(key string) error {
 	return r.up()
 }
 
-// Kinds are the kinds of keys that Malform knows: the cluster configuration, and the resources.
+// Kinds are the kinds of keys that Malform supports: the cluster configuration, and the resources.
 func Kinds() []string {
 	kinds := []string{"config"}
 	for _, resource := range wire.Resources() {
@@ -68,8 +67,7 @@ func Kinds() []string {
 	return kinds
 }
 
-// Malform writes a malformed value over a key of this kind (one of Kinds) that
-// has its right value, and returns the key.
+// Malform writes a malformed value to a key of this kind (one of Kinds) that has its right value, and returns the key.
 func (r *Running) Malform(ctx context.Context, kind string) (string, error) {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
@@ -115,7 +113,7 @@ func (r *Running) SetChurn(rate float64) error {
 
 const maxChurn = 1_000_000
 
-// holds reports whether the cluster says that it has a pod with this address.
+// holds reports whether the cluster publishes a pod with this address.
 func (r *Running) holds(addr netip.Addr) bool {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
@@ -127,7 +125,7 @@ func (r *Running) holds(addr netip.Addr) bool {
 	return !r.empty && r.model.HasPod(addr)
 }
 
-// claim says that a pod of this cluster has the address.
+// claim publishes a pod of this cluster with the address.
 func (r *Running) claim(ctx context.Context, addr netip.Addr) (string, error) {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()

@@ -32,7 +32,7 @@ func TestPutAndDelete(t *testing.T) {
 	checkEqual(t, r)
 	wantRefused(t, r.Delete(ctx, key), false, "has no key "+key)
 	wantRefused(t, r.Put(ctx, "", nil), true, "empty")
-	churn(t, r, 500) // may write the node again
+	churn(t, r, 500) // this may write the node again
 	checkEqual(t, r)
 	mend(t, r)
 	after := checkContents(t, r)
@@ -122,7 +122,7 @@ func TestNewClusterIDIsEverywhere(t *testing.T) {
 			c.Mode = mode
 			r := loadCluster(t, c, Options{Plain: true})
 			ctx := testContext(t)
-			churn(t, r, 500) // with identities of no pod
+			churn(t, r, 500) // also writes identities without a pod
 			before := readAll(t, r.Client())
 			must(t, r.Configure(ctx, ConfigChange{ID: 9}))
 			if r.Cluster().ID != 9 {
@@ -130,7 +130,7 @@ func TestNewClusterIDIsEverywhere(t *testing.T) {
 			}
 			checkEqual(t, r)
 			if mode == contents.Remote {
-				checkContents(t, r) // decodes with the ID
+				checkContents(t, r) // this decodes the values with the ID
 			}
 			after := readAll(t, r.Client())
 			if len(after) != len(before) {

@@ -15,9 +15,8 @@ const churnInterval = 10 * time.Millisecond
 // churnOps is the maximum number of operations that are committed at once.
 const churnOps = 1000
 
-// Churn makes changes at once until at least n keys were written or deleted,
-// and returns how many were: fewer only when the cluster is too small for any
-// change. Once it returned, Contents shows the result and etcd has it.
+// Churn makes changes at once until at least n keys were written or deleted, and returns the number of keys: fewer only
+// when the cluster is too small for any change. After it has returned, Contents and etcd have the result.
 func (r *Running) Churn(ctx context.Context, n int) (int, error) {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
@@ -53,8 +52,8 @@ func (r *Running) Churn(ctx context.Context, n int) (int, error) {
 	return done, ctx.Err()
 }
 
-// apply commits what steps of the model returned. The end of ctx does not
-// interrupt it, so that the model stays equal to etcd.
+// apply commits the results of steps of the model. The end of ctx does not interrupt it, so that the model stays equal
+// to etcd.
 func (r *Running) apply(ctx context.Context, ops []contents.Op) (int, error) {
 	ctx = context.WithoutCancel(ctx)
 	if err := r.grant(ctx, r.etcd.client); err != nil {
@@ -98,7 +97,7 @@ func (r *Running) churn(ctx context.Context) error {
 			due += rate * now.Sub(last).Seconds()
 			last = now
 		}
-		due = min(due, max(rate, 1)) // what a second brings; more is not caught up with
+		due = min(due, max(rate, 1)) // the changes of a second; older ones are dropped
 		if due < 1 {
 			continue
 		}

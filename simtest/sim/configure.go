@@ -15,8 +15,8 @@ import (
 // ConfigChange is a change of a cluster's configuration (spec wire.md §2.1). The
 // zero value changes nothing, and is refused.
 type ConfigChange struct {
-	// ID, when not 0, is the new cluster ID. Everything else is written again too,
-	// as a real cluster does; broken keys are repaired by that.
+	// ID, when not 0, is the new cluster ID. Everything else is written again too, as by a real cluster; this repairs
+	// broken keys.
 	ID uint32
 	// Capabilities replaces capabilities, by their names, with values in JSON or plain text:
 	// "syncedCanaries": "false". Only the configuration changes, not the other keys and their prefixes.
@@ -61,7 +61,7 @@ func (c ConfigChange) validate(maximum uint32) error {
 	return nil
 }
 
-// presentConfig is what readers see, or the right one if they see none.
+// presentConfig is the configuration that readers see, or the right one if they see none.
 func (r *Running) presentConfig() wire.ClusterConfig {
 	right := r.c.Config()
 	value := right.Value
@@ -80,7 +80,7 @@ func withCapabilities(c wire.ClusterConfig, capabilities map[string]string) (wir
 	for name, text := range capabilities {
 		value := json.RawMessage(text)
 		if !json.Valid(value) {
-			value, _ = json.Marshal(text) // a string always encodes
+			value, _ = json.Marshal(text) // a string can always be encoded
 		}
 		one, err := json.Marshal(map[string]json.RawMessage{name: value})
 		if err != nil {
@@ -95,7 +95,7 @@ func withCapabilities(c wire.ClusterConfig, capabilities map[string]string) (wir
 	return c, nil
 }
 
-// knownCapabilities lists what a configuration can say, with the type of each.
+// knownCapabilities lists the capabilities of a configuration, with the type of each.
 func knownCapabilities() string {
 	var all []string
 	for f := range reflect.TypeFor[wire.Capabilities]().Fields() {
@@ -105,7 +105,7 @@ func knownCapabilities() string {
 	return strings.Join(all, ", ")
 }
 
-// renumber gives the cluster the ID of the configuration and writes everything that carries it.
+// renumber sets the ID of the configuration in the cluster and writes everything that contains it.
 func (r *Running) renumber(ctx context.Context, cfg wire.ClusterConfig) error {
 	stale := r.forgetAll()
 	identities := wire.Identities.Prefix(r.c.Name, r.c.Mode == contents.Cached)

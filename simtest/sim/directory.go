@@ -9,23 +9,23 @@ import (
 	"slices"
 )
 
-// DirectoryError is returned when a directory, or the path of the control socket, cannot be used:
-// it is no directory, cannot be made, or already has a file of the same name.
+// DirectoryError is returned when a directory, or the path of the control socket, cannot be used: it is not a
+// directory, cannot be created, or already has a file of the same name.
 type DirectoryError struct{ Err error }
 
 func (e *DirectoryError) Error() string { return e.Err.Error() }
 func (e *DirectoryError) Unwrap() error { return e.Err }
 
-// directory is a directory in which the simulator puts files. One that was
-// there before may hold files of others, which are left alone.
+// directory is a directory in which the simulator writes files. One that existed before may have other files, which are
+// left alone.
 type directory struct {
 	path  string   // absolute
-	made  []string // directories that were made, the deepest first
-	owned []string // files and directories in it that are the simulator's, the latest first
+	made  []string // directories that were created, the deepest first
+	owned []string // the simulator's files and directories in it, the latest first
 }
 
-// openDirectory makes the directory if there is none. The names are those that
-// are going to be used, and must be free.
+// openDirectory creates the directory if it does not exist. names are the names that are going to be used, and must be
+// free.
 func openDirectory(path string, names []string) (*directory, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func openDirectory(path string, names []string) (*directory, error) {
 // file is the path of a name in the directory.
 func (d *directory) file(name string) string { return filepath.Join(d.path, name) }
 
-// make makes the directory with its parents, and remembers which were missing.
+// make creates the directory with its parents, and records which were missing.
 func (d *directory) make() error {
 	var missing []string
 	for p := d.path; ; p = filepath.Dir(p) {
@@ -80,8 +80,7 @@ func (d *directory) mkdir(name string) (string, error) {
 	return d.file(name), nil
 }
 
-// place lets a file appear at once under its name, complete. It is written
-// to a temporary directory first, in the same file system.
+// place creates a complete file atomically. It is written to a temporary directory first, in the same file system.
 func (d *directory) place(temp, name string, data []byte, mode fs.FileMode) error {
 	written := filepath.Join(temp, name)
 	err := os.WriteFile(written, data, mode)
@@ -96,7 +95,7 @@ func (d *directory) place(temp, name string, data []byte, mode fs.FileMode) erro
 	return nil
 }
 
-// take takes a file of the simulator away again.
+// take removes a file of the simulator.
 func (d *directory) take(name string) error {
 	if err := os.Remove(d.file(name)); err != nil {
 		return fmt.Errorf("remove a client file: %w", err)

@@ -18,9 +18,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// etcd is a server with the clusters that it holds: one that is its own, or those that KVStoreMesh
-// copied into it. Readers reach it through a gate, the simulator connects directly: its writes
-// while the server is frozen are visible after the thaw.
+// etcd is a server with its clusters: one cluster of its own, or several that KVStoreMesh copied into it. Readers reach
+// it through a gate, the simulator connects directly: its writes while the server is frozen are visible after the thaw.
 type etcd struct {
 	name     string // of its first cluster
 	o        Options
@@ -30,7 +29,7 @@ type etcd struct {
 	clusters []*Running
 	tls      *etcdserver.TLS // nil for plain text
 	admin    pki.Pair        // of the simulator itself; empty without TLS
-	reader   pki.Pair        // what the agent gets; empty without TLS
+	reader   pki.Pair        // for the agent; empty without TLS
 
 	heartbeatEvery time.Duration // seams for tests
 	ttl            time.Duration
@@ -42,10 +41,10 @@ type etcd struct {
 	config         etcdserver.Config  // of the latest server
 	id             uint64             // its etcd cluster ID
 	client         *clientv3.Client   // may write everything, also under authentication
-	servers        int                // how many there were: each has a directory
+	servers        int                // number of servers so far: each has a directory
 	heartbeats     bool
-	heartbeatLease clientv3.LeaseID // 0: none
-	thawAt         time.Time        // zero: at a call of Thaw
+	heartbeatLease clientv3.LeaseID // 0 for none
+	thawAt         time.Time        // zero when only a call of Thaw thaws it
 }
 
 // openEtcd starts the server of these clusters, empty. The caller must close the returned etcd,
@@ -81,8 +80,7 @@ func (e *etcd) open(ctx context.Context) error {
 	return e.adopt(ctx, s)
 }
 
-// fresh is the configuration of a server without data. An empty token makes it
-// another etcd than any before.
+// fresh is the configuration of a server without data. An empty token gives it a new etcd cluster ID.
 func (e *etcd) fresh(token string) etcdserver.Config {
 	e.servers++
 	dir := filepath.Join(e.work, "etcd-"+strconv.Itoa(e.servers))
@@ -99,8 +97,8 @@ func tune(c *embed.Config) {
 	c.AutoCompactionRetention = "1h"
 }
 
-// adopt turns to a server that runs, and opens the gate to it. It ends the one
-// before. When it fails, the server is ended and everything is as it was.
+// adopt switches to a running server, opens the gate to it, and ends the earlier one. After an error, the new server is
+// ended and the state is unchanged.
 func (e *etcd) adopt(ctx context.Context, s *etcdserver.Server) error {
 	c, err := e.dialAs(ctx, s.Endpoint(), e.admin)
 	if err == nil {
@@ -115,7 +113,7 @@ func (e *etcd) adopt(ctx context.Context, s *etcdserver.Server) error {
 	}
 	e.end()
 	e.server, e.client, e.id, e.config = s, c, s.ClusterID(), s.Config()
-	e.config.Addr = "" // any free port will do again: the gate's stays
+	e.config.Addr = "" // any free port is fine again: the gate's address stays
 	e.thawAt = time.Time{}
 	e.changed.Give()
 	return nil
@@ -124,7 +122,7 @@ func (e *etcd) adopt(ctx context.Context, s *etcdserver.Server) error {
 // end kills the server, if it runs. The data stay.
 func (e *etcd) end() {
 	if e.client != nil {
-		_ = e.client.Close() // its only error is that it was closed by a server that is going anyway
+		_ = e.client.Close() // it can only fail because the server, which is ending anyway, has closed it
 	}
 	if e.server != nil {
 		e.server.Kill()
@@ -133,7 +131,7 @@ func (e *etcd) end() {
 	e.changed.Give()
 }
 
-// endpoint is the URL for readers. It stays the same for good.
+// endpoint is the URL for readers, which never changes.
 func (e *etcd) endpoint() string {
 	if e.o.Plain {
 		return "http://" + e.gate.Addr()

@@ -19,7 +19,7 @@ func (r *Running) WriteClientFiles(dir string) error {
 	return r.writeFiles(d)
 }
 
-// clientConfig is the configuration file, in the words of etcd's own client.
+// clientConfig is the configuration file, with the field names of etcd's own client.
 type clientConfig struct {
 	Endpoints     []string `json:"endpoints"`
 	TrustedCAFile string   `json:"trusted-ca-file,omitempty"`
@@ -40,15 +40,14 @@ func clientFileNames(clusters []string) []string {
 	return names
 }
 
-// writeFiles writes the files that the agent needs to read this cluster, in Cilium's
-// form (spec wire.md §3.2): a configuration with the cluster's name and the PEM
-// files that it names, in one directory. Each cluster has its own copy of the authority,
-// so that several simulators may share a directory; those that are cached in one etcd
-// share one, so that their configurations are equal. The configuration comes last, so
-// that a process that watches the directory finds all files that it names.
+// writeFiles writes the files that the agent needs to read this cluster, in Cilium's form (spec wire.md §3.2): a
+// configuration with the cluster's name and the PEM files that it names, in one directory. Each cluster has its own
+// copy of the authority, so that several simulators may share a directory; clusters that are cached in one etcd share a
+// copy, so that their configurations are equal. The configuration is written last, so that a process that watches the
+// directory finds all files that it names.
 func (r *Running) writeFiles(d *directory) (err error) {
 	e := r.etcd
-	temp, err := os.MkdirTemp(d.path, ".mesh-sim-") // a directory is never taken for a configuration
+	temp, err := os.MkdirTemp(d.path, ".mesh-sim-") // a directory is never read as a configuration
 	if err != nil {
 		return fmt.Errorf("client files of %s: %w", r.c.Name, err)
 	}

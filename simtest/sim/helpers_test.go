@@ -35,7 +35,7 @@ func loadCluster(t *testing.T, c contents.Cluster, o Options) *Running {
 	return r
 }
 
-// running runs a cluster or a mesh until stop is called, which is no error.
+// running runs a cluster or a mesh until stop is called, which must not cause an error.
 func running(t *testing.T, run func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(testContext(t))
@@ -50,7 +50,7 @@ func running(t *testing.T, run func(context.Context) error) (stop func()) {
 	}
 }
 
-// await waits for so many events.
+// await waits for this many events.
 func await(t *testing.T, watch clientv3.WatchChan, events int) {
 	t.Helper()
 	for events > 0 {
@@ -92,12 +92,12 @@ type kv struct {
 	created int64
 }
 
-// announced tells the keys whose values are times from the others.
+// announced reports whether the value of a key is a time.
 func announced(key string) bool {
 	return key == wire.HeartbeatKey || strings.HasPrefix(key, wire.SyncedPrefix+"/")
 }
 
-// checkEqual compares etcd with what the simulator says that it holds.
+// checkEqual compares the contents of etcd with those that the simulator reports.
 func checkEqual(t *testing.T, r *Running) map[string]kv {
 	t.Helper()
 	all := readAll(t, r.Client())
@@ -113,7 +113,7 @@ func checkEqual(t *testing.T, r *Running) map[string]kv {
 	return all
 }
 
-// checkContents also checks that every key is on a lease, and not too many on one.
+// checkContents also checks that every key has a lease, and no lease too many keys.
 func checkContents(t *testing.T, r *Running) map[string]kv {
 	t.Helper()
 	all := checkEqual(t, r)
@@ -143,7 +143,7 @@ func asAgent(t *testing.T, r *Running) *clientv3.Client {
 	return c
 }
 
-// read waits until the server answers, and returns what the agent may read of a resource.
+// read waits until the server answers, and returns the keys of a resource that the agent may read.
 func read(t *testing.T, r *Running, c *clientv3.Client, resource wire.Resource) (map[string]string, *clientv3.GetResponse) {
 	t.Helper()
 	ctx := testContext(t)
@@ -179,7 +179,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wantRefused checks that something was refused, and that the reason says why.
+// wantRefused checks that a request was refused, and that the error contains the reason.
 func wantRefused(t *testing.T, err error, usage bool, reason string) {
 	t.Helper()
 	var refused *RefusedError

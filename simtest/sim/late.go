@@ -7,11 +7,11 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// attempts is how often a request is made of a server that does not answer in time.
+// attempts is how often a request is sent to a server that does not answer in time.
 const attempts = 6
 
-// persist makes a request again when it was late, as on a machine that is busy with something else, so that the end
-// of one does not end the program. Made twice, a request must do what it does when it is made once.
+// persist repeats a request that was late, as on a busy machine, so that a late request does not end the program. A
+// request must have the same effect twice as once.
 func persist(ctx context.Context, request func(context.Context) error) error {
 	for n := 1; ; n++ {
 		limited, cancel := context.WithTimeout(ctx, commitTimeout)

@@ -10,13 +10,14 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// TestALateRequestIsMadeAgain: one that was late does not end the simulator, and one that fails otherwise does.
+// TestALateRequestIsMadeAgain: a request that was late does not end the simulator; one that fails for another reason
+// does.
 func TestALateRequestIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	hang := errors.New("does not answer") // of the table: until the request's time is up
+	hang := errors.New("does not answer") // in the table: until the request's time is over
 	for name, tc := range map[string]struct {
-		answers []error // of the requests, in their order; the last one stays
+		answers []error // of the requests, in order; the last one is repeated
 		want    error
 		made    int
 	}{

@@ -22,7 +22,7 @@ const (
 	grantTimeout   = time.Minute
 )
 
-// grant asks for the leases of all slots that have none. The caller holds mu.
+// grant requests the leases of all slots that have none. The caller holds mu.
 func (r *Running) grant(ctx context.Context, c *clientv3.Client) error {
 	first := len(r.leases)
 	missing := make([]clientv3.LeaseID, r.model.Slots.Count()-first)
@@ -62,7 +62,7 @@ func (e *etcd) keepLeases(ctx context.Context) error {
 	})
 }
 
-// every calls f again and again until ctx ends, which is no error, or f fails.
+// every calls f repeatedly until ctx ends, which is no error, or f fails.
 func every(ctx context.Context, interval time.Duration, f func() error) error {
 	for waiting.Sleep(ctx, interval) == nil {
 		if err := f(); err != nil && ctx.Err() == nil {
@@ -81,7 +81,7 @@ func (r *Running) renew(ctx context.Context) error {
 	}
 }
 
-// renewLease renews the lease of a slot and reports whether there may be another.
+// renewLease renews the lease of a slot and reports whether there may be more slots.
 func (r *Running) renewLease(ctx context.Context, slot int) (more bool, err error) {
 	e := r.etcd
 	e.mu.Lock()

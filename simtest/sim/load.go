@@ -16,8 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// Loading writes transactions of a size that was measured to be best (about 700
-// addresses), and keeps some of them under way, so that etcd is never idle.
+// Loading writes transactions of the size that was fastest in measurements (about 700 addresses), and keeps several of
+// them in flight, so that etcd is never idle.
 const (
 	maxTxnOps   = 10_000
 	txnBytes    = 256 << 10
@@ -25,15 +25,15 @@ const (
 	inFlight    = 4
 )
 
-// Loaded says how loading went.
+// Loaded has the results of loading.
 type Loaded struct {
-	// Keys is how many keys were written: state, configuration, canaries, heartbeat.
+	// Keys is the number of written keys: state, configuration, canaries, heartbeat.
 	Keys int
 	Took time.Duration
 }
 
-// Load writes everything, in the order of the clustermesh-apiserver: the configuration and the
-// heartbeat, all resources, and when these are acknowledged the canaries. It is called once.
+// Load writes everything, in the order of the clustermesh-apiserver: the configuration and the heartbeat, all
+// resources, and when these are acknowledged the canaries. It is called once.
 func (r *Running) Load(ctx context.Context) (Loaded, error) {
 	start := time.Now()
 	e := r.etcd
@@ -48,8 +48,8 @@ func (r *Running) Load(ctx context.Context) (Loaded, error) {
 	return l, nil
 }
 
-// load loads one of the clusters; the first one with the heartbeat, and after
-// the last one rights are enforced.
+// load loads one of the clusters; the heartbeat is written with the first one, and after the last one rights are
+// enforced.
 func (e *etcd) load(ctx context.Context, r *Running, l *Loaded) error {
 	if e.server == nil {
 		return errors.New("its server was killed")
@@ -73,8 +73,7 @@ func (e *etcd) load(ctx context.Context, r *Running, l *Loaded) error {
 	return e.enableAuth(ctx, e.server)
 }
 
-// fill writes everything that the cluster has into an etcd without its keys, and
-// returns how many keys that were.
+// fill writes all contents of the cluster into an etcd without its keys, and returns the number of keys.
 func (r *Running) fill(ctx context.Context, kv *clientv3.Client) (int, error) {
 	if len(r.fixed) == 0 {
 		r.fixed = append(r.fixed, r.withSlot(r.c.Config()))
@@ -99,7 +98,7 @@ func (r *Running) fill(ctx context.Context, kv *clientv3.Client) (int, error) {
 	return n + len(first) + len(last), r.commitOps(ctx, kv, last)
 }
 
-// withSlot gives a key that is not of the model its place on a lease.
+// withSlot assigns a lease to a key that is not in the model.
 func (r *Running) withSlot(o contents.Op) contents.Op {
 	o.Slot = r.model.Slots.Take()
 	return o
@@ -171,7 +170,7 @@ func commit(ctx context.Context, kv *clientv3.Client, ops []clientv3.Op) error {
 	for {
 		_, err := kv.Txn(ctx).Then(ops...).Commit()
 		switch {
-		case errors.Is(err, rpctypes.ErrTimeout): // of a server that is too busy; again does no harm
+		case errors.Is(err, rpctypes.ErrTimeout): // the server is too busy; a repetition does no harm
 		case err != nil:
 			return fmt.Errorf("commit %d operations, the first on %s: %w", len(ops), ops[0].KeyBytes(), err)
 		default:

@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// mendPage is how many keys are read at once for mending.
+// mendPage is the number of keys in a page that is read for mending.
 const mendPage = 5000
 
 // Mend makes etcd equal the description with the changes since then. Each put,
@@ -28,7 +28,7 @@ func (r *Running) Mend(ctx context.Context) (int, error) {
 	return r.mend(ctx, r.forgetAll())
 }
 
-// mend writes what differs, and in any case the given keys. The caller holds mu.
+// mend writes the differences, and always the given keys. The caller holds mu.
 func (r *Running) mend(ctx context.Context, keys map[string]bool) (int, error) {
 	e := r.etcd
 	heartbeat := e.heartbeats && (r.empty || keys[wire.HeartbeatKey])
@@ -67,7 +67,7 @@ func (r *Running) writeMended(ctx context.Context, has readBack, keys map[string
 			ops = append(ops, o)
 		}
 	}
-	if r.c.Mode != contents.Local { // into which the agent writes too
+	if r.c.Mode != contents.Local { // the agent writes there too
 		for key := range has.values {
 			keys[key] = true
 		}
@@ -87,13 +87,13 @@ func (r *Running) writeMended(ctx context.Context, has readBack, keys map[string
 	return n, nil
 }
 
-// readBack is what etcd has, as hashes.
+// readBack has the contents of etcd, as hashes.
 type readBack struct {
 	seed   maphash.Seed
 	values map[string]uint64
 }
 
-// readBack reads everything that is the cluster's own.
+// readBack reads all keys of the cluster.
 func (r *Running) readBack(ctx context.Context) (readBack, error) {
 	out := readBack{seed: maphash.MakeSeed(), values: map[string]uint64{}}
 	if r.c.Mode != contents.Cached {

@@ -21,21 +21,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// TempPrefix is how the names of temporary directories begin.
+// TempPrefix is the prefix of the names of temporary directories.
 const TempPrefix = "mesh-sim-"
 
-// Options say how a mesh is run.
+// Options are the options of a mesh.
 type Options struct {
-	// Dir is the directory for the client files. It is made when there is none.
-	// Empty: one below the temporary directory.
+	// Dir is the directory for the client files, which is created if it does not exist. Empty for one below the
+	// temporary directory.
 	Dir string
-	// DataDir is where the databases go, made when there is none. Empty: below
-	// the temporary directory.
+	// DataDir is the directory of the databases, which is created if it does not exist. Empty for one below the
+	// temporary directory.
 	DataDir string
 	// Plain serves without TLS, and then without authentication.
 	Plain bool
-	// NoAuth lets every client certificate read and write everything. Without it, clients get
-	// exactly the rights that their mode gives them in production (spec wire.md §0).
+	// NoAuth lets every client certificate read and write everything. Without it, clients get exactly the rights of
+	// their mode in production (spec wire.md §0).
 	NoAuth bool
 	// Churn is how many keys per second Run writes or deletes, of each cluster; 0 for none.
 	Churn float64
@@ -44,7 +44,7 @@ type Options struct {
 // Mesh is several simulated clusters with one certificate authority and one
 // directory of client files.
 type Mesh struct {
-	temp  string // holds all files without another place; removed at Close
+	temp  string // has all files without another place; removed at Close
 	data  *directory
 	dir   *directory
 	local *directory // of the local cluster's client file; nil without one
@@ -55,9 +55,8 @@ type Mesh struct {
 	mu sync.Mutex // guards the client files
 }
 
-// OpenMesh starts the servers, all empty, and makes the directories. Client
-// files are written by Load. Errors in the descriptions or with a directory
-// are returned before anything is started.
+// OpenMesh starts the servers, all empty, and creates the directories. Load writes the client files. Errors in the
+// descriptions or with a directory are returned before anything is started.
 func OpenMesh(ctx context.Context, clusters []contents.Cluster, o Options) (*Mesh, error) {
 	if err := contents.Validate(clusters); err != nil {
 		return nil, err
@@ -108,7 +107,7 @@ func (m *Mesh) open(ctx context.Context, clusters []contents.Cluster, o Options)
 	slices.SortFunc(m.clusters, func(a, b *Running) int {
 		return cmp.Compare(slices.Index(names, a.c.Name), slices.Index(names, b.c.Name))
 	})
-	if _, ok := m.Local(); ok { // not in the mesh directory, which is for others
+	if _, ok := m.Local(); ok { // not in the mesh directory, which is for other clusters
 		var err error
 		m.local, err = openDirectory(filepath.Join(m.temp, "local"), nil)
 		return err
@@ -116,7 +115,7 @@ func (m *Mesh) open(ctx context.Context, clusters []contents.Cluster, o Options)
 	return nil
 }
 
-// groupByEtcd puts clusters together that are in one etcd.
+// groupByEtcd groups the clusters that are in one etcd.
 func groupByEtcd(clusters []contents.Cluster) [][]contents.Cluster {
 	var groups [][]contents.Cluster
 	cached := -1
@@ -160,7 +159,7 @@ func (m *Mesh) makeDirectories(names []string, o Options) error {
 // Dir is the directory of client files, absolute.
 func (m *Mesh) Dir() string { return m.dir.path }
 
-// Temp is a directory that lives as long as the mesh, with a short path, for sockets and the like.
+// Temp is a directory that exists as long as the mesh, with a short path, for sockets and similar files.
 func (m *Mesh) Temp() string { return m.temp }
 
 // Clusters returns the running clusters in the order of their descriptions.
@@ -187,7 +186,7 @@ func (m *Mesh) Local() (*Running, bool) {
 	return m.clusters[i], true
 }
 
-// directoryOf is where the client file of a cluster goes.
+// directoryOf returns the directory of a cluster's client file.
 func (m *Mesh) directoryOf(r *Running) *directory {
 	if r.c.Mode == contents.Local {
 		return m.local
@@ -195,7 +194,7 @@ func (m *Mesh) directoryOf(r *Running) *directory {
 	return m.dir
 }
 
-// ClientFile is the path of a cluster's client file, whether it is there or not.
+// ClientFile is the path of a cluster's client file, which may not exist.
 func (m *Mesh) ClientFile(r *Running) string { return m.directoryOf(r).file(r.c.Name) }
 
 // Add writes the client file of a cluster that was removed.
@@ -208,8 +207,8 @@ func (m *Mesh) Add(r *Running) error {
 	return r.writeFiles(m.directoryOf(r))
 }
 
-// Certify gives the agent another client certificate for a cluster, valid from now
-// for so long; a duration that is not positive makes one that has expired.
+// Certify gives the agent another client certificate for a cluster, valid from now for this long; a duration that is
+// not positive makes an expired one.
 func (m *Mesh) Certify(r *Running, valid time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -229,8 +228,8 @@ func (m *Mesh) Remove(r *Running) error {
 	return m.directoryOf(r).take(r.c.Name)
 }
 
-// Claim lets a cluster also claim the address of another one's pod, and returns
-// the key that it wrote and the name of the other.
+// Claim lets a cluster also claim the address of another cluster's pod, and returns the key that it wrote and the name
+// of the other cluster.
 func (m *Mesh) Claim(ctx context.Context, r *Running, addr netip.Addr) (key, other string, err error) {
 	if r.holds(addr) {
 		return "", "", refuse("cluster %s claims %s already", r.c.Name, addr)
@@ -299,8 +298,8 @@ func (m *Mesh) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Close stops the servers and removes everything that was made: the client
-// files first, so that an agent sees the clusters go.
+// Close stops the servers and removes all created files: the client files first, so that an agent sees the clusters
+// disappear.
 func (m *Mesh) Close() error {
 	var errs []error
 	if m.dir != nil {

@@ -83,7 +83,7 @@ func TestMeshWritesClientFilesAndRemovesThem(t *testing.T) {
 	}
 }
 
-// readThrough reads a cluster with nothing but its client file.
+// readThrough reads a cluster by its client file only.
 func readThrough(t *testing.T, path, cluster string) {
 	t.Helper()
 	for _, name := range []string{"", cluster + ".mesh.cilium.io", "localhost"} {
@@ -165,7 +165,7 @@ func TestWriteClientFiles(t *testing.T) {
 	t.Parallel()
 	r := loadCluster(t, contents.Default("cluster4", 4), Options{})
 	dir := t.TempDir()
-	for range 2 { // the second time replaces
+	for range 2 { // the second call replaces the files
 		must(t, r.WriteClientFiles(dir))
 	}
 	if got := list(t, dir); len(got) != 4 {

@@ -64,8 +64,8 @@ func TestCachedClustersShareAnEtcd(t *testing.T) {
 	checkShared(t, a, b)
 }
 
-// checkShared compares an etcd with what its two clusters should have,
-// through the agent's eyes, and that everything is where KVStoreMesh puts it.
+// checkShared compares an etcd with the contents of its two clusters, as the agent sees them, and checks that all keys
+// are where KVStoreMesh writes them.
 func checkShared(t *testing.T, a, b *Running) {
 	t.Helper()
 	agent := asAgent(t, a)

@@ -10,13 +10,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// override is a key that differs from the model on request. It has a place on its own lease.
+// override is a key that differs from the model on request. It has a slot of its own on a lease.
 type override struct {
-	value []byte // nil: the key is not there
+	value []byte // nil when the key does not exist
 	slot  int32
 }
 
-// all are the keys that the cluster has in etcd, heartbeat excepted.
+// all are the keys of the cluster in etcd, except the heartbeat.
 func (r *Running) all() iter.Seq[contents.Op] {
 	return func(yield func(contents.Op) bool) {
 		for _, o := range slices.Concat(r.overridden(), r.unbroken(r.fixed)) {
@@ -32,8 +32,7 @@ func (r *Running) all() iter.Seq[contents.Op] {
 	}
 }
 
-// state are the keys of the model, where readers look for them and as far as they are
-// not overridden.
+// state are the keys of the model that are not overridden, at the places where readers look for them.
 func (r *Running) state() iter.Seq[contents.Op] {
 	return func(yield func(contents.Op) bool) {
 		if r.empty {
@@ -48,7 +47,7 @@ func (r *Running) state() iter.Seq[contents.Op] {
 	}
 }
 
-// place puts a key where readers look for it, and decides whether it has a lease.
+// place moves a key to the place where readers look for it, and decides whether it has a lease.
 func (r *Running) place(o contents.Op) contents.Op {
 	switch r.c.Mode {
 	case contents.Cached:
@@ -66,8 +65,7 @@ func (r *Running) place(o contents.Op) contents.Op {
 	return o
 }
 
-// unbroken leaves out the keys that are overridden, and all of them while the server has
-// lost everything.
+// unbroken leaves out the keys that are overridden, and all keys while the server has lost everything.
 func (r *Running) unbroken(ops []contents.Op) []contents.Op {
 	return slices.DeleteFunc(slices.Clone(ops), func(o contents.Op) bool {
 		_, ok := r.overrides[o.Key]
@@ -75,7 +73,7 @@ func (r *Running) unbroken(ops []contents.Op) []contents.Op {
 	})
 }
 
-// overridden returns the keys that have another value than the model's.
+// overridden returns the keys whose values differ from the model's.
 func (r *Running) overridden() []contents.Op {
 	var ops []contents.Op
 	for key, v := range r.overrides {
@@ -86,8 +84,7 @@ func (r *Running) overridden() []contents.Op {
 	return ops
 }
 
-// override commits operations that the model knows nothing of, at once, and
-// remembers them. After an error nothing has changed.
+// override commits operations that are not in the model, at once, and records them. After an error nothing has changed.
 func (r *Running) override(ctx context.Context, ops ...contents.Op) error {
 	for i, o := range ops {
 		ops[i].Slot = contents.NoLease
@@ -108,7 +105,7 @@ func (r *Running) override(ctx context.Context, ops ...contents.Op) error {
 	return nil
 }
 
-// forget ends an override, as another value is written.
+// forget ends an override when another value is written.
 func (r *Running) forget(key string) {
 	if v, ok := r.overrides[key]; ok {
 		r.release(v.slot)
@@ -132,7 +129,7 @@ func (r *Running) release(slot int32) {
 	}
 }
 
-// prefixes are where a cluster's keys are in an etcd that it shares; the configuration is one key.
+// prefixes are the prefixes of a cluster's keys in an etcd that it shares; the configuration is one key.
 func (r *Running) prefixes() []string {
 	out := []string{wire.SyncedDir(r.c.Name)}
 	for _, move := range r.moves {
@@ -141,7 +138,7 @@ func (r *Running) prefixes() []string {
 	return out
 }
 
-// owns reports whether a key in a shared etcd is of this cluster.
+// owns reports whether a key in a shared etcd belongs to this cluster.
 func (r *Running) owns(key string) bool {
 	return key == wire.ClusterConfigKey(r.c.Name) ||
 		slices.ContainsFunc(r.prefixes(), func(p string) bool { return strings.HasPrefix(key, p) })

@@ -2,8 +2,7 @@ package sim
 
 import "fmt"
 
-// RefusedError says why something that was asked of a running mesh was not done.
-// Nothing has changed.
+// RefusedError is the reason why a request to a running mesh was not executed. Nothing has changed.
 type RefusedError struct {
 	// Usage: the request is wrong in every state of the mesh.
 	Usage  bool
@@ -12,12 +11,12 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// refuse is for requests that do not fit the present state.
+// refuse returns the error for a request that does not fit the present state.
 func refuse(format string, args ...any) error {
 	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
 }
 
-// misuse is for requests that are wrong in themselves.
+// misuse returns the error for a request that is always invalid.
 func misuse(format string, args ...any) error {
 	return &RefusedError{Usage: true, Reason: fmt.Sprintf(format, args...)}
 }

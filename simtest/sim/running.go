@@ -23,7 +23,7 @@ const commitTimeout = 10 * time.Second
 // Running is a simulated cluster whose server runs, unless it was killed.
 type Running struct {
 	etcd  *etcd       // its mu guards everything below
-	moves [][2]string // key prefixes and what replaces them
+	moves [][2]string // key prefixes and their replacements
 
 	rateChanged waiting.Signal // wakes churn
 
@@ -35,10 +35,10 @@ type Running struct {
 	written
 }
 
-// written is what a server has of a cluster.
+// written is a server's state of a cluster.
 type written struct {
 	leases    []clientv3.LeaseID  // by slot of the model
-	empty     bool                // the server lost everything, and nothing was written since
+	empty     bool                // the server lost everything, and no keys were written since
 	overrides map[string]override // the keys that differ from the model
 }
 
@@ -69,18 +69,17 @@ func (r *Running) Cluster() contents.Cluster {
 // Endpoint returns the URL for readers. It stays the same when the server is killed or replaced.
 func (r *Running) Endpoint() string { return r.etcd.endpoint() }
 
-// Client returns a client that may write everything and is not held up by Freeze. It ends with the
-// server: ask again after each start or replacement. It is nil while the server is killed.
+// Client returns a client that may write everything and is not affected by Freeze. It ends with the server: call Client
+// again after each start or replacement. It is nil while the server is killed.
 func (r *Running) Client() *clientv3.Client {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
 	return r.etcd.client
 }
 
-// Contents encodes all that the cluster holds: the value of every key of its state
-// and of its configuration. After Load it equals etcd's contents, except for
-// the canaries and the heartbeat, whose values are times; also the keys that were
-// broken since. It is consistent: a change is in it entirely or not at all.
+// Contents encodes the contents of the cluster: the value of every key of its state and of its configuration, including
+// keys that were broken since. After Load it equals etcd's contents, except for the canaries and the heartbeat, whose
+// values are times. It is consistent: it has a change completely or not at all.
 func (r *Running) Contents() map[string]string {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
@@ -93,7 +92,7 @@ func (r *Running) Contents() map[string]string {
 	return out
 }
 
-// Sample picks objects that churn leaves alone.
+// Sample picks objects that churn does not change.
 func (r *Running) Sample() contents.Sample {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()

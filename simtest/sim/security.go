@@ -18,8 +18,8 @@ import (
 // userRoot is the simulator's own etcd user: the common name of its certificate.
 const userRoot = "root"
 
-// user is what the agent is in this etcd, by the common name of its certificate,
-// and what it may do (spec wire.md §0).
+// user is the agent's user in this etcd, named by the common name of its certificate, with its rights (spec wire.md
+// §0).
 func (e *etcd) user() etcdserver.User {
 	c := e.clusters[0].c
 	switch c.Mode {
@@ -34,9 +34,9 @@ func (e *etcd) user() etcdserver.User {
 	}
 }
 
-// certificates issues those of the server, of the agent, and of the simulator itself.
+// certificates issues the certificates of the server, of the agent, and of the simulator itself.
 func (e *etcd) certificates() error {
-	// The first name is what Cilium calls the server of a remote cluster.
+	// The first name is Cilium's name for the server of a remote cluster.
 	server, err := e.ca.Server([]string{e.name + ".mesh.cilium.io", "localhost", "127.0.0.1", "::1"})
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (e *etcd) certificates() error {
 // dialAs connects to a server as a user.
 func (e *etcd) dialAs(ctx context.Context, endpoint string, as pki.Pair) (*clientv3.Client, error) {
 	cfg := clientv3.Config{
-		Context:   context.WithoutCancel(ctx), // a client outlives the call
+		Context:   context.WithoutCancel(ctx), // the client lives longer than the call
 		Endpoints: []string{endpoint},
 		Logger:    zap.NewNop(), DialKeepAliveTime: 30 * time.Second,
 	}

@@ -14,7 +14,7 @@ import (
 // The operations on a cluster's server. They affect all clusters that are cached in the same
 // etcd. Readers always find the current server at the same endpoint.
 
-// up refuses what needs a running server.
+// up refuses operations that need a running server.
 func (r *Running) up() error {
 	if r.etcd.server == nil {
 		return refuse("the server of cluster %s is killed: start it first", r.c.Name)
@@ -22,8 +22,8 @@ func (r *Running) up() error {
 	return nil
 }
 
-// Kill ends the server as kill -9 would: connections are reset, the port is
-// closed, the data stay. Nothing of the cluster changes until Start.
+// Kill ends the server as kill -9 would: connections are reset, the port is closed, the data stay. The cluster does not
+// change until Start.
 func (r *Running) Kill() error {
 	e := r.etcd
 	e.mu.Lock()
@@ -69,9 +69,8 @@ func (e *etcd) again(ctx context.Context) error {
 	return e.adopt(ctx, s)
 }
 
-// Freeze makes the server keep its connections and say nothing, until Thaw or,
-// when d is positive, for that long, as long as Run runs. New connections are
-// accepted, too. Readers see the simulator's writes of that time after the thaw.
+// Freeze makes the server keep its connections without an answer, until Thaw or, when d is positive, for that long,
+// while Run runs. New connections are accepted, too. Readers see the simulator's writes of that time after the thaw.
 func (r *Running) Freeze(d time.Duration) error {
 	e := r.etcd
 	e.mu.Lock()
@@ -106,21 +105,20 @@ func (r *Running) Thaw() error {
 	return nil
 }
 
-// Replace puts another etcd in the server's place: another etcd cluster ID, other
-// revisions, and the same contents, complete before the first reader sees it.
+// Replace replaces the server's etcd by another one: another etcd cluster ID, other revisions, and the same contents,
+// complete before the first reader sees it.
 func (r *Running) Replace(ctx context.Context) error {
 	return r.swap(ctx, "", (*etcd).refill)
 }
 
-// ReplaceEmpty puts another etcd without contents in the server's place. Nothing
-// is written to it by itself until Mend.
+// ReplaceEmpty replaces the server's etcd by another one without contents. Nothing is written to it automatically until
+// Mend.
 func (r *Running) ReplaceEmpty(ctx context.Context) error {
 	return r.swap(ctx, "", (*etcd).lose)
 }
 
-// Wipe loses all contents, but the etcd cluster ID stays and revisions start
-// again: what happens when a server's disk is new and its configuration is not.
-// Nothing is written to it by itself until Mend.
+// Wipe deletes all contents, but the etcd cluster ID stays and revisions start again, as if the server's disk was
+// replaced and its configuration was not. Nothing is written to it automatically until Mend.
 func (r *Running) Wipe(ctx context.Context) error {
 	r.etcd.mu.Lock()
 	token := r.etcd.config.Token
@@ -128,8 +126,8 @@ func (r *Running) Wipe(ctx context.Context) error {
 	return r.swap(ctx, token, (*etcd).lose)
 }
 
-// swap starts a server without data, prepares it, and puts it in the place of the
-// present one. After an error nothing has changed.
+// swap starts a server without data, prepares it, and replaces the present one with it. After an error nothing has
+// changed.
 func (r *Running) swap(ctx context.Context, token string, prepare func(*etcd, context.Context, *etcdserver.Server) error) (err error) {
 	e := r.etcd
 	e.mu.Lock()
@@ -151,7 +149,7 @@ func (r *Running) swap(ctx context.Context, token string, prepare func(*etcd, co
 	if err != nil {
 		s.Close()
 	} else {
-		err = e.adopt(ctx, s) // which closes it, should it fail
+		err = e.adopt(ctx, s) // closes it if it fails
 	}
 	if err != nil {
 		e.heartbeatLease = lease
@@ -169,7 +167,7 @@ func (r *Running) swap(ctx context.Context, token string, prepare func(*etcd, co
 // refill writes everything into another server.
 func (e *etcd) refill(ctx context.Context, s *etcdserver.Server) error {
 	kv := s.Local()
-	for range 10 + e.servers { // so that revisions differ from those of the server before
+	for range 10 + e.servers { // so that revisions differ from those of the earlier server
 		if _, err := kv.Put(ctx, wire.InitLockPath, ""); err != nil {
 			return fmt.Errorf("write to the new server: %w", err)
 		}
@@ -213,8 +211,7 @@ func (r *Running) Compact(ctx context.Context) (int64, error) {
 	return etcdserver.Compact(ctx, e.client)
 }
 
-// SetHeartbeat stops the heartbeat, whose key stays until its lease ends, or
-// writes it at once and begins again.
+// SetHeartbeat stops the heartbeat, whose key stays until its lease ends, or writes it at once and starts it again.
 func (r *Running) SetHeartbeat(ctx context.Context, on bool) error {
 	e := r.etcd
 	e.mu.Lock()

@@ -78,7 +78,7 @@ func TestFrozenServerThawsByItself(t *testing.T) {
 	r := loadCluster(t, contents.Default("cluster2", 2), Options{Plain: true})
 	ctx, stop := testContext(t), running(t, r.etcd.run)
 	must(t, r.Freeze(0))
-	must(t, r.Freeze(50*time.Millisecond)) // a time may be set later
+	must(t, r.Freeze(50*time.Millisecond)) // the time of the thaw may be changed later
 	read(t, r, asAgent(t, r), wire.Nodes)  // waits for the thaw
 	must(t, r.Freeze(time.Hour))
 	if s, err := r.State(ctx); err != nil || s.ThawAt == nil {
@@ -88,7 +88,7 @@ func TestFrozenServerThawsByItself(t *testing.T) {
 	must(t, r.Kill()) // ends the freeze too, and Run continues
 	while, cancel := context.WithTimeout(ctx, 10*churnInterval)
 	defer cancel()
-	must(t, r.churn(while)) // the due changes are impossible, but churn continues
+	must(t, r.churn(while)) // the pending changes are impossible, but churn continues
 	must(t, r.Start(ctx))
 	agent := asAgent(t, r)
 	_, before := read(t, r, agent, wire.Nodes)

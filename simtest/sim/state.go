@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// State is what a cluster and its server are at present.
+// State is the present state of a cluster and its server.
 type State struct {
 	Cluster string `json:"cluster"`
 	ID      uint32 `json:"id"`
@@ -24,20 +24,19 @@ type State struct {
 	State string `json:"state"`
 	// ThawAt is when a frozen server thaws by itself.
 	ThawAt *time.Time `json:"thawAt,omitempty"`
-	// Keys is how many keys etcd has of the cluster; nil while it is killed.
+	// Keys is the number of the cluster's keys in etcd; nil while it is killed.
 	Keys *int64 `json:"keys"`
 	// EtcdClusterID is in hexadecimal.
 	EtcdClusterID string `json:"etcdClusterID"`
-	// ClientFile is where it is; empty when it was removed.
+	// ClientFile is the path of the client file; empty when it was removed.
 	ClientFile string  `json:"clientFile"`
 	Heartbeat  bool    `json:"heartbeat"`
 	Churn      float64 `json:"churn"` // keys per second
-	// Changed is how many keys are otherwise than they should be.
+	// Changed is the number of keys that differ from the right contents.
 	Changed int `json:"changed"`
 }
 
-// State returns what the cluster and its server are at present. The client file
-// is for the Mesh to know.
+// State returns the present state of the cluster and its server. The Mesh sets the client file.
 func (r *Running) State(ctx context.Context) (State, error) {
 	e := r.etcd
 	e.mu.Lock()
@@ -69,7 +68,7 @@ func (r *Running) State(ctx context.Context) (State, error) {
 	return s, nil
 }
 
-// countKeys asks etcd.
+// countKeys counts the cluster's keys in etcd.
 func (r *Running) countKeys(ctx context.Context) (int64, error) {
 	ops := []clientv3.Op{clientv3.OpGet("\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())}
 	if r.c.Mode == contents.Cached {

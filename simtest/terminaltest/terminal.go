@@ -1,4 +1,4 @@
-// Package terminaltest has terminals for tests of what a program shows on one.
+// Package terminaltest has terminals for tests of a program's output on a terminal.
 package terminaltest
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 // Open returns a terminal of this size for programs, its keyboard, and the output that they have written so far, in
-// which each line ends in \r\n. Programs read the bytes written to keyboard as typed input. The test is skipped where
+// which each line ends in \r\n. Programs read the bytes written to keyboard as typed input. The test is skipped if
 // the system has no pseudoterminals.
 func Open(t *testing.T, width, height uint16) (terminal *os.File, keyboard io.Writer, written *waittest.Output) {
 	t.Helper()
@@ -39,7 +39,7 @@ func Open(t *testing.T, width, height uint16) (terminal *os.File, keyboard io.Wr
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(written, master) // it ends with an error when no program has the terminal any more
+		_, _ = io.Copy(written, master) // it ends with an error when no program has the terminal open
 	}()
 	t.Cleanup(func() {
 		_ = terminal.Close()

@@ -20,17 +20,17 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// String is everything so far.
+// String returns the whole output so far.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
 }
 
-// Count is how often a part is in it so far.
+// Count returns how often a part occurs in the output so far.
 func (o *Output) Count(part string) int { return strings.Count(o.String(), part) }
 
-// Lines are the lines so far that have all the parts.
+// Lines returns the lines so far that contain all the parts.
 func (o *Output) Lines(parts ...string) []string {
 	return slices.DeleteFunc(slices.Collect(strings.Lines(o.String())), func(line string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })

@@ -1,7 +1,6 @@
-// Package waittest waits in tests, reports which of them take long, and ends them at errors. A duration
-// says more about the machine than about the tested code, so no wait has its own limit:
-// it ends shortly before the time that the whole test binary may take (go test -timeout), so that the
-// test can still say what it waited for.
+// Package waittest waits in tests, reports which of them take long, and ends them at errors. A duration depends more on
+// the machine than on the tested code, so no wait has its own limit: it ends shortly before the time limit of the whole
+// test binary (go test -timeout), so that the test can still report what it waited for.
 package waittest
 
 import (
@@ -11,21 +10,21 @@ import (
 	"time"
 )
 
-// grace is how long before the end of the binary's time the waits end.
+// grace is how long before the time limit of the binary the waits end.
 const grace = 15 * time.Second
 
-// bubbled is the limit in a bubble of testing/synctest, where time passes as soon as
-// all goroutines wait, and where code must not ask for the deadline of a test.
+// bubbled is the limit in a bubble of testing/synctest, where time passes as soon as all goroutines wait, and where
+// code must not read the deadline of a test.
 const bubbled = 24 * time.Hour
 
-// T is the part of a test that reports that an awaited event did not happen: a [testing.TB] implements it, also
-// a run of a property test, whose waits have no limit.
+// T is the part of a test that reports that an awaited event did not happen. A [testing.TB] implements it, and also a
+// run of a property test, whose waits have no limit.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// Context returns a context for what a test waits for. It ends with the test.
+// Context returns a context for the waits of a test. It ends with the test.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	at, limited := limit(t)
@@ -37,7 +36,7 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Long skips a test that takes long where only short ones are wanted (go test -short).
+// Long skips a long test if only short ones are wanted (go test -short).
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -57,7 +56,7 @@ func Must(t interface {
 	}
 }
 
-// limit is when the waits of a test end, if ever.
+// limit returns when the waits of a test end, if they have a limit.
 func limit(t T) (time.Time, bool) {
 	if now := time.Now(); now.Year() == 2000 { // as in every bubble
 		return now.Add(bubbled), true
@@ -88,7 +87,7 @@ func Receive[V any](t T, what string, from <-chan V) V {
 	}
 }
 
-// Until waits until a condition holds. Details are added to what the test says when it never does.
+// Until waits until a condition holds. Details are added to the test's message if it never does.
 func Until(t T, what string, is func() bool, details ...func() string) {
 	t.Helper()
 	failed := errors.New("it does not hold")
@@ -122,9 +121,9 @@ func Try(t T, what string, try func() error, details ...func() string) {
 	}
 }
 
-// pause is the time to wait after a try: took is the duration of the try, since the time since the first one.
-// An expensive or long-awaited condition is tried less often, so that a busy machine has time
-// for the work that the test waits for.
+// pause returns how long to wait after a try: took is the duration of the try, since the time since the first one. A
+// condition that is expensive, or awaited for long, is tried less often, so that a busy machine has time for the
+// awaited work.
 func pause(took, since time.Duration) time.Duration {
 	return min(max(2*time.Millisecond, 4*took, since/50), 200*time.Millisecond)
 }

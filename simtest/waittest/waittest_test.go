@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestUntil: it lasts until the condition holds, however long that takes.
+// TestUntil: it waits until the condition holds, for any time.
 func TestUntil(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// failing takes what a test says that fails.
+// failing records the message of a failing test.
 type failing struct{ said string }
 
 func (f *failing) Helper() {}
@@ -36,7 +36,7 @@ func (f *failing) Fatalf(format string, args ...any) {
 	panic(f)
 }
 
-// TestInVain: what never comes is named, with the details.
+// TestInVain: an event that never happens is named, with the details.
 func TestInVain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestInVain(t *testing.T) {
 	})
 }
 
-// TestReceive: also of a channel that was closed.
+// TestReceive: also from a channel that is closed.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestReceive(t *testing.T) {
 	})
 }
 
-// TestContext ends before the time of the binary does.
+// TestContext: the context ends before the time of the test binary does.
 func TestContext(t *testing.T) {
 	t.Parallel()
 	at, limited := Context(t).Deadline()

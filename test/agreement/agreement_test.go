@@ -17,11 +17,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// asker is where the clients of all servers are.
+// asker is the place of the clients of all servers.
 var asker = backends.Asker{Zone: "a", Node: "n"}
 
-// TestAllSendClientsToTheSameBackends changes random services again and again, and compares what each
-// server says of them with the choice.
+// TestAllSendClientsToTheSameBackends changes random services repeatedly, and compares each server's answers about them
+// with the choice.
 func TestAllSendClientsToTheSameBackends(t *testing.T) {
 	t.Parallel()
 	seed, worlds := rand.Uint64(), 1000
@@ -50,7 +50,7 @@ func TestAllSendClientsToTheSameBackends(t *testing.T) {
 			"DNS, targets":                  {ask.targets(s.Name, "_http._tcp."), now(one, shared, sockets)},
 			"DNS, targets of a port of few": {ask.targets(s.Name, "_metrics._tcp."), now(backends.Choose(g, backends.ParsePort("metrics"), asker), shared, sockets)},
 			"xDS":                           {ask.xds(s.Name, lines(pods(one))), lines(pods(one))},
-			"EndpointSlices":                {kubernetes.follow(service(s.Name), g), remote(backends.Choose(g, backends.Port{}, backends.Asker{}))}, // no zone: for all nodes
+			"EndpointSlices":                {kubernetes.follow(service(s.Name), g), remote(backends.Choose(g, backends.Port{}, backends.Asker{}))}, // without a zone: for all nodes
 		} {
 			if !slices.Equal(c.got, c.want) {
 				t.Fatalf("seed %d, world %d: %s of %s\ngot  %q\nwant %q", seed, n, what, s.Name, c.got, c.want)
@@ -78,7 +78,7 @@ func lines(c backends.Choice) (all []string) {
 	return all
 }
 
-// endpointOf are the addresses of a backend with a port: two of a pod, where that is one endpoint.
+// endpointOf are the addresses of a backend with a port: two for a pod with two addresses, if that is one endpoint.
 func endpointOf(b backends.Backend, port uint16) string {
 	text := netip.AddrPortFrom(b.IP, port).String()
 	if b.Other.IsValid() {
@@ -91,8 +91,7 @@ func line(group int, cluster, zone, socket string, draining bool) string {
 	return fmt.Sprintf("%d %s/%s %s draining=%t", group, cluster, zone, socket, draining)
 }
 
-// now is what DNS has of the backends that new connections go to, sorted: names of the mesh are those
-// of shared services.
+// now is the DNS answer with the backends of new connections, sorted: only shared services have names of the mesh.
 func now(c backends.Choice, shared bool, of func(backends.Backend) []string) (all []string) {
 	if !shared {
 		return nil
@@ -116,7 +115,7 @@ var names = []string{"cart", "stock", "toys"}
 
 const namespace = "shop"
 
-// randomPart is what a cluster has of a service from now on, with addresses that others may have too.
+// randomPart is a cluster's new part of a service, with addresses that others may have too.
 func randomPart(rng *rand.Rand) *services.Service {
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
 	s := &services.Service{

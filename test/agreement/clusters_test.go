@@ -21,10 +21,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/meshtest/viewtest"
 )
 
-// objects are those of one service in one cluster, as an API server has them that carries out every plan.
+// objects are the objects of one service in one cluster, as in an API server in which every plan is executed.
 type objects struct {
 	cluster  wire.ClusterInfo
-	families []string            // of addresses that the cluster gives to Services
+	families []string            // families of the cluster IPs
 	use      services.BackendUse // of a remote cluster, by its readers
 
 	// The objects of users, and those that Kubernetes makes for them; nil for none.
@@ -36,12 +36,12 @@ type objects struct {
 	imported *local.ServiceImport
 	derived  *corev1.Service
 	copies   []*discoveryv1.EndpointSlice
-	created  int // derived Services until now
+	created  int // number of derived Services so far
 }
 
 func (o *objects) own() bool { return o.cluster.Name == viewtest.Own }
 
-// exported is what the cluster publishes of its export; nil for nothing.
+// exported is the published export of the cluster; nil for none.
 func (o *objects) exported() *services.Export {
 	if o.export == nil || o.service == nil {
 		return nil
@@ -52,10 +52,10 @@ func (o *objects) exported() *services.Export {
 	return nil
 }
 
-// carryOut plans the objects of the MCS API, and carries that out until nothing is left to do.
+// carryOut plans the objects of the MCS API, and executes the plans until there is nothing more to do.
 func (o *objects) carryOut(t *testing.T, name string, exports []*services.Export) {
 	t.Helper()
-	for range 3 { // an import has the addresses of a derived Service that follows from it
+	for range 3 { // an import has the addresses of its derived Service, which depends on the import
 		f := mcs.Facts{
 			Cluster: o.cluster.Name, Namespace: mcs.NamespaceGlobal, Families: o.families, Slices: mcs.AllSlices, Import: o.imported, Derived: o.derived, Now: viewtest.Epoch.Add(time.Hour),
 			Labels: mcs.Allowed{"team"}, Annotations: mcs.Allowed{"service.cilium.io/*"},
@@ -78,7 +78,7 @@ func (o *objects) carryOut(t *testing.T, name string, exports []*services.Export
 	t.Fatalf("%s: what is written of %s again and again is never the same", o.cluster.Name, name)
 }
 
-// served is the derived Service of a plan with addresses, which it keeps until it is another one.
+// served is the derived Service of a plan with addresses, which it keeps until it is replaced.
 func (o *objects) served(w mcs.Wanted) *corev1.Service {
 	if w.Derived == nil {
 		return nil
@@ -99,8 +99,8 @@ func (o *objects) served(w mcs.Wanted) *corev1.Service {
 	return svc
 }
 
-// part is what the own cluster's view has of a Service of the cluster with these slices: of the own one all
-// of it, of a remote one what it publishes; nil for nothing.
+// part is a Service of the cluster, with these slices, in the own cluster's view: the own one completely, a remote one
+// as published; nil for none.
 func (o *objects) part(svc *corev1.Service, of []*discoveryv1.EndpointSlice) *services.Service {
 	if svc == nil || !o.own() && !publish.Exported(svc, nil, true) {
 		return nil
@@ -130,7 +130,7 @@ func addressOf(family string, n int) string {
 	return fmt.Sprintf("fd00::%x", n+1)
 }
 
-// randomize is what users have made of the service from now on.
+// randomize makes new random objects of users for the service.
 func (o *objects) randomize(rng *rand.Rand, name string) {
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
 	o.service, o.slices, o.export = nil, nil, nil
@@ -176,8 +176,8 @@ func (o *objects) randomize(rng *rand.Rand, name string) {
 	}
 }
 
-// randomPorts are as Kubernetes takes them: one without a name, or some with different names and numbers.
-// Clusters disagree on the number for a name, and on the name of a number.
+// randomPorts are ports that Kubernetes accepts: one without a name, or some with different names and numbers. Clusters
+// disagree on the number for a name, and on the name of a number.
 func randomPorts(rng *rand.Rand) (all []corev1.ServicePort) {
 	for _, p := range []corev1.ServicePort{
 		{Name: "http", Protocol: "TCP", Port: 80 + rng.Int32N(2)}, {Name: "metrics", Protocol: "TCP", Port: 9090}, {Name: "dns", Protocol: "UDP", Port: 80}, {Name: "web", Protocol: "TCP", Port: 82 - rng.Int32N(2)},
@@ -192,8 +192,8 @@ func randomPorts(rng *rand.Rand) (all []corev1.ServicePort) {
 	return all
 }
 
-// randomSlice is a slice of a Service, with addresses that no other one of it has, and other clusters may
-// have, and most of the ports.
+// randomSlice is a slice of a Service with most of its ports. No other slice of the Service has its addresses; other
+// clusters may have them.
 func randomSlice(rng *rand.Rand, number int, family string, of *corev1.Service) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: of.Namespace, Name: fmt.Sprint(of.Name, "-", number), Labels: map[string]string{wire.LabelServiceName: of.Name}},

@@ -19,10 +19,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/meshtest/viewtest"
 )
 
-// TestClientsOfAnImportedServiceAreSentToTheSameBackends changes the exports of random clusters repeatedly.
-// Each cluster carries out its plans of the MCS API, and the own one those of EndpointSlices. The view reads
-// the entries that they publish. Each cluster's objects for the import are compared with its exports, and the own
-// cluster's slices and its servers' answers with the choice and the import.
+// TestClientsOfAnImportedServiceAreSentToTheSameBackends changes the exports of random clusters repeatedly. Each
+// cluster executes its plans of the MCS API, and the own one also those of EndpointSlices. The view reads the entries
+// that they publish. Each cluster's objects for the import are compared with its exports, and the own cluster's slices
+// and its servers' answers with the choice and the import.
 func TestClientsOfAnImportedServiceAreSentToTheSameBackends(t *testing.T) {
 	t.Parallel()
 	worlds := 1000
@@ -79,7 +79,7 @@ func newImports(t *testing.T, families []string) *imports {
 	return m
 }
 
-// publish carries out the plans of all clusters for a service, and brings the view up to date.
+// publish executes the plans of all clusters for a service, and updates the view.
 func (m *imports) publish(name string) {
 	var exports []*services.Export
 	for _, o := range m.clusters[name] {
@@ -147,7 +147,7 @@ func (m *imports) compare(name string) map[string]comparison {
 func (m *imports) compareNames(all map[string]comparison, name string, im *local.ServiceImport, derived *services.Global) {
 	g := m.global(name)
 	if im != nil && im.Annotations[mcs.AnnotationDerived] != "" || g == nil || !g.Shared() {
-		g = derived // unless there is no import that can be used, and the name is another service's
+		g = derived // unless no import is usable, and the name belongs to another service
 	}
 	shared := g != nil && g.Shared() && (im != nil || g != derived)
 	all["DNS, addresses"] = comparison{m.ask.addresses(name), now(backends.Choose(g, backends.Port{}, asker), shared, func(b backends.Backend) []string { return []string{b.IP.String()} })}
@@ -177,8 +177,8 @@ func socketsOf(im *local.ServiceImport, name, protocol string) (all []string) {
 	return all
 }
 
-// slicesWanted are the lines of the slices that the derived Service should have: all endpoints that the own
-// cluster offers, and of remote ones those of its families that are chosen, if the import says that there are some.
+// slicesWanted are the lines of the slices that the derived Service should have: all endpoints that the own cluster
+// offers, and of the remote endpoints of its families the chosen ones, if the import has any.
 func slicesWanted(own *objects, g *services.Global) []string {
 	all := own.offers(own.imported, false)
 	if own.imported == nil || own.imported.Status.EndpointSliceObjects != mcs.SlicesPresent {
@@ -200,7 +200,8 @@ func familyOf(address string) string {
 	return services.IPv4
 }
 
-// supported are the families of a service in a cluster: those on which all agreed, as far as it has them.
+// supported are the families of a service in a cluster: those on which all clusters agree, as far as the cluster has
+// them.
 func (o *objects) supported(im *local.ServiceImport) (all []string) {
 	for _, family := range o.families {
 		agreed := len(im.Spec.IPFamilies) == 0
@@ -214,8 +215,8 @@ func (o *objects) supported(im *local.ServiceImport) (all []string) {
 	return all
 }
 
-// offers are the endpoints that a cluster has for an import: what it exports, where its Service has a port as all
-// agreed on it (mcs.md B, port traffic, local backends).
+// offers are a cluster's endpoints for an import: those of its export, if its Service has a port on which all clusters
+// agree (mcs.md B, port traffic, local backends).
 func (o *objects) offers(im *local.ServiceImport, usable bool) (all []string) {
 	if im == nil || o.exported() == nil {
 		return nil
@@ -252,7 +253,7 @@ func (o *objects) offers(im *local.ServiceImport, usable bool) (all []string) {
 	return all
 }
 
-// partOf is what a cluster has of a service in the view.
+// partOf is a cluster's part of a service in the view.
 func partOf(g *services.Global, o *objects) (all []string) {
 	part := g.Part(o.cluster.Name)
 	if part == nil {

@@ -39,7 +39,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// servers are all of one world.
+// servers are all servers of one world.
 type servers struct {
 	t      *testing.T
 	socket string // of the API
@@ -48,7 +48,7 @@ type servers struct {
 	files  string // a directory
 
 	stream      discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
-	assignments map[string][]string // the last that came, as lines, by name
+	assignments map[string][]string // the latest ones, as lines, by name
 }
 
 // start runs the servers of a world until the end of the test.
@@ -147,7 +147,7 @@ func (a *servers) prometheus(name string) (all []string) {
 	return all
 }
 
-// ofGroups says in a template what line says.
+// ofGroups is the template for the same lines as those of the function line.
 const ofGroups = `{{ range $i, $g := (backends "NAME" "http").Groups -}}
 {{ range $g.Backends }}{{ $i }} {{ .Cluster }}/{{ .Zone }} {{ .Address }} draining=false
 {{ end }}{{ range $g.Draining }}{{ $i }} {{ .Cluster }}/{{ .Zone }} {{ .Address }} draining=true
@@ -177,7 +177,7 @@ func (a *servers) ask(name string, kind uint16) *dns.Msg {
 	q := new(dns.Msg)
 	q.SetQuestion(name, kind)
 	q.SetEdns0(4096, false)
-	// Over TCP nothing is lost, however busy the machine is.
+	// Over TCP no question is lost on a busy machine.
 	m, _, err := (&dns.Client{Net: "tcp", Timeout: time.Hour}).Exchange(q, a.dns.Address())
 	must(a.t, err)
 	if m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError {
@@ -206,7 +206,7 @@ func (a *servers) addressesOf(name string) (all []string) {
 	return all
 }
 
-// targets are the addresses, with ports, that the targets of a port of a service lead to.
+// targets are the addresses, with ports, of the targets of a port of a service.
 func (a *servers) targets(name, port string) (all []string) {
 	for _, rr := range a.ask(port+inMesh(name), dns.TypeSRV).Answer {
 		srv, ok := rr.(*dns.SRV)
@@ -236,7 +236,7 @@ func (a *servers) follow(socket string) {
 	a.confirm(nil)
 }
 
-// confirm takes an answer, and follows what it did before.
+// confirm acknowledges an answer, and follows the same names as before.
 func (a *servers) confirm(answer *discoveryv3.DiscoveryResponse) {
 	r := &discoveryv3.DiscoveryRequest{
 		Node: &corev3.Node{Id: "test"}, TypeUrl: resource.EndpointType, VersionInfo: answer.GetVersionInfo(), ResponseNonce: answer.GetNonce(),
@@ -247,7 +247,7 @@ func (a *servers) confirm(answer *discoveryv3.DiscoveryResponse) {
 	must(a.t, a.stream.Send(r))
 }
 
-// xds is what came last of a service, once that is as wanted: it comes by itself.
+// xds is the latest assignment of a service, after a wait until it is as wanted: it is sent without a request.
 func (a *servers) xds(name string, wanted []string) []string {
 	a.t.Helper()
 	name = namespace + "/" + name + ":http"

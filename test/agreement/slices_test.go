@@ -14,10 +14,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// written are the slices of each service as an API server has them that carries out every plan.
+// written are the slices of each service, as in an API server in which every plan is executed.
 type written map[string][]*discoveryv1.EndpointSlice
 
-// follow carries out the plan for a service, and returns the contents of its slices, sorted.
+// follow executes the plan for a service, and returns the contents of its slices, sorted.
 func (w written) follow(svc *corev1.Service, g *services.Global) []string {
 	held := w[svc.Name]
 	for _, c := range endpointslices.Plan(endpointslices.Situation{Service: svc, Global: g, Held: held}).All {
@@ -57,7 +57,7 @@ func useOf(c discoveryv1.EndpointConditions) string {
 	return "standby"
 }
 
-// service is that of the own cluster, as users write it.
+// service is a Service of the own cluster, as users write it.
 func service(name string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{

@@ -30,7 +30,7 @@ var must = agenttest.Must
 
 const axeFile = "../../ui/node_modules/axe-core/axe.min.js"
 
-// chromium finds the browser, or skips the test.
+// chromium returns the path of the browser, or skips the test.
 func chromium(t *testing.T) string {
 	t.Helper()
 	if _, err := os.Stat(axeFile); err != nil {
@@ -59,7 +59,7 @@ func openPage(t *testing.T, base string, more ...chromedp.ExecAllocatorOption) *
 	return p
 }
 
-// listen opens the tab, and notes what it complains about.
+// listen opens the tab, and notes its complaints.
 func (p *page) listen() {
 	p.t.Helper()
 	must(p.t, chromedp.Do(p.ctx))
@@ -68,8 +68,8 @@ func (p *page) listen() {
 	must(p.t, err)
 }
 
-// complain notes errors of the page's scripts and breaches of its content security policy. Requests that
-// fail while an agent is away are no error of the page.
+// complain notes errors of the page's scripts and breaches of its content security policy. Requests that fail while an
+// agent is unreachable are no errors of the page.
 func (p *page) complain(ev any) {
 	switch e := ev.(type) {
 	case *runtime.EventExceptionThrown:
@@ -110,7 +110,7 @@ func (p *page) until(what, expression string) {
 	})
 }
 
-// untilText waits until an element's text contains something.
+// untilText waits until an element's text contains a part.
 func (p *page) untilText(selector, part string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("%q in %s", part, selector), fmt.Sprintf(`[...document.querySelectorAll(%s)].some((e) => e.textContent.includes(%s))`, quoted(selector), quoted(part)))
@@ -122,7 +122,8 @@ func (p *page) press(keys string, options ...chromedp.KeyOption) {
 	must(p.t, chromedp.Do(p.ctx, chromedp.KeyEvent(keys, options...)))
 }
 
-// search opens the search and types. A real key that is taken types nothing, but one of the protocol does.
+// search opens the search and types. The page suppresses the text of the real key, but not of one that the protocol
+// sends.
 func (p *page) search(text string) {
 	p.t.Helper()
 	p.press("/")

@@ -12,16 +12,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// busiest is the intended maximum share of a core for the main thread of a tab under busyChanges a second.
-// busyBound is the maximum on a machine with other work: caches are shared, and also the clock of the processor.
+// busiest is the intended maximum share of a core for the main thread of a tab under busyChanges a second. busyBound is
+// the maximum on a machine with other work: caches are shared, and also the clock of the processor.
 const (
 	busyChanges = 500
 	busiest     = 0.10
 	busyBound   = 0.30
 )
 
-// TestCPU: a tab that is looked at takes little of the processor while much changes, in the views that show what changes,
-// with few clusters that change a lot and with many of which each changes a bit.
+// TestCPU: a visible tab takes little processor time while much changes, in the views that show the changes, with few
+// clusters that change a lot, and with many that change a little.
 func TestCPU(t *testing.T) {
 	t.Run("3 clusters", func(t *testing.T) { busy(t, three()) })
 	t.Run("100 clusters", func(t *testing.T) {
@@ -64,7 +64,7 @@ func busy(t *testing.T, all []contents.Cluster) {
 
 func (p *page) clock() float64 { return eval[float64](p, "performance.now()") }
 
-// worked is for how many seconds the page's thread has worked, by the processor's clock, and on what.
+// worked returns how many seconds the page's thread has worked, by the processor's clock, by kind of work.
 func (p *page) worked() map[string]float64 {
 	p.t.Helper()
 	got, err := chromedp.Call(p.ctx, performance.GetMetrics, cdp.Empty{})

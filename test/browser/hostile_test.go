@@ -30,7 +30,7 @@ func TestHostileNames(t *testing.T) {
 			Cluster: "paris", ClusterID: 2, Namespace: "evil" + strings.ReplaceAll(text, "/", "|"), Name: strings.ReplaceAll(text, "/", "|"), Shared: true,
 			Frontends: map[string]wire.Ports{}, Backends: map[string]wire.Ports{"10.2.9.9": {text: {Protocol: text, Port: uint16(i)}}},
 		}
-		if len(s.Key()) < 1000 { // a key has an end
+		if len(s.Key()) < 1000 { // the length of a key is limited
 			must(t, r.Put(t.Context(), s.Key(), s.Encode()))
 		}
 	}
@@ -68,7 +68,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// hurt reports whether something ran, became an element, leads out of the page, or turns or hides text.
+// hurt reports whether a script ran, a text became an element, a link leads out of the page, or text is reversed or
+// hidden.
 func (p *page) hurt() bool {
 	return eval[bool](p, `"hacked" in globalThis || document.querySelectorAll("main img, main script, main iframe").length > 0 || document.querySelectorAll("script").length !== 1
 		|| [...document.querySelectorAll("a")].some((a) => new URL(a.href).origin !== location.origin)

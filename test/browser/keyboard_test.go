@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestKeyboardAlone: everything is reached without a mouse, and one sees where one is.
+// TestKeyboardAlone: everything can be reached without a mouse, and the focus is visible.
 func TestKeyboardAlone(t *testing.T) {
 	w := newWorld(t, three()...)
 	p := w.open()
@@ -22,10 +22,11 @@ func TestKeyboardAlone(t *testing.T) {
 	p.press(kb.Tab)
 	p.until("a cluster is next", `document.activeElement.closest("main a") !== null`)
 
-	// The whole way round: each stop can be seen, and all that can be pressed is a stop.
+	// Once through all stops of the Tab key: the focus is visible at each, and each element that can be pressed is a
+	// stop.
 	eval[bool](p, `document.querySelector(".home").focus(), globalThis.stops = new Set(), true`)
 	wanted := eval[int](p, `[...document.querySelectorAll("header a, header button, main a, main button, main input, main select, main summary, main [tabindex='0']")].filter((e) => e.matches("summary") || !e.closest("details:not([open])")).length`)
-	for range wanted + 1 { // between the last and the first is the document itself
+	for range wanted + 1 { // the document itself is between the last stop and the first
 		seen := eval[bool](p, `(() => { const e = document.activeElement; if (e === document.body) return true; stops.add(e); return e.matches(".skip") || (e.matches(":focus-visible") && getComputedStyle(e).outlineStyle !== "none"); })()`)
 		if !seen {
 			t.Errorf("the focus cannot be seen on %s", eval[string](p, `document.activeElement.outerHTML.slice(0, 200)`))
@@ -36,12 +37,12 @@ func TestKeyboardAlone(t *testing.T) {
 		t.Errorf("%d of %d are reached", reached, wanted)
 	}
 
-	// Sorting, from the heading of a column.
+	// Sort by the heading of a column.
 	eval[bool](p, `[...document.querySelectorAll("th button")].find((b) => b.textContent === "Nodes").focus(), true`)
 	p.press(kb.Enter)
 	p.until("it is sorted", `document.querySelector("th[aria-sort=ascending]")?.textContent.includes("Nodes") && location.hash.includes("sort=nodes")`)
 
-	// The search, from everywhere.
+	// The search can be opened from everywhere.
 	p.press("/")
 	p.until("the search has the focus", `document.activeElement.matches("dialog input")`)
 	eval[bool](p, `document.activeElement.select(), true`) // as in search
@@ -62,7 +63,7 @@ func TestKeyboardAlone(t *testing.T) {
 		t.Errorf("the title is %q", title)
 	}
 
-	// A key that is a character alone can be turned off.
+	// Shortcuts of a single character can be turned off.
 	p.visit("#/agent", "Agent")
 	eval[bool](p, `document.querySelector("main input[type=checkbox]").focus(), true`)
 	p.press(" ")

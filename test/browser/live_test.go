@@ -24,7 +24,7 @@ func (w *world) publish(cluster, namespace, name string, ips ...string) {
 	must(w.t, r.Put(w.t.Context(), s.Key(), s.Encode()))
 }
 
-// TestLive: what becomes of the mesh is seen in the page as it is, without a reload.
+// TestLive: changes of the mesh are shown in the page without a reload.
 func TestLive(t *testing.T) {
 	w := newWorld(t, three()...)
 	p := w.open()
@@ -76,7 +76,7 @@ func TestLive(t *testing.T) {
 	must(t, err)
 	p.untilText("main", "What to do:")
 	eval[bool](p, `location.hash = "#/", true`)
-	p.untilText(".summary .badge.warn", "3 clusters are ready") // and not healthy
+	p.untilText(".summary .badge.warn", "3 clusters are ready") // and not "healthy"
 	p.untilText(".first", "clusters disagree (")
 	eval[bool](p, `location.hash = "#/conflicts", true`)
 	p.untilText("main", "What to do:")
@@ -89,7 +89,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// untilCopied presses a button, and waits until what the page copies begins with a text.
+// untilCopied presses a button, and waits until the copied text begins with this one.
 func (p *page) untilCopied(button, text string) {
 	p.t.Helper()
 	eval[bool](p, `navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }, [...document.querySelectorAll(".glance button")].find((b) => b.textContent === `+quoted(button)+`).click(), true`)
@@ -126,7 +126,7 @@ func firstPod(w *world, cluster string) netip.Addr {
 	return netip.Addr{}
 }
 
-// TestStreamIsCut: the page shows that it is not live, its numbers age, and it continues from its last state.
+// TestStreamIsCut: the page shows that it is not live, its ages increase, and it continues from its last state.
 func TestStreamIsCut(t *testing.T) {
 	w := newWorld(t, three()...)
 	p := w.open()
@@ -139,7 +139,7 @@ func TestStreamIsCut(t *testing.T) {
 	p.until("what was fresh ages, too", `[...document.querySelectorAll("main > .scroll tbody tr")].every((r) => /as of \d+ s ago/.test(r.textContent))`)
 	p.audit("not live")
 	p.picture("not-live")
-	must(t, w.cluster("tokyo").Kill()) // the page does not see it now
+	must(t, w.cluster("tokyo").Kill()) // the page does not see this at first
 	w.agent.Until("tokyo to be away", func() bool { return len(w.agent.ReadyClusters()) < 3 || !w.agent.Status().Clusters[2].Connected })
 	w.forget()
 	w.setCut(false)
@@ -153,7 +153,7 @@ func TestStreamIsCut(t *testing.T) {
 	must(t, w.cluster("tokyo").Start(t.Context()))
 	p.untilText(".summary", "3 clusters are healthy")
 
-	// Another process knows no token: everything is sent again, and removed objects disappear.
+	// Another process has no tokens of the first: everything is sent again, and removed objects disappear.
 	w.publish("london", "shop", "old", "10.1.9.1")
 	must(t, w.mesh.Remove(w.cluster("paris")))
 	p.until("paris is gone", `!document.querySelector(".tiles").textContent.includes("paris")`)

@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// gross is how much longer than meant something may take on a machine with other work, before it is an error.
+// gross is the factor above the intended time at which a slow action is an error, on a machine with other work.
 const gross = 20
 
 // TestScale: 254 clusters with 50,000 addresses. The goals are a first paint within a second, and answers to
@@ -20,7 +20,7 @@ func TestScale(t *testing.T) {
 		c.Nodes, c.Services, c.Backends, c.Identities, c.Addresses = 4, 20, 3, 20, 197
 		all = append(all, c)
 	}
-	all[253].ID = 255 // 254 is the agent's
+	all[253].ID = 255 // 254 is the agent's ID
 	w := newWorld(t, all...)
 	p := w.open()
 	report := func(what string, ms, meant float64) {
@@ -56,12 +56,12 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// typed is what puts a text into a field.
+// typed is a script that puts a text into a field.
 func typed(selector, text string) string {
 	return fmt.Sprintf(`(() => { const i = document.querySelector(%s); i.value = %s; i.dispatchEvent(new InputEvent("input", {bubbles: true})); })()`, quoted(selector), quoted(text))
 }
 
-// interact does something, and measures until the next frame after it, and until what it leads to is shown.
+// interact does an action, and measures until the next frame after it, and until its result is shown.
 func (p *page) interact(do, done string) (answered, shown float64) {
 	p.t.Helper()
 	took := eval[[]float64](p, fmt.Sprintf(`(async () => {

@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
-// TestXDSClient: a gRPC program that connects to a service by xDS is in the view of the servers with its names, which
-// lead to the service, until it ends.
+// TestXDSClient: a gRPC program that connects to a service by xDS is in the view of the servers until it ends, with its
+// names, which are links to the service.
 func TestXDSClient(t *testing.T) {
 	w := newWorld(t, three()...)
 	w.publish("london", "shop", "fresh", "10.1.9.1")

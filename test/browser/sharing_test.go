@@ -8,8 +8,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/agenttest"
 )
 
-// TestSharing: the picture shows which clusters share services, in numbers that equal the lists of services, as it changes;
-// and which of them are not confirmed.
+// TestSharing: the picture shows which clusters share services, with the same numbers as the lists of services, also
+// after changes; and which of them are not confirmed.
 func TestSharing(t *testing.T) {
 	w := newWorld(t, three()...)
 	count := func(a, b string) (n int) {

@@ -41,8 +41,8 @@ func allViews(w *world, contested string) []view {
 	}
 }
 
-// TestViews: every view has an address that a reload leads back to, shows what it is about, breaks no rule of
-// axe-core in light and dark, and is as wide as a phone.
+// TestViews: every view has an address that survives a reload, shows its contents, breaks no rule of axe-core in light
+// and dark, and fits the width of a phone.
 func TestViews(t *testing.T) {
 	w := newWorld(t, three()...)
 	address := firstPod(w, "tokyo")
@@ -89,14 +89,14 @@ func TestViews(t *testing.T) {
 	p.audit("search, dark")
 }
 
-// TestNoPolling: while nothing happens, nothing is asked.
+// TestNoPolling: while nothing changes, the page sends no requests.
 func TestNoPolling(t *testing.T) {
 	w := newWorld(t, three()...)
 	p := w.open()
 	for _, fragment := range []string{"#/", "#/services", "#/clusters/paris", "#/servers"} {
 		p.visit(fragment, map[string]string{"#/": "Mesh", "#/services": "Services", "#/clusters/paris": "Cluster paris", "#/servers": "Servers"}[fragment])
 		p.untilText(".live", "live")
-		eval[bool](p, `globalThis.begun = performance.now() + 3000, true`) // what the opening asks for is asked by then
+		eval[bool](p, `globalThis.begun = performance.now() + 3000, true`) // the requests of the opening are sent by then
 		p.until("three seconds", `performance.now() > begun`)
 		w.forget()
 		p.until("six seconds", `performance.now() > begun + 6000`)
@@ -106,7 +106,8 @@ func TestNoPolling(t *testing.T) {
 	}
 }
 
-// TestNobodyLooks: a page that is hidden for a minute, which is shorter here, lets go of its stream, and takes it up where it was.
+// TestNobodyLooks: a page that is hidden for a minute, which is shorter here, ends its stream, and continues it later
+// at the same place.
 func TestNobodyLooks(t *testing.T) {
 	w := newWorld(t, three()...)
 	p := w.open()

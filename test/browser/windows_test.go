@@ -35,8 +35,9 @@ func (w *world) untilStreams(first ...string) {
 	}, func() string { return strings.Join(w.streams(), "\n") })
 }
 
-// TestWindowsShareStreams: more windows than a browser opens connections show changes, by one stream. When a window
-// is closed, or frozen by the browser, the others keep the stream; a frozen window continues from its last state.
+// TestWindowsShareStreams: more windows than the browser's limit of connections show changes, by one stream. When a
+// window is closed, or frozen by the browser, the others keep the stream; a frozen window continues from its last
+// state.
 func TestWindowsShareStreams(t *testing.T) {
 	w := newWorld(t, three()...)
 	first := w.open()
@@ -61,7 +62,7 @@ func TestWindowsShareStreams(t *testing.T) {
 	must(t, w.cluster("paris").Kill())
 	shown(all, "1 of 3 clusters needs attention")
 	second, frozen, rest := all[1], all[2], all[3:]
-	second.end() // it was one of those that the stream was opened for
+	second.end() // it was one of those for which the stream was opened
 	_, err := chromedp.Call(frozen.ctx, cdppage.SetWebLifecycleState, cdppage.SetWebLifecycleStateParams{State: cdppage.SetWebLifecycleStateStateFrozen})
 	must(t, err)
 	must(t, w.cluster("paris").Start(t.Context()))
@@ -70,7 +71,7 @@ func TestWindowsShareStreams(t *testing.T) {
 		t.Errorf("a stream was opened again: %v", asked)
 	}
 
-	// Lists of the same, which each window reads for itself at another time, follow one stream.
+	// Lists of the same resource, which windows read at different times, follow one stream.
 	w.publish("london", "shop", "fresh", "10.1.9.1")
 	for i, p := range rest {
 		p.visit("#/services?namespace=shop", "Services")
@@ -83,7 +84,7 @@ func TestWindowsShareStreams(t *testing.T) {
 		p.until("four backends", `document.querySelector("main tbody td.right")?.textContent === "4"`)
 	}
 
-	// With more views than connections, a waiting view shows that it waits, and all can read.
+	// With more views than connections, a view that waits shows that, and all can read.
 	for i, p := range rest {
 		p.visit(fmt.Sprintf("#/nodes?contains=%d", i), "Nodes")
 	}
@@ -129,7 +130,7 @@ func TestWindowsShareStreams(t *testing.T) {
 	w.untilStreams("clusters")
 }
 
-// TestWithoutWorker: a browser without shared workers, or in which the worker does not answer, shows what changes as well.
+// TestWithoutWorker: a browser without shared workers, or whose worker does not answer, shows changes as well.
 func TestWithoutWorker(t *testing.T) {
 	w := newWorld(t, three()...)
 	for name, script := range map[string]string{

@@ -18,29 +18,29 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// world is simulated clusters, an agent that keeps its address when it is started again, and a proxy
-// between it and the browser, which has the agent below a path and can be cut.
+// world is simulated clusters, an agent that keeps its address over a restart, and a proxy between it and the browser.
+// The proxy has the agent below a path, and can be cut.
 type world struct {
 	t     *testing.T
 	mesh  *sim.Mesh
 	agent *agenttest.Process
 	flags []string
-	xds   string // the socket on which the agent serves it
+	xds   string // the socket of the agent's xDS server
 
 	proxy *httptest.Server
 	mu    sync.Mutex
 	cut   bool
 	asked []string // paths with queries, since forget
-	under []string // those that are not answered completely, which a stream never is
+	under []string // requests without a complete answer; a stream never has one
 }
 
 // below is the path of the agent at the proxy.
 const below = "/some/mesh"
 
-// newWorld starts clusters and the agent, and waits until it knows them.
+// newWorld starts clusters and the agent, and waits until it has read them.
 func newWorld(t *testing.T, clusters ...contents.Cluster) *world {
 	t.Helper()
-	chromium(t) // or it is skipped
+	chromium(t) // it skips the test without a browser
 	w := &world{t: t, mesh: meshtest.Run(t, clusters...), xds: t.TempDir() + "/x"}
 	api, dns := programtest.Reserve(t), programtest.Reserve(t)
 	w.flags = []string{"--cluster-name", "home", "--cluster-id", "254", "--listen", api, "--dns", dns, "--xds", "unix:" + w.xds}
@@ -75,7 +75,7 @@ func three() []contents.Cluster {
 	return all
 }
 
-// start starts the agent, and waits until it knows every cluster.
+// start starts the agent, and waits until it has read every cluster.
 func (w *world) start() {
 	w.t.Helper()
 	w.agent = agenttest.StartAgent(w.t, w.mesh.Dir(), w.flags...)
@@ -110,7 +110,7 @@ func (w *world) end(r *http.Request) {
 	w.under = slices.Delete(w.under, at, at+1)
 }
 
-// streams are the watches that are open now.
+// streams are the open watches.
 func (w *world) streams() (all []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *world) streams() (all []string) {
 	return all
 }
 
-// setCut cuts the connections and lets no others through, or lets them.
+// setCut closes all connections and accepts no others, or accepts them again.
 func (w *world) setCut(cut bool) {
 	w.mu.Lock()
 	w.cut = cut
@@ -132,7 +132,7 @@ func (w *world) setCut(cut bool) {
 	}
 }
 
-// requests are those since the last forget that have a part.
+// requests are those since the last forget that contain a part.
 func (w *world) requests(part string) (all []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// parsed are values as --set gives them.
+// parsed are values as given with --set.
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
 	values, err := strvals.Parse(text)
@@ -21,14 +21,15 @@ func parsed(t *testing.T, text string) map[string]any {
 	return values
 }
 
-// container is that of the pod of an object.
+// container is the container of the pod of an object.
 func container(t *testing.T, values, kind, name string) corev1.Container {
 	t.Helper()
 	template, _ := pod(t, find(t, objects(t, load(t), parsed(t, values)), kind, name))
 	return template.Spec.Containers[0]
 }
 
-// TestSettingsOfAMember: options of the own etcd come to its client file. A flag replaces its variable.
+// TestSettingsOfAMember: options of the own etcd are given in addition to its client file. A flag replaces its
+// variable.
 func TestSettingsOfAMember(t *testing.T) {
 	t.Parallel()
 	args := container(t, "agent.member=true,agent.settings.kvstore-opt={etcd.qps=100}", "DaemonSet", "mesh-agent").Args
@@ -36,7 +37,7 @@ func TestSettingsOfAMember(t *testing.T) {
 		slices.DeleteFunc(args, func(a string) bool { return !strings.HasPrefix(a, "--kvstore-opt") }))
 }
 
-// TestNetworksOfOperators: an operator that reads remote clusters knows the own networks, as agents do.
+// TestNetworksOfOperators: an operator that reads remote clusters is given the own networks, like agents.
 func TestNetworksOfOperators(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]bool{"": false, ",operate.endpointSlices=true": true, ",operate.mcsAPI.enabled=true": true} {
@@ -47,7 +48,7 @@ func TestNetworksOfOperators(t *testing.T) {
 	}
 }
 
-// TestTwoInTheirOwnNetwork: no port of the node spreads them, so something else does.
+// TestTwoInTheirOwnNetwork: without host ports, another setting spreads them over nodes.
 func TestTwoInTheirOwnNetwork(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"operate", "mirror"} {
@@ -59,7 +60,7 @@ func TestTwoInTheirOwnNetwork(t *testing.T) {
 	}
 }
 
-// TestUsersOfThePlatform: null leaves the user and the groups to it, in every pod.
+// TestUsersOfThePlatform: null leaves the user and the groups to the platform, in every pod.
 func TestUsersOfThePlatform(t *testing.T) {
 	t.Parallel()
 	const all = "operate.enabled=true,mirror.enabled=true"
@@ -99,7 +100,7 @@ func TestWhoRestartsWithTheEtcd(t *testing.T) {
 	}
 }
 
-// TestAnotherName: the rules and dashboards are about the jobs of this name.
+// TestAnotherName: the rules and dashboards select the jobs of this name.
 func TestAnotherName(t *testing.T) {
 	t.Parallel()
 	c, err := loader.Load(filepath.Join(deploy, "chart")) // with the real files
@@ -125,7 +126,7 @@ func TestRightsForDefinitions(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfLeases: the rights and the processes are about the same one.
+// TestNamespaceOfLeases: the rights and the processes have the same one.
 func TestNamespaceOfLeases(t *testing.T) {
 	t.Parallel()
 	all := objects(t, load(t), parsed(t, "agent.member=true,operate.enabled=true,identities.mode=crd,identities.leaseNamespace=mesh-leases"))

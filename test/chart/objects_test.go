@@ -27,8 +27,8 @@ func same[T any](t *testing.T, what string, want, got T) {
 	}
 }
 
-// objects renders a chart and reads the result as a strict API server does: a field that
-// the kind does not have, in this spelling, is an error, also a duplicate field.
+// objects renders a chart and reads the result like a strict API server: a field that the kind does not have, in this
+// spelling, is an error, and also a duplicate field.
 func objects(t *testing.T, c *chartv2.Chart, values map[string]any) []*unstructured.Unstructured {
 	t.Helper()
 	texts, err := Render(c, values)
@@ -60,7 +60,7 @@ func object(t *testing.T, file, text string) *unstructured.Unstructured {
 		t.Fatalf("%s: %v in\n%s", file, err, text)
 	}
 	if o.GetKind() == "CustomResourceDefinition" {
-		return o // the types of the API server itself are not here; the real one reads it
+		return o // the types of the API server itself are not here; the real API server reads it
 	}
 	scheme := runtime.NewScheme()
 	waittest.Must(t, clientscheme.AddToScheme(scheme))
@@ -73,7 +73,7 @@ func object(t *testing.T, file, text string) *unstructured.Unstructured {
 	return o
 }
 
-// asText is a list of objects without comments, in one form.
+// asText returns a list of objects as normalized text, without comments.
 func asText(t *testing.T, all []*unstructured.Unstructured) string {
 	t.Helper()
 	var text strings.Builder

@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestThePlainManifestsAreRendered: each file of deploy/ is what the chart makes of it.
+// TestThePlainManifestsAreRendered: the chart renders each file of deploy/.
 func TestThePlainManifestsAreRendered(t *testing.T) {
 	t.Parallel()
 	texts, err := Plain(load(t))
@@ -40,8 +40,7 @@ func TestThePlainManifestsAreRendered(t *testing.T) {
 	same(t, "files", names, slices.Sorted(maps.Keys(texts)))
 }
 
-// TestThePatchesDoWhatTheValuesDo: a plain manifest with its patch is what the chart makes
-// with the value.
+// TestThePatchesDoWhatTheValuesDo: a plain manifest with its patch equals the chart's with the value.
 func TestThePatchesDoWhatTheValuesDo(t *testing.T) {
 	t.Parallel()
 	texts, err := Plain(load(t))
@@ -77,7 +76,7 @@ func TestThePatchesDoWhatTheValuesDo(t *testing.T) {
 	}
 }
 
-// sorted is a workload whose lists are in one order.
+// sorted is a workload with its lists in a fixed order.
 func sorted(t *testing.T, object map[string]any) corev1.PodTemplateSpec {
 	t.Helper()
 	var o struct {
@@ -108,11 +107,11 @@ func TestTheChartHasWhatPrometheusAndGrafanaGet(t *testing.T) {
 	same(t, "files (make manifests copies them)", from, copies)
 }
 
-// TestCopying: new files come, changed ones are as they are, and those that are gone go.
+// TestCopying: new files are added, changed ones replaced, and removed ones deleted.
 func TestCopying(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	waittest.Must(t, CopyMonitoring(dir)) // nothing is there
+	waittest.Must(t, CopyMonitoring(dir)) // the directory is empty
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(dir, name)

@@ -19,8 +19,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestLint: with the defaults and with every example, nothing but that there is no icon. Those
-// that need rules and dashboards are linted when there are some.
+// TestLint: with the defaults and with every example, the only finding is the missing icon. Examples that need rules
+// and dashboards are linted when there are some.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	files, err := Copies(deploy)
@@ -37,7 +37,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestTheRealFiles: files/ becomes a PrometheusRule, and a ConfigMap for each dashboard, which is small enough for one.
+// TestTheRealFiles: files/ becomes a PrometheusRule, and a ConfigMap for each dashboard, which has to be small enough.
 func TestTheRealFiles(t *testing.T) {
 	t.Parallel()
 	files, err := Copies(deploy)
@@ -88,7 +88,7 @@ func TestGoldenExamples(t *testing.T) {
 	}
 }
 
-// TestEveryCombination of what can be turned on by itself.
+// TestEveryCombination of the parts that can be turned on separately.
 func TestEveryCombination(t *testing.T) {
 	t.Parallel()
 	c := load(t)
@@ -122,7 +122,7 @@ func TestEveryCombination(t *testing.T) {
 	}
 }
 
-// set gives a value at a path with dots.
+// set sets a value at a path with dots.
 func set(path string, value any) func(map[string]any) {
 	return func(values map[string]any) {
 		names := strings.Split(path, ".")
@@ -138,8 +138,8 @@ func set(path string, value any) func(map[string]any) {
 	}
 }
 
-// checkAll wants every pod to be as harmless as those of the plain manifests, and what belongs
-// together to be there.
+// checkAll checks that every pod is as restricted as those of the plain manifests, and that the objects that a part
+// needs exist.
 func checkAll(t *testing.T, name string, all []*unstructured.Unstructured) {
 	t.Helper()
 	accounts, workloads := map[string]bool{}, map[string]bool{}

@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestTheSchemaHasEveryValue: what values.yaml has, and nothing else but Helm's own "global".
+// TestTheSchemaHasEveryValue: the schema has exactly the values of values.yaml, and Helm's own "global".
 func TestTheSchemaHasEveryValue(t *testing.T) {
 	t.Parallel()
 	c := load(t)
@@ -89,7 +89,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"identities.defineKind=yes":                          "/identities/defineKind",
 		"operate.mcsAPI=true":                                "/operate/mcsAPI",
 		"agent.xds.port=http":                                "/agent/xds/port",
-		// By templates: values that do not go together.
+		// By templates: values that exclude each other, or need each other.
 		"cluster.name=east":                        "cluster.id: ",
 		"cluster.id=7":                             "cluster.name: ",
 		"cluster.name=east,cluster.id=300":         "cluster.id: 300 ",
@@ -121,7 +121,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestWithoutFiles: what a chart was packaged without cannot be turned on.
+// TestWithoutFiles: files that a packaged chart lacks cannot be turned on.
 func TestWithoutFiles(t *testing.T) {
 	t.Parallel()
 	c := load(t)
@@ -167,7 +167,7 @@ func TestHostileValues(t *testing.T) {
 	}
 }
 
-// TestNumbers: they are as they were given, however large.
+// TestNumbers: numbers of any size are rendered as they were given.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"agent": map[string]any{"settings": map[string]any{

@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
-// coreDNS starts one that forwards as docs/dns.md says, and returns its address.
+// coreDNS starts one that forwards as in docs/dns.md, and returns its address.
 func (w *world) coreDNS() string {
 	w.t.Helper()
 	path := os.Getenv("COREDNS")
@@ -28,8 +28,8 @@ func (w *world) coreDNS() string {
 	return address
 }
 
-// TestCoreDNS: it forwards what it is asked, for as long as answers are valid from what it has kept, and says
-// that something does not work, never that nothing is there, while no agent answers.
+// TestCoreDNS: it forwards questions, or answers them from its cache while answers are valid. While no agent answers it
+// reports a failure, never that a name does not exist.
 func TestCoreDNS(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "dig")
@@ -57,7 +57,7 @@ func TestCoreDNS(t *testing.T) {
 	for what, restart := range map[string]func(){"no agent": func() {}, "an agent that knows nothing": func() { w.killClusters(); w.startUnready() }} {
 		restart()
 		for range 3 {
-			if r := w.digAt(at, "north."+cartName); r.status != "SERVFAIL" { // which it has not kept
+			if r := w.digAt(at, "north."+cartName); r.status != "SERVFAIL" { // a name that is not in its cache
 				t.Errorf("%s:\n%s", what, r.text)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
-// reply is what dig prints of an answer.
+// reply is dig's output for an answer.
 type reply struct {
 	status, flags  string
 	protocol       string
@@ -29,7 +29,7 @@ type reply struct {
 	ede, truncated bool
 }
 
-// dig asks the agent.
+// dig sends a question to the agent.
 func (w *world) dig(args ...string) reply {
 	w.t.Helper()
 	return w.digAt(w.dns, args...)
@@ -80,7 +80,7 @@ func (r reply) check(t *testing.T, what, status, flags string, answer ...string)
 	}
 }
 
-// shop shares a service of three clusters, and one of many backends.
+// shop shares a service of three clusters, and one with many backends.
 func (w *world) shop() (cart []string) {
 	w.t.Helper()
 	for i, name := range names() {
@@ -97,7 +97,7 @@ func (w *world) shop() (cart []string) {
 
 const cartName = "cart.shop.svc.clusterset.local"
 
-// TestDig: what dig shows of every kind of answer.
+// TestDig: dig's output for every kind of answer.
 func TestDig(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "dig")
@@ -145,7 +145,7 @@ func TestDig(t *testing.T) {
 	w.dig("cart.shop.svc.west.mesh.example").check(t, "of one cluster", "NOERROR", "qr aa rd", cart[1])
 }
 
-// TestDigTargets: SRV records bring the addresses of their targets.
+// TestDigTargets: answers with SRV records contain the addresses of their targets.
 func TestDigTargets(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "dig")
@@ -207,7 +207,7 @@ func TestDigTruncated(t *testing.T) {
 	}
 }
 
-// TestDigBeforeEverythingIsKnown: SERVFAIL with a reason, never that a name is not there.
+// TestDigBeforeEverythingIsKnown: the answer is SERVFAIL with a reason, never that a name does not exist.
 func TestDigBeforeEverythingIsKnown(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "dig")
@@ -228,7 +228,7 @@ func TestDigBeforeEverythingIsKnown(t *testing.T) {
 	w.until("the end of doubt", func() bool { return w.dig("nothing.shop.svc.clusterset.local").status == "NXDOMAIN" })
 }
 
-// TestGoResolver: addresses, targets, texts and names as Go's own resolver finds them, and its errors.
+// TestGoResolver: Go's own resolver finds addresses, targets, texts and names, and returns the right errors.
 func TestGoResolver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "--dns-mesh-zone", "mesh.example")

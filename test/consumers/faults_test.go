@@ -54,7 +54,7 @@ func (w *world) sample(of string, ask func() (refused bool, wrong error)) *sampl
 	return s
 }
 
-// answers waits for further answers, and refuses for further refusals.
+// answers waits for more answers, and refuses for more refusals.
 func (s *sampler) answers(what string) { s.more(&s.asked, "answers of "+s.of+" "+what) }
 func (s *sampler) refuses(what string) { s.more(&s.no, "refusals of "+s.of+" "+what) }
 
@@ -65,7 +65,7 @@ func (s *sampler) more(of *atomic.Int64, what string) {
 	waittest.Until(s.w.t, what, func() bool { return of.Load() >= until })
 }
 
-// question asks DNS. A failure of the server is a refusal; that there is nothing is wrong.
+// question sends a DNS question. A failure of the server is a refusal; an answer without records is wrong.
 func (w *world) question(name string, kind uint16) func() (bool, error) {
 	q := new(dns.Msg)
 	q.SetQuestion(name+".", kind)
@@ -82,7 +82,7 @@ func (w *world) question(name string, kind uint16) func() (bool, error) {
 	}
 }
 
-// discovery asks for the targets of Prometheus. An empty list is wrong.
+// discovery requests the targets of Prometheus. An empty list is wrong.
 func (w *world) discovery(path string) func() (bool, error) {
 	return func() (refused bool, wrong error) {
 		resp, err := http.Get("http://" + w.api + "/v1/discovery/prometheus/" + path)
@@ -104,8 +104,8 @@ func (w *world) discovery(path string) func() (bool, error) {
 	}
 }
 
-// TestFaults: with killed agents and unreachable clusters, no answer says that an existing service does not exist.
-// That holds after the sync timeout, too, when an agent is ready although it could read nothing.
+// TestFaults: with killed agents and unreachable clusters, no answer reports that an existing service does not exist.
+// That also holds after the sync timeout, when an agent is ready although it could read nothing.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "--clustermesh-sync-timeout", "1s")

@@ -12,10 +12,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
-// forwarder is a resolver of others that forwards the zone to the agent.
+// forwarder is another project's resolver that forwards the zone to the agent.
 type forwarder struct {
 	program string
-	// Its configuration: what a test needs (in directory, with host and port), and the block of docs/dns.md that begins with first.
+	// Its configuration: the settings for a test (with directory, host and port), and the block of docs/dns.md that
+	// begins with first.
 	base, first string
 	// The agent's host and port in this program's form, in place of the address of the block.
 	agent string
@@ -34,7 +35,7 @@ func forwarders() map[string]forwarder {
 	}
 }
 
-// start starts it, configured as docs/dns.md says, and returns its address.
+// start starts it, configured as in docs/dns.md, and returns its address.
 func (f forwarder) start(w *world) string {
 	w.t.Helper()
 	address, dir := programtest.Reserve(w.t), w.t.TempDir()
@@ -51,8 +52,8 @@ func (f forwarder) start(w *world) string {
 	return address
 }
 
-// TestForwarders: resolvers of others get every kind of answer, a name that does not exist takes none away that do, and where the
-// agent does not know, they say that something does not work.
+// TestForwarders: other projects' resolvers get every kind of answer. A name that does not exist hides no existing
+// ones, and while the agent has not read everything, they report a failure.
 func TestForwarders(t *testing.T) {
 	t.Parallel()
 	for name, f := range forwarders() {
@@ -85,7 +86,7 @@ func TestForwarders(t *testing.T) {
 			w.kill()
 			w.killClusters()
 			w.startUnready()
-			if r := w.digAt(at, "north."+cartName); r.status != "SERVFAIL" { // which it has not kept
+			if r := w.digAt(at, "north."+cartName); r.status != "SERVFAIL" { // a name that is not in its cache
 				t.Errorf("an agent that knows nothing:\n%s", r.text)
 			}
 			w.startClusters()

@@ -21,7 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
-// serveGRPC opens a backend of gRPC on an address, at the port of all of them.
+// serveGRPC opens a gRPC backend on an address, at the common port.
 func (w *world) serveGRPC(ip string) {
 	w.t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(int(w.port))))
@@ -46,7 +46,7 @@ type nodeClient struct {
 	ended *bufio.Scanner
 }
 
-// called is what became of a call.
+// called is the result of a call.
 type called struct {
 	Peer, Message string
 	Code          int
@@ -83,8 +83,8 @@ func (c *nodeClient) call(target string) (r called) {
 	return r
 }
 
-// TestNode: a program of Node.js calls the backends of all clusters by name, follows changes, and fails at once for what
-// does not exist.
+// TestNode: a program of Node.js calls the backends of all clusters by name, follows changes, and fails at once for
+// names that do not exist.
 func TestNode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func TestNode(t *testing.T) {
 	})
 	for target, message := range map[string]string{
 		"xds:///shop/nothing:80": "empty priority list",  // a service that does not exist
-		"xds:///Shop_/cart:80":   "Failed to route call", // what no service can have as its name
+		"xds:///Shop_/cart:80":   "Failed to route call", // no valid name of a service
 	} {
 		if r := c.call(target); r.Code != 14 || !strings.Contains(r.Message, message) {
 			t.Errorf("%s: %+v", target, r)

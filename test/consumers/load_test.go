@@ -13,19 +13,19 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// load asks a proxy all the time, until the end of the test, which fails with each request that does.
+// load sends requests to a proxy all the time, until the end of the test. Each failed request fails the test.
 type load struct {
 	w      *world
 	client http.Client
 	mu     sync.Mutex
 	sent   int
-	last   []string // who has answered, the last ones
+	last   []string // the latest servers that have answered
 }
 
 // window is the number of consecutive answers that show which servers are used.
 const window = 60
 
-// load begins to ask, when the first answer has come.
+// load starts the requests, and returns after the first answer.
 func (w *world) load(address string) *load {
 	w.t.Helper()
 	l := &load{w: w, client: http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
@@ -39,7 +39,7 @@ func (w *world) load(address string) *load {
 			}
 		}
 	}()
-	w.t.Cleanup(func() { <-done }) // its context ends before
+	w.t.Cleanup(func() { <-done }) // its context ends earlier
 	return l
 }
 

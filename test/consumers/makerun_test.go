@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestMakeRun: what `make run` starts prints a dig command that works.
+// TestMakeRun: `make run` prints a dig command that works.
 func TestMakeRun(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "dig")
@@ -27,7 +27,7 @@ func TestMakeRun(t *testing.T) {
 	}
 	exe, err := os.Executable()
 	must(t, err)
-	dir, err := os.MkdirTemp("", "run") // short: the path of a socket has a limit
+	dir, err := os.MkdirTemp("", "run") // short, as the path of a socket has a limit
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := program.DefaultSettings()

@@ -54,8 +54,8 @@ func (w *world) client() (dir string) {
 	return dir
 }
 
-// TestOpenAPI: a linter finds nothing in the document, and a client whose types were generated from it, which the
-// compiler has checked, finds what the agent has.
+// TestOpenAPI: a linter finds nothing in the document, and a client with types generated from it, checked by the
+// compiler, finds the agent's data.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "node")

@@ -14,13 +14,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// prometheus is a running one.
+// prometheus is a running Prometheus.
 type prometheus struct {
 	*programtest.Prometheus
 	w *world
 }
 
-// prometheus starts one with the configuration of docs/prometheus-discovery.md, but that it looks each
+// prometheus starts one with the configuration of docs/prometheus-discovery.md, except that it reads the lists each
 // second.
 func (w *world) prometheus() *prometheus {
 	w.t.Helper()
@@ -50,7 +50,7 @@ func (p *prometheus) series(expression string, labels ...string) (map[string]flo
 	return all, nil
 }
 
-// targets are those that it scrapes, with their health, sorted.
+// targets are its scraped targets, with their health, sorted.
 func (p *prometheus) targets() (all []string, err error) {
 	var answer struct {
 		ActiveTargets []struct {
@@ -79,7 +79,7 @@ func (p *prometheus) await(what string, want ...string) {
 	})
 }
 
-// failing waits until both lists could not be had for several times.
+// failing waits until requests for both lists have failed several times.
 func (p *prometheus) failing(what string) {
 	p.w.t.Helper()
 	failures := func() float64 {
@@ -103,8 +103,8 @@ func (p *prometheus) failing(what string) {
 	waittest.Until(p.w.t, what, func() bool { return failures() >= before+6 })
 }
 
-// TestPrometheus: it scrapes the backends and nodes of all clusters, follows what changes, and keeps
-// what it had while the agent is not there, or does not know everything yet.
+// TestPrometheus: it scrapes the backends and nodes of all clusters, follows changes, and keeps its targets while the
+// agent is down, or has not read everything yet.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "prometheus")

@@ -25,14 +25,14 @@ func (w *world) cart() (all []string) {
 	return all
 }
 
-// carries proves that a proxy, which listens on an address, sends all requests to servers that are
-// there, during all faults of clusters, backends and the agent. No request fails.
+// carries checks that a proxy, which listens on an address, sends all requests to existing servers, during all faults
+// of clusters, backends and the agent. No request fails.
 func (w *world) carries(at string, cart []string) {
 	w.t.Helper()
 	l := w.load(at)
 	l.await("all clusters", cart...)
 
-	w.publish("west", "cart") // it leaves first, and ends then
+	w.publish("west", "cart") // it leaves the service before it ends
 	l.await("a backend to leave", cart[0], cart[2])
 	w.crash(cart[1])
 	l.more("requests without it")
@@ -60,7 +60,7 @@ func (w *world) carries(at string, cart []string) {
 	l.await("all clusters in the end", cart...)
 }
 
-// TestHAProxy: servers from SRV records, as docs/dns.md says.
+// TestHAProxy: servers from SRV records, as in docs/dns.md.
 func TestHAProxy(t *testing.T) {
 	t.Parallel()
 	path := programtest.Find(t, "consumers", "haproxy")
@@ -74,7 +74,7 @@ func TestHAProxy(t *testing.T) {
 	w.carries(at, cart)
 }
 
-// TestNginx: upstreams from a template, and a reload, as docs/render.md says.
+// TestNginx: upstreams from a template, and a reload, as in docs/render.md.
 func TestNginx(t *testing.T) {
 	t.Parallel()
 	path := programtest.Find(t, "consumers", "nginx")
@@ -88,7 +88,7 @@ func TestNginx(t *testing.T) {
 		temporary.WriteString("    " + kind + "_temp_path " + filepath.Join(dir, kind) + ";\n")
 	}
 	user := ""
-	if os.Geteuid() == 0 { // its files are those of the test
+	if os.Geteuid() == 0 { // its files belong to the test's user
 		user = "user root;\n"
 	}
 	config := programtest.Write(t, dir, "nginx.conf", user+"daemon off;\nworker_processes 2;\nerror_log stderr;\npid "+filepath.Join(dir, "pid")+";\nevents {}\n"+

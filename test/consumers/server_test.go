@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 )
 
-// server is a backend, or what tells the metrics of a node.
+// server is a backend, or the exporter of a node's metrics.
 type server struct {
 	http     *http.Server
 	requests atomic.Int64
 }
 
-// serve opens a server on an address, at the port of all of them. It answers with its address.
+// serve opens a server on an address, at the common port. It answers with its address.
 func (w *world) serve(ip string) {
 	w.t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(int(w.port))))

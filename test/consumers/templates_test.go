@@ -19,8 +19,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// hostile are texts that a cluster writes where names belong: configurations of the programs that read the files,
-// and what breaks the syntax of one of them.
+// hostile are texts that a cluster writes in place of names: configuration of the programs that read the files, and
+// texts that break the syntax of one of them.
 func hostile() []string {
 	return []string{
 		"x {\n    server 127.0.0.1:1;\n}\nserver {\n    listen 127.0.0.1:1;\n    root \\etc;\n}\nupstream y", "x; include \\etc\\passwd", "x\nlisten stats\n    bind 127.0.0.1:1\n",
@@ -78,8 +78,8 @@ func (w *world) sections(file, word string) (names []string) {
 	return names
 }
 
-// TestHostileNamesInTemplates: nginx and HAProxy accept the files of the ready templates with all names that a cluster can publish, with all
-// services that have valid names; a section of another cluster's service is there in any case.
+// TestHostileNamesInTemplates: nginx and HAProxy accept the files of the ready templates with all names that a cluster
+// can publish, and with all services that have valid names; the section of another cluster's service is always there.
 func TestHostileNamesInTemplates(t *testing.T) {
 	t.Parallel()
 	nginx, haproxy := programtest.Find(t, "consumers", "nginx"), programtest.Find(t, "consumers", "haproxy")
@@ -91,7 +91,7 @@ func TestHostileNamesInTemplates(t *testing.T) {
 		must(t, w.cluster("west").Put(t.Context(), s.Key(), s.Encode()))
 	}
 	w.publishHostile("north")
-	w.publish("north", "cart", address(3, 0, 1)) // a cluster of which everything is refused is not ready
+	w.publish("north", "cart", address(3, 0, 1)) // a cluster whose entries are all refused is not ready
 	w.node("north", "n3", address(3, 1, 1))
 	w.node("east", "n1", address(1, 1, 1))
 	w.start()
@@ -125,7 +125,7 @@ func TestHostileNamesInTemplates(t *testing.T) {
 	uses := "    server { listen 127.0.0.1:1; location / { proxy_pass http://shop-cart; } location /empty { proxy_pass http://shop-empty; } location /my { proxy_pass http://shop--my-cart; } }\n"
 	accepts(t, exec.Command(nginx, "-t", "-c", nginxConfig(t, dir, "    include "+filepath.Join(dir, "nginx")+";\n"+uses)))
 	accepts(t, exec.Command(haproxy, "-c", "-f", programtest.Write(t, dir, "main.cfg", haproxyDefaults+"frontend shop\n    bind 127.0.0.1:1\n    default_backend shop--my-cart\n"), "-f", filepath.Join(dir, "haproxy")))
-	// As docs/render.md checks it: a file without any listener would fail.
+	// As in docs/render.md: HAProxy refuses a file without any listener.
 	accepts(t, exec.Command(haproxy, "-c", "-f", filepath.Join(dir, "haproxy")))
 }
 
@@ -135,7 +135,7 @@ const haproxyDefaults = "defaults\n    mode http\n    timeout connect 1s\n    ti
 func nginxConfig(t *testing.T, dir, lines string) (file string) {
 	t.Helper()
 	user := ""
-	if os.Geteuid() == 0 { // its files are those of the test
+	if os.Geteuid() == 0 { // its files belong to the test's user
 		user = "user root;\n"
 	}
 	var temporary strings.Builder
@@ -146,7 +146,7 @@ func nginxConfig(t *testing.T, dir, lines string) (file string) {
 		temporary.String()+lines+"}\n")
 }
 
-// accepts fails the test when a program does not take a configuration.
+// accepts fails the test if a program refuses a configuration.
 func accepts(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -154,7 +154,7 @@ func accepts(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// TestQuotesOfTemplates: what nginxQuote and haproxyQuote return is the text again, for the programs themselves.
+// TestQuotesOfTemplates: the programs read the results of nginxQuote and haproxyQuote as the original text.
 func TestQuotesOfTemplates(t *testing.T) {
 	t.Parallel()
 	nginx, haproxy := programtest.Find(t, "consumers", "nginx"), programtest.Find(t, "consumers", "haproxy")

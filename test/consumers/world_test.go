@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { agenttest.Main(m) }
 
 var must = agenttest.Must
 
-// world is three simulated clusters, and an agent that keeps its addresses when it is started again.
+// world is three simulated clusters, and an agent that keeps its addresses over a restart.
 type world struct {
 	t        *testing.T
 	mesh     *sim.Mesh
@@ -54,7 +54,7 @@ func newWorld(t *testing.T, flags ...string) *world {
 	return w
 }
 
-// start starts the agent, and waits until it knows every cluster.
+// start starts the agent, and waits until it has read every cluster.
 func (w *world) start() {
 	w.t.Helper()
 	w.startUnready()
@@ -126,17 +126,17 @@ func (w *world) node(cluster, name, ip string) {
 	must(w.t, r.Put(w.t.Context(), n.Key(), n.Encode()))
 }
 
-// address is that of a server: the second number is the cluster's ID.
+// address is the address of a server: the second number is the cluster's ID.
 func address(cluster, of, n int) string { return fmt.Sprintf("127.%d.%d.%d", cluster, of, n) }
 
-// until waits for something that is to become so.
+// until waits for a condition.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
 	w.agent.Until(what, ok)
 }
 
-// document is an indented block of a file of the documents, from the line that begins with first,
-// with some words replaced.
+// document is an indented block of a file of the documents, from the line that begins with first, with some words
+// replaced.
 func document(t *testing.T, file, first string, replace ...string) string {
 	t.Helper()
 	return doctest.Block(t, "../../docs/"+file, first, replace...)

@@ -25,7 +25,7 @@ var (
 type page struct {
 	file    string
 	without []string // sections whose commands need a Kubernetes cluster: test/kubernetes has them
-	skip    string   // commands that need a program of the reader, or never print the same twice, as a regular expression
+	skip    string   // commands that need another program of the reader, or whose output always differs, as a regular expression
 }
 
 func pages() []page {
@@ -48,7 +48,7 @@ func build(t *testing.T) string {
 	return bin
 }
 
-// makeTarget is what a target of the Makefile runs, after its build.
+// makeTarget is the command of a target of the Makefile, after its build.
 func makeTarget(t *testing.T, name string) string {
 	t.Helper()
 	makefile, err := os.ReadFile("../../Makefile")
@@ -60,7 +60,7 @@ func makeTarget(t *testing.T, name string) string {
 	return string(line[1])
 }
 
-// TestCommands: the commands of the documents print what the documents show.
+// TestCommands: the commands of the documents have the output in the documents.
 func TestCommands(t *testing.T) {
 	waittest.Long(t)
 	programtest.Find(t, "docs", "bash")
@@ -93,8 +93,8 @@ func runPage(t *testing.T, p page, bin string) {
 		if slices.Contains(p.without, at.section) || p.skip != "" && regexp.MustCompile(p.skip).MatchString(at.command) {
 			continue
 		}
-		if target, is := strings.CutPrefix(at.command, "make "); is { // which runs until Ctrl-C
-			// Without churn every run prints the same.
+		if target, is := strings.CutPrefix(at.command, "make "); is { // it runs until Ctrl-C
+			// Without churn every run has the same output.
 			at.command = strings.Replace(makeTarget(t, target), "--churn 2", "", 1) + " &"
 			at.quiet = true
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// step is a command of a page with the output that the page shows.
+// step is a command of a page with the output in the page.
 type step struct {
 	section    string
 	command    string
@@ -22,7 +22,7 @@ const (
 	anything = "..."
 )
 
-// heredoc is the word that ends what a command reads from the lines after it.
+// heredoc matches the word that ends a command's input on the following lines.
 var heredoc = regexp.MustCompile(`<<'?([A-Z]+)'?`)
 
 // continued reports whether a command continues in the next line.
@@ -38,7 +38,7 @@ func continued(command string) bool {
 func steps(lines []string) []step {
 	var all []step
 	section := ""
-	inBlock, open := false, false // open: the last command is continued
+	inBlock, open := false, false // open: the last command continues on the next line
 	for i, line := range lines {
 		text, indented := strings.CutPrefix(line, indent)
 		switch {
@@ -67,7 +67,7 @@ func steps(lines []string) []step {
 	return all
 }
 
-// withOutputs returns the page with other outputs: those of the steps that have one in got.
+// withOutputs returns the page with other outputs: those of the steps in got.
 func withOutputs(lines []string, all []step, got map[int][]string) []string {
 	lines = slices.Clone(lines)
 	for i, s := range slices.Backward(all) {
@@ -82,7 +82,7 @@ func withOutputs(lines []string, all []step, got map[int][]string) []string {
 	return lines
 }
 
-// mask is something that differs from run to run, and what stands for it.
+// mask replaces a text that differs from run to run.
 type mask struct {
 	pattern *regexp.Regexp
 	instead string
@@ -107,7 +107,7 @@ func masks() []mask {
 		{`\d+ failures?, the last`, "N failures, the last"},
 		{`\d+ requests?, \d+ refused`, "REQUESTS"},
 		{`lease \d+ of keys, \d+ of locks`, "LEASES"},
-		// A cluster's row in status: how many entries it has changes with the churn.
+		// A cluster's row in status: the number of its entries changes with the churn.
 		{`(?m)^(\S+ +(?:ready|degraded|removing) +\d+) +\d+`, "$1 N"},
 	} {
 		all = append(all, mask{regexp.MustCompile(m[0]), m[1]})
@@ -115,8 +115,8 @@ func masks() []mask {
 	return all
 }
 
-// masked is a text without what differs from run to run: its words, with one space between them. The order of
-// what a DNS server answers is another one each time.
+// masked is a text without the parts that differ from run to run: its words, with one space between them. The order of
+// a DNS server's answers differs each time.
 func masked(command, text string) string {
 	for _, m := range masks() {
 		text = m.pattern.ReplaceAllString(text, m.instead)
@@ -129,10 +129,10 @@ func masked(command, text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// same compares an output with what a page shows.
+// same compares an output with the output in a page.
 func same(command string, want []string, got string) bool {
 	if len(want) == 1 && want[0] == anything {
-		return false // it is to be written: -update
+		return false // -update will write it
 	}
 	pattern := regexp.QuoteMeta(masked(command, strings.Join(want, "\n")))
 	pattern = strings.ReplaceAll(pattern, regexp.QuoteMeta(anything), `.*`)

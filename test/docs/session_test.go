@@ -22,7 +22,7 @@ type session struct {
 	dir     string
 	in      io.Writer
 	printed *waittest.Output
-	replace *strings.Replacer // what a page says, and what it is here
+	replace *strings.Replacer // words of a page, and their replacements here
 	restore *strings.Replacer // the other way round
 	number  int
 }
@@ -30,7 +30,7 @@ type session struct {
 // newSession starts a shell. replace has pairs of words: the page's word, and the word to use here.
 func newSession(t *testing.T, bin string, replace ...string) *session {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "docs") // short: the path of a socket has a limit
+	dir, err := os.MkdirTemp("", "docs") // short, as the path of a socket has a limit
 	waittest.Must(t, err)
 	s := &session{t: t, dir: dir, printed: new(waittest.Output)}
 	root, err := filepath.Abs("../..")
@@ -55,7 +55,7 @@ func newSession(t *testing.T, bin string, replace ...string) *session {
 	waittest.Must(t, err)
 	waittest.Must(t, shell.Start())
 	t.Cleanup(func() {
-		// The processes that the page has started are in the shell's group, and get the signal of Ctrl-C first.
+		// The processes that the page has started are in the shell's process group, and get the signal of Ctrl-C first.
 		_ = syscall.Kill(-shell.Process.Pid, syscall.SIGTERM)
 		done := make(chan error, 1)
 		go func() { done <- shell.Wait() }()
@@ -82,7 +82,7 @@ func (s *session) run(command string) (start int) {
 	s.number++
 	start = len(s.printed.String())
 	end := fmt.Sprintf("%s %d ", ended, s.number)
-	// The shell shows its last exit code to the next command as if nothing came between.
+	// The next command gets the last exit code as if there was nothing in between.
 	_, err := fmt.Fprintf(s.in, "%s\ncode=$?; printf '\\001ended %%d %%d\\n' %d $code; (exit $code)\n", s.replace.Replace(command), s.number)
 	waittest.Must(s.t, err)
 	waittest.Until(s.t, command, func() bool { return strings.Contains(s.printed.String()[start:], end) }, s.printed.String)
@@ -102,15 +102,15 @@ func (s *session) code() string {
 	return all[len(all)-1][2]
 }
 
-// reads are commands that change nothing, so that they can be tried again.
+// reads are commands that change nothing, so that they can be repeated.
 var reads = regexp.MustCompile(`^(for i in 1 2; do )?(bin/)?(mesh-agent (status|get|lookup|describe|explain|xds|troubleshoot|kvstore|config)|dig|curl|cat|kubectl get)\b`)
 
-// step runs a step until it prints what the page shows, or for too long. It returns what it has printed.
+// step runs a step until its output is that of the page, or the time is over. It returns the last output.
 func (s *session) step(at step) (got string, ok bool) {
 	s.t.Helper()
 	command := at.command
 	if background.MatchString(command) {
-		to := "2>> t/background.log &" // what it logs is not what it prints
+		to := "2>> t/background.log &" // its log is separate from its output
 		switch {
 		case len(at.want) == 0:
 			to = "> /dev/null " + to
@@ -139,7 +139,7 @@ func (s *session) step(at step) (got string, ok bool) {
 	return got, ok
 }
 
-// background is what the processes in the background have logged.
+// background is the log of the processes in the background.
 func (s *session) background() string {
 	text, err := os.ReadFile(filepath.Join(s.dir, "t", "background.log"))
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	// loaded is what a browser gets by itself when it shows a page, and where from.
+	// loaded matches resources that a browser loads by itself when it shows a page, with their addresses.
 	loaded = regexp.MustCompile(`<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)="([^"]+)"`)
-	// styled is what a style sheet gets.
+	// styled matches resources that a style sheet loads.
 	styled = regexp.MustCompile(`url\(["']?([^)"']+)|@import\s+["']([^"']+)`)
 	link   = regexp.MustCompile(`<a\b[^>]*?href="([^"]+)"`)
 	anchor = regexp.MustCompile(`\bid="([^"]+)"`)
-	// unlisted is a list or a table that the generator takes for text: it wants an empty line before it.
+	// unlisted matches a list or a table that the generator treats as text: it needs an empty line before it.
 	unlisted = regexp.MustCompile(`<p>[^<]*(?:<[^/p][^<]*|</[^p][^<]*)*?\n(?:- |\d+\. |\| )[^\n]*`)
 	outside  = regexp.MustCompile(`^(?:[a-z]+:)?//`)
 )
@@ -73,7 +73,7 @@ func hasAnchor(page, id string) bool {
 	return id == ""
 }
 
-// TestSite: the site is built without a warning, its links lead somewhere, it has a search, and it gets nothing from
+// TestSite: the site is built without a warning, its links have targets, it has a search, and it loads nothing from
 // another server.
 func TestSite(t *testing.T) {
 	t.Parallel()

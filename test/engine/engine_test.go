@@ -13,7 +13,7 @@ func TestConforms(t *testing.T) {
 	kvtest.Run(t, func(*testing.T) kvtest.Store { return newServer() })
 }
 
-// server is a server whose keys below the prefix are the part.
+// server is a server of which only the keys below the prefix are tested.
 type server struct{ m *memory.Store }
 
 const prefix = "part/of/it/"

@@ -15,14 +15,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// spot is where a cluster has one object of each resource that shows a number.
+// spot is the place of a cluster's objects, one for each resource, that show a number.
 type spot struct {
 	name string
 	id   uint32
 	addr netip.Addr
 }
 
-// numberedKinds are the resources that have such objects.
+// numberedKinds are the resources with these objects.
 func numberedKinds() []wire.Resource { return wire.Resources() }
 
 // numbered is the object of the resource, with the number.
@@ -61,7 +61,7 @@ func (s spot) numbered(r wire.Resource, cluster string, id uint32, n int) change
 	panic("no numbers are shown by " + r)
 }
 
-// number is what the object of the resource shows in the view; 0 when there is none.
+// number is the number that the object of the resource shows in the view; 0 when there is none.
 func (w *world) number(txn statedb.ReadTxn, r wire.Resource, cluster string, s spot) int {
 	text := ""
 	switch r {
@@ -99,13 +99,13 @@ func (w *world) number(txn statedb.ReadTxn, r wire.Resource, cluster string, s s
 	return n
 }
 
-// The canaries: objects that are written all the time, each time all together
-// and with a greater number, and that the model does not see.
+// The canaries: objects that are written all the time, each time all together and with a larger number. They are not
+// part of the model.
 const canaryName = "canary"
 
 func canaryID(cluster uint32) uint32 { return cluster<<16 + 0xffff }
 
-// canarySpot is where a cluster, by its index and its present ID, has its canaries.
+// canarySpot is the place of a cluster's canaries, by its index and its present ID.
 func canarySpot(index int, id uint32) spot {
 	return spot{canaryName, canaryID(id), netip.AddrFrom4([4]byte{10, 254, byte(index), 1})}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// values are what the server has now, without the canaries.
+// values are the present contents of the server, without the canaries.
 func (c *cluster) values() (map[string][]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -27,7 +27,7 @@ func (c *cluster) values() (map[string][]byte, error) {
 	return all, nil
 }
 
-// source is what the mesh can see of a cluster.
+// source is the part of a cluster that the mesh can see.
 type source struct {
 	there   bool
 	name    string
@@ -48,8 +48,8 @@ func (c *cluster) read() (source, error) {
 	return source{true, c.name, c.id, values, maps.Clone(c.refused)}, err
 }
 
-// inForce is what counts of it: acceptable values, and under a refused one the
-// one before, unless that was in doubt and is not seen.
+// inForce is the part that counts: acceptable values, and in place of a refused one the earlier value, unless that was
+// in doubt and the view does not have it.
 func (s source) inForce(seen sight) contents {
 	in := contents{s.name, s.id, map[string][]byte{}}
 	for key, value := range s.values {

@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
-// cluster is one remote cluster: a server, two proxies to it, and the facts
-// about its contents that the server does not have.
+// cluster is one remote cluster: a server, two proxies to it, and facts about its contents that are not stored in the
+// server.
 type cluster struct {
 	w       *world
 	index   int
@@ -28,33 +28,33 @@ type cluster struct {
 	open    int  // the proxy that the client file leads to
 	gone    bool // it has no client file
 
-	backup string // of the server, if one was made
+	backup string // of the server, if there is one
 
-	lasting *fault  // nil while all is well
-	frozen  *source // while the mesh cannot see it: what it has seen
+	lasting *fault  // nil without a fault
+	frozen  *source // while the mesh cannot see the cluster: what the mesh has seen of it
 
-	// accepted is the last acceptable value of each key, since the key or the server was made.
-	// refused are the keys whose present value is not acceptable although one before it was.
+	// accepted is the last acceptable value of each key, since the key or the server was created. refused are the keys
+	// whose present value is not acceptable although an earlier one was.
 	accepted map[string][]byte
 	refused  map[string]refusal
-	// touched are the keys that were written since view and model last agreed;
-	// moved: every object may be replaced by another one.
+	// touched are the keys that were written since view and model last agreed. moved: every object may have been
+	// replaced.
 	touched map[string]bool
 	moved   bool
 
 	mu     sync.Mutex // held while a canary is written
 	kv     *clientv3.Client
 	id     uint32
-	paused bool // no canary is written, and no heartbeat
-	silent bool // no heartbeat is written
+	paused bool // neither canaries nor heartbeats are written
+	silent bool // no heartbeats are written
 	count  int
 	acks   []ack
 }
 
-// refusal is a value that is not acceptable, over one that was.
+// refusal is a value that is not acceptable, and that replaced an acceptable one.
 type refusal struct {
 	old []byte
-	// doubtful: the mesh may have listed since, and then the old one is gone.
+	// doubtful: the mesh may have listed since, and then the earlier value is gone.
 	doubtful bool
 }
 
@@ -110,7 +110,7 @@ func (c *cluster) connect() {
 
 func (c *cluster) file() string { return filepath.Join(c.w.dir, c.name) }
 
-// writeFile writes the client file; the text behind it makes another file of it.
+// writeFile writes the client file. Another text more after it makes another file.
 func (c *cluster) writeFile(more string) error {
 	text := fmt.Sprintf("endpoints:\n- http://%s\n%s", c.proxies[c.open].addr(), more)
 	if err := os.WriteFile(c.file()+".tmp", []byte(text), 0o600); err != nil {
@@ -146,7 +146,7 @@ func (c *cluster) putLocked(changes ...change) error {
 	return nil
 }
 
-// commit writes in one transaction and returns its revision.
+// commit writes changes in one transaction and returns its revision.
 func commit(ctx context.Context, kv *clientv3.Client, changes []change) (int64, error) {
 	ops := make([]clientv3.Op, len(changes))
 	for i, ch := range changes {
@@ -161,14 +161,14 @@ func commit(ctx context.Context, kv *clientv3.Client, changes []change) (int64, 
 	return resp.Header.Revision, nil
 }
 
-// client is that of the server as it was started last.
+// client returns the client of the server as last started.
 func (c *cluster) client() *clientv3.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.kv
 }
 
-// operate does one operation and keeps account of it.
+// operate does one operation and records its effects.
 func (c *cluster) operate(s step) error {
 	for _, changes := range (maker{s.rng(), c.name, c.id}).transactions(s.do) {
 		if err := c.put(changes...); err != nil {
@@ -203,7 +203,7 @@ func plainKey(key string) string {
 	return key
 }
 
-// mayList: from now on the mesh may have listed again, and then found values refused.
+// mayList: from now on the mesh may have listed again, and may then have refused values.
 func (c *cluster) mayList() {
 	for key, r := range c.refused {
 		r.doubtful = true
@@ -227,7 +227,7 @@ func (c *cluster) willList() error {
 	return nil
 }
 
-// rewound: the server has what it had before, and the mesh may find that this is what it knows.
+// rewound: the server has earlier contents again, and the mesh may find that it has the same.
 func (c *cluster) rewound() error {
 	before := c.refused
 	c.refused = map[string]refusal{}
@@ -243,14 +243,13 @@ func (c *cluster) rewound() error {
 	return nil
 }
 
-// mayMove reports whether the object of the key may be another one than before.
-// While the mesh cannot see the cluster, nothing of it may.
+// mayMove reports whether the object of the key may have been replaced. While the mesh cannot see the cluster, no
+// object may be.
 func (c *cluster) mayMove(key string) bool {
 	return c.frozen == nil && (c.moved || c.touched[key])
 }
 
-// agreed is called when view and model agree, and reports whether the view has
-// seen everything that was written.
+// agreed is called when view and model agree; caughtUp reports whether the view has seen everything that was written.
 func (c *cluster) agreed(seen sight, caughtUp bool) {
 	if c.frozen != nil {
 		return
@@ -267,7 +266,7 @@ func (c *cluster) agreed(seen sight, caughtUp bool) {
 	}
 }
 
-// heartbeats writes canaries and the heartbeat all the time.
+// heartbeats writes canaries and heartbeats all the time.
 func (c *cluster) heartbeats(ctx context.Context) error {
 	for waiting.Sleep(ctx, 50*time.Millisecond) == nil {
 		if err := c.writeHeartbeat(); err != nil && ctx.Err() == nil {
@@ -295,8 +294,8 @@ func (c *cluster) writeHeartbeat() error {
 	return nil
 }
 
-// barrier writes a canary, after everything that was written so far, and returns
-// its number; 0 when it cannot be written, or the mesh cannot see it.
+// barrier writes a canary, after everything that was written so far, and returns its number; 0 when it cannot be
+// written, or the mesh cannot see it.
 func (c *cluster) barrier() int {
 	if c.frozen != nil || c.gone || c.writeHeartbeat() != nil {
 		return 0
@@ -309,8 +308,8 @@ func (c *cluster) barrier() int {
 	return c.count
 }
 
-// pause stops the canaries. Nothing that was acknowledged so far is expected to
-// be shown any more when the contents are going to be withdrawn.
+// pause stops the canaries. If the contents are going to be withdrawn, earlier acknowledged canaries are no longer
+// expected in the view.
 func (c *cluster) pause(withdrawn bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

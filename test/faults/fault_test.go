@@ -16,20 +16,20 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// listing says what a fault makes of the mesh's knowledge: whether it must be listed again.
+// listing is the effect of a fault on the mesh's data: whether the mesh must list again.
 type listing int
 
 const (
-	staysKnown listing = iota // the sessions live on
+	staysKnown listing = iota // the sessions continue
 	mayBeListed
-	isListed // earlier knowledge no longer counts
+	isListed // earlier data no longer count
 )
 
-// fault is one kind of misfortune. begin and end have returned when it has begun
-// and ended for the server; what the mesh makes of it takes its time.
+// fault is one kind of fault. begin and end return when the fault has begun and ended on the server; the mesh notices
+// it later.
 type fault struct {
 	name string
-	// away: nothing new reaches the mesh while it lasts, and it must report that; it keeps its entries.
+	// away: while it lasts the mesh gets no changes, and must report that; it keeps its entries.
 	away bool
 	// down: no client can write to the server while it lasts.
 	down bool
@@ -38,7 +38,7 @@ type fault struct {
 	listed    listing
 
 	begin, end func(*cluster, step)
-	// meanwhile, if any, is to come true while it lasts.
+	// meanwhile, if set, has to hold at some time while the fault lasts.
 	meanwhile func(*cluster, remotecluster.Status) bool
 }
 
@@ -96,7 +96,7 @@ func faults() []fault {
 				unlocked(c, s)
 			},
 		},
-		{ // another replica, which has the same data
+		{ // another replica with the same data
 			name: "replace", away: true, listed: isListed,
 			begin: func(c *cluster, s step) {
 				locked(c, s)
@@ -104,7 +104,7 @@ func faults() []fault {
 			},
 			end: unlocked,
 		},
-		{ // the same, of the same etcd cluster ID, and with revisions beyond those of before
+		{ // the same, with the same etcd cluster ID, and with revisions above the earlier ones
 			name: "wipe-and-overtake", away: true, listed: isListed,
 			begin: func(c *cluster, s step) {
 				locked(c, s)
@@ -114,7 +114,7 @@ func faults() []fault {
 			},
 			end: unlocked,
 		},
-		{ // a backup is made, the mesh sees more, and then the server goes back to it
+		{ // a backup is made, the mesh sees more changes, and then the server is restored from the backup
 			name: "restore-and-overtake", listed: mayBeListed,
 			begin: func(c *cluster, s step) {
 				locked(c, s)
@@ -152,7 +152,7 @@ func faults() []fault {
 				c.proxies[c.open].relieve()
 			},
 		},
-		{ // emptied while the mesh looks on: without a configuration it believes nothing
+		{ // emptied while the mesh watches: without a configuration the mesh keeps its entries
 			name: "empty", away: true, withdrawn: true, listed: isListed,
 			begin: func(c *cluster, _ step) { c.etcd.RestartEmpty(c.w.t); c.connect() },
 			end:   configured,
@@ -165,7 +165,7 @@ func faults() []fault {
 				return st.Name == "" // the status no longer has the cluster
 			},
 		},
-		{ // rewritten with the same contents, and then with those of another proxy
+		{ // rewritten with the same contents, and then with those of the other proxy
 			name: "rewrite-file", listed: mayBeListed,
 			begin: func(c *cluster, _ step) { c.must(c.writeFile("")) },
 			end: func(c *cluster, _ step) {
@@ -181,7 +181,7 @@ func faults() []fault {
 				return st.ID == c.id
 			},
 		},
-		{ // and a session begins that waits for it
+		{ // and a new session waits for it
 			name: "delete-config", away: true, listed: mayBeListed,
 			begin: func(c *cluster, s step) {
 				c.must(c.put(change{key: wire.ClusterConfigKey(c.name)}))
@@ -247,7 +247,7 @@ func (c *cluster) strike(f fault, s step) error {
 	return c.meanwhile(f)
 }
 
-// meanwhile waits until the mesh has noticed.
+// meanwhile waits until the mesh has noticed the fault.
 func (c *cluster) meanwhile(f fault) error {
 	if f.away {
 		if err := c.w.until(c.name+" not to be ready during "+f.name, func() bool { return !c.w.status(c).Ready }); err != nil {
@@ -280,8 +280,7 @@ func (c *cluster) heal(s step) error {
 	return c.w.until(c.name+" to be ready after "+f.name, c.well)
 }
 
-// well reports whether the mesh is through with everything that happened to the
-// cluster but to its contents.
+// well reports whether the mesh has handled everything that happened to the cluster, except changes of its contents.
 func (c *cluster) well() bool {
 	st := c.w.status(c)
 	return st.State == remotecluster.Ready && st.ID == c.id && reflect.DeepEqual(*st.Capabilities, c.config().Capabilities) &&
@@ -296,7 +295,7 @@ func (c *cluster) revision() int64 {
 	return resp.Header.Revision
 }
 
-// overtake moves the server beyond a revision.
+// overtake writes until the server's revision is above this one.
 func (c *cluster) overtake(revision int64) {
 	for c.revision() <= revision {
 		c.must(c.put(change{wire.HeartbeatKey, []byte("overtaking")}))
@@ -310,8 +309,8 @@ func (c *cluster) compact() error {
 	return err
 }
 
-// refill starts another server with restart and writes what the one before had,
-// in an order that the step decides.
+// refill starts another server with restart and writes the contents of the earlier one, in an order that the step
+// decides.
 func (c *cluster) refill(s step, restart func(testing.TB)) {
 	values, err := c.values()
 	c.must(err)

@@ -14,9 +14,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	zerolog.SetGlobalLevel(zerolog.Disabled) // one of the proxy's toxics logs there
-	// A connection that closes while a toxic has something to send leaves the
-	// proxy's goroutines behind. They are its own and none of ours.
+	zerolog.SetGlobalLevel(zerolog.Disabled) // one of the proxy's toxics uses that logger
+	// A connection that closes while a toxic has something to send leaves goroutines of the proxy behind.
 	const proxy = "github.com/Shopify/toxiproxy/v2"
 	etcdtest.Main(m, goleak.IgnoreAnyFunction(proxy+"/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction(proxy+".(*ToxicLink).read"), goleak.IgnoreAnyFunction(proxy+".(*ToxicLink).write"))
@@ -45,7 +44,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// run plays a plan in a new world and says what went wrong.
+// run plays a plan in a new world and returns the first failure.
 func run(t *testing.T, p plan) error {
 	t.Helper()
 	began := time.Now()
@@ -57,7 +56,7 @@ func run(t *testing.T, p plan) error {
 		}
 	}
 	for i := range w.clusters {
-		p = append(p[:len(p):len(p)], step{i, heal, 0}) // what lasts to the end
+		p = append(p[:len(p):len(p)], step{i, heal, 0}) // end the remaining faults
 	}
 	for i, s := range p {
 		if err := d.play(s); err != nil {

@@ -19,16 +19,16 @@ var (
 	flagClaims        = flag.Int("freshness.claims", 1000, "number of claims that are judged, at the least")
 )
 
-// witnesses is how many clusters there are, bound when a copy of one of them is
-// stale, and eachKind how often each kind of fault comes at the least.
+// witnesses is the number of clusters, bound the age above which a copy of one of them is stale, and eachKind the
+// minimum number of faults of each kind.
 const (
 	witnesses = 3
 	bound     = time.Second
 	eachKind  = 2
 )
 
-// TestFreshness collects what the status claims to be known while faults strike,
-// and then judges it by what the etcds are recorded to have had.
+// TestFreshness collects the status's claims of freshness during faults, and then compares them with the recorded
+// contents of the etcds.
 func TestFreshness(t *testing.T) {
 	t.Parallel()
 	seed := *flagFreshnessSeed
@@ -86,8 +86,8 @@ func newOracle(t *testing.T, seed uint64) *oracle {
 	return o
 }
 
-// play lets faults strike until there are enough of everything, and ends them:
-// then everything is to be confirmed again, and the histories to be complete.
+// play begins faults until there are enough claims and faults, and ends them. Then all clusters have to be confirmed
+// again, and the histories to be complete.
 func (o *oracle) play(enough, each int) ([]asOfClaim, error) {
 	err := o.confirmed()
 	for limit := time.Now().Add(patience + time.Duration(enough)*50*time.Millisecond); err == nil; {
@@ -139,7 +139,7 @@ func (o *oracle) confirmed() error {
 	return nil
 }
 
-// summary counts the claims by state, and by the faults during which they were made.
+// summary logs the number of claims by state, and by the faults during which they were made.
 func (o *oracle) summary(claims []asOfClaim, took time.Duration) {
 	states, during := map[remotecluster.FreshnessState]int{}, map[string]int{}
 	for _, c := range claims {

@@ -15,18 +15,18 @@ import (
 // identifies the write that made a revision.
 const numberKey = "history/write"
 
-// history has the contents of one cluster, revision by revision, and the times at which each write began and
-// was acknowledged. Its positions count the revisions of all etcds that the cluster has had, one after
-// another; the position between two etcds is the loss of all contents.
+// history has the contents of one cluster, revision by revision, and the times at which each write began and was
+// acknowledged. Its positions count the revisions of all etcds that the cluster has had, in sequence; the position
+// between two etcds is the loss of all contents.
 type history struct {
 	mu       sync.Mutex // guards everything below
 	began    []time.Time
-	acks     []acked              // in the order of both, time and position
-	made     []making             // in the order of position
-	versions map[string][]version // by key, in the order of position
-	base     int64                // where revision 0 of the present etcd is
+	acks     []acked              // ordered by time and position
+	made     []making             // ordered by position
+	versions map[string][]version // by key, ordered by position
+	base     int64                // the position of revision 0 of the present etcd
 	last     int64                // everything up to here is recorded
-	broken   error                // why the record cannot be trusted; nil when it can
+	broken   error                // the reason why the record is not valid; nil when it is
 }
 
 // acked is a position, and a time at which it was known to be reached.
@@ -41,7 +41,7 @@ type making struct {
 	write    int
 }
 
-// version is what a key has had from a position on: the number of the write, 0 for nothing.
+// version is the value of a key from a position on: the number of the write, 0 for a deletion.
 type version struct {
 	from   int64
 	number int
@@ -59,8 +59,8 @@ func (h *history) begin() int {
 	return len(h.began) - 1
 }
 
-// acknowledge notes that a revision of the present etcd was answered, and returns its position.
-// Answers to several who write at once may come in another order than their positions.
+// acknowledge notes that a revision of the present etcd was answered, and returns its position. Answers to concurrent
+// writes may arrive in another order than their positions.
 func (h *history) acknowledge(revision int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,8 +72,7 @@ func (h *history) acknowledge(revision int64) int64 {
 	return h.base + revision
 }
 
-// lost notes that everything is gone, by a write that began before, and that
-// another etcd is there, without contents.
+// lost notes that all contents are lost by a write that began before, and that there is another etcd without contents.
 func (h *history) lost(write int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,14 +85,14 @@ func (h *history) lost(write int) {
 	h.acks = append(h.acks, acked{time.Now(), h.base})
 }
 
-// next tells from which revision on the etcd at base is still to be recorded.
+// next returns the first revision of the etcd at base that is not recorded yet.
 func (h *history) next() (base, revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.base, h.last + 1 - h.base
 }
 
-// recorded reports whether everything up to the position is.
+// recorded reports whether everything up to the position is recorded.
 func (h *history) recorded(position int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,7 +107,7 @@ func (h *history) spoil(err error) {
 	}
 }
 
-// record takes events of the etcd at base, and reports whether that is the present one.
+// record takes events of the etcd at base, and reports whether that is the present etcd.
 func (h *history) record(base int64, events []*clientv3.Event) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,9 +156,9 @@ func (h *history) recordOne(position int64, events []*clientv3.Event) error {
 // span is from one position to another, both included.
 type span struct{ low, high int64 }
 
-// spans returns, for a complete history, the positions that a view may show. A view that was taken at the time
-// taken, and is known as of asOf, shows at least the position that etcd had acknowledged by asOf,
-// and at most the position of the last write that began before taken.
+// spans returns, for a complete history, the positions that a view may show. A view that was read at the time taken,
+// and is known as of asOf, shows at least the position that etcd had acknowledged by asOf, and at most the position of
+// the last write that began before taken.
 func (h *history) spans() func(asOf, taken time.Time) span {
 	reached := make([]int64, len(h.began)) // by that write or one before it
 	for _, m := range h.made {
@@ -178,7 +177,7 @@ func (h *history) spans() func(asOf, taken time.Time) span {
 	}
 }
 
-// had are the versions of a key within a span, one after another.
+// between returns the versions of a key within a span, in order.
 func (h *history) between(key string, s span) []version {
 	all := h.versions[key]
 	from := sort.Search(len(all), func(i int) bool { return all[i].from > s.low })

@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// judge compares claims with the recorded histories and says which are false, up to a few.
+// judge compares claims with the recorded histories and returns the false ones, up to a few.
 func judge(claims []asOfClaim) (lies []error) {
 	spans := map[*witness]func(asOf, taken time.Time) span{}
 	for _, c := range claims {
@@ -31,10 +31,9 @@ func judge(claims []asOfClaim) (lies []error) {
 	return lies
 }
 
-// judge returns an error if the claim is false. Each key must show a value that it had within the span. While
-// the etcd cannot be asked, nothing is known as of a time in that period. The
-// sampler checks that nothing stays synced for longer than the bound after its time; so a disconnected cluster
-// does not stay synced either.
+// judge returns an error if the claim is false. Each key must show a value that it had within the span. While the etcd
+// cannot be asked, no resource is known as of a time in that period. The sampler checks that none stays synced for
+// longer than the bound after its time; so a disconnected cluster does not stay synced either.
 func (c asOfClaim) judge(within span) error {
 	for i, number := range c.shown {
 		key := c.of.keys[c.resource][i]
@@ -53,7 +52,7 @@ func (c asOfClaim) judge(within span) error {
 	return nil
 }
 
-// faults names those in force, and the last one that was.
+// faults names the present faults, and the last one before.
 func (c asOfClaim) faults() string {
 	last := "none so far"
 	for _, s := range c.of.struck {
@@ -67,8 +66,8 @@ func (c asOfClaim) faults() string {
 	return last
 }
 
-// The judge itself, on a history of four writes, a second apart, each of which
-// took half a second: 1 and 2 change a key, 3 deletes it, and 4 is by another etcd.
+// The test of the judge: a history of four writes, a second apart, each of which took half a second: 1 and 2 change a
+// key, 3 deletes it, and 4 is the loss by a change to another etcd.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
@@ -89,7 +88,7 @@ func TestJudge(t *testing.T) {
 	}
 	h.lost(h.begin())
 	h.begin()
-	put(2, 5, "5") // and no answer
+	put(2, 5, "5") // without an answer
 	for i := range h.began {
 		h.began[i] = at(float64(i))
 	}
@@ -103,23 +102,23 @@ func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		shows       int
 		asOf, taken float64
-		lie         string // part of it; empty for a true claim
+		lie         string // a part of the error; empty for a true claim
 	}{
 		{0, 0.5, 0.6, ""},
 		{0, 1.6, 1.7, "shows 0; from position 2 to 2 it had [{2 1}]"},
-		{1, 1.2, 1.3, ""},        // under way
+		{1, 1.2, 1.3, ""},        // the write is in progress
 		{0, 1.2, 1.3, ""},        // the same
-		{1, 1.6, 9, ""},          // known to be, not more
-		{2, 1.6, 2.1, ""},        // newer than it must be
-		{2, 1.6, 1.9, "shows 2"}, // not yet written
+		{1, 1.6, 9, ""},          // at least this is known
+		{2, 1.6, 2.1, ""},        // newer than required
+		{2, 1.6, 1.9, "shows 2"}, // not written yet
 		{1, 2.6, 2.7, "shows 1; from position 3 to 3"},
 		{2, 3.6, 3.7, "shows 2"},
 		{0, 3.6, 3.7, ""},
 		{2, 4.6, 4.7, "shows 2"},
 		{5, 4.6, 5.1, ""},
-		{0, 5.1, 5.3, ""}, // there was no answer
+		{0, 5.1, 5.3, ""}, // the write had no answer
 		{5, 5.3, 5.4, "after freeze had begun"},
-		{5, 5.3, 7.1, ""}, // an answer that came late
+		{5, 5.3, 7.1, ""}, // the answer came late
 	} {
 		claim := asOfClaim{of: h, resource: wire.Nodes, asked: at(c.taken), taken: at(c.taken), shown: []int{c.shows}}
 		claim.Freshness = remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: at(c.asOf)}

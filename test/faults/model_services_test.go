@@ -48,7 +48,7 @@ func mustText(v any) string {
 	return string(text)
 }
 
-// endpoint is one address of a slice, or of a service that slices tell more of.
+// endpoint is one address of a slice, or of a service whose slices add details.
 type endpoint struct {
 	IP                          netip.Addr
 	Zone, Node                  string
@@ -79,16 +79,15 @@ func slicedText(all []endpoint) string {
 	return fmt.Sprint(all)
 }
 
-// part is what one cluster brings to a service.
+// part is the part of one cluster in a service.
 type part struct {
-	entry  *wire.Service // nil when it exports slices alone
+	entry  *wire.Service // nil when the cluster exports slices only
 	sliced []endpoint
 }
 
 func (p part) shared() bool { return p.entry == nil || p.entry.Shared }
 
-// backends are those of the entry, with what the slices add, or else those of
-// the slices that can be used.
+// backends are those of the entry, with the details of the slices, or without an entry the usable ones of the slices.
 func (p part) backends() []endpoint {
 	var out []endpoint
 	if p.entry == nil {
@@ -112,8 +111,8 @@ func (p part) backends() []endpoint {
 	return out
 }
 
-// globalText is what the clusters make of one service together: nothing unless one shares it, and
-// the backends of those that do, each address once for a cluster.
+// globalText is the global service of the clusters' parts: empty unless one shares it, else the backends of those that
+// do, each address once for a cluster.
 func globalText(of map[string]*part) string {
 	var what []string
 	shared := false

@@ -12,19 +12,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// The model: what the mesh must show, from nothing but the values in the
-// servers. It knows the decoders of the wire format and nothing else of the
-// program; every rule behind them stands here a second time.
+// The model: what the mesh must show, computed from the values in the servers only. It uses the decoders of the wire
+// format and no other part of the program; every rule behind them is implemented here a second time.
 
-// contents is what counts of one cluster: by key, the value in force.
+// contents are the values in force of one cluster, by key.
 type contents struct {
 	name   string
 	id     uint32
 	values map[string][]byte
 }
 
-// picture is a view in the common form of the mesh and the model: the shown text by its
-// subject.
+// picture is a view in the common form of the mesh and the model: the shown text of each subject.
 type picture map[string]string
 
 func expect(name string, id uint32) wire.Expect {
@@ -104,7 +102,7 @@ func model(all []contents) picture {
 			case "identities":
 				id, err := wire.DecodeIdentity(name, value, e)
 				mustDecode(err)
-				// The plain spelling precedes, then the least; the keys come in order.
+				// The plain spelling has priority, then the lowest; the keys are in order.
 				what := fmt.Sprintf("%s identity %d", c.name, id.ID)
 				if _, there := p[what]; !there || name == strconv.Itoa(int(id.ID)) {
 					p[what] = string(value)
@@ -136,21 +134,21 @@ func mustDecode(err error) {
 	}
 }
 
-// claim is one cluster's claim on a prefix.
+// claim is the claim of one cluster on a prefix.
 type claim struct {
 	prefix  netip.Prefix // with host bits
 	kind    int          // index of claimKinds
 	id      uint32       // the cluster's
 	cluster string
-	node    string // whose claim it is, for those that follow from nodes
+	node    string // the node, for claims that nodes imply
 	says    string
 }
 
-// claimKinds in the order in which they precede each other.
+// claimKinds in the order of their priority.
 func claimKinds() []string { return []string{"host", "cidr", "node", "pod-cidr", "health", "ingress"} }
 
-// compare orders the claims on one prefix: all have the same source here, so the
-// kind decides, then the lower cluster ID, then whose it is.
+// compare orders the claims on one prefix: all have the same source here, so the kind decides, then the lower cluster
+// ID, then the node.
 func (c claim) compare(o claim) int {
 	return cmp.Or(
 		cmp.Compare(c.kind, o.kind), cmp.Compare(c.id, o.id), strings.Compare(c.cluster, o.cluster),
@@ -183,8 +181,7 @@ func ipClaim(ip wire.IP, c contents) claim {
 	return cl
 }
 
-// nodeClaims are what a node stands for (wire.md §4.3): each kind and prefix
-// once, preferably with a tunnel endpoint.
+// nodeClaims are the claims of a node (wire.md §4.3): each kind and prefix once, preferably with a tunnel endpoint.
 func nodeClaims(n *wire.Node) []claim {
 	type which struct {
 		prefix netip.Prefix
@@ -224,8 +221,8 @@ func nodeClaims(n *wire.Node) []claim {
 	return slices.Collect(maps.Values(made))
 }
 
-// nodeIP is where a node is reached by that family, or else by the other: the first InternalIP,
-// else the last ExternalIP, else the first other address but not the one inside the pod network.
+// nodeIP is the address of a node in that family, or else in the other: the first InternalIP, else the last ExternalIP,
+// else the first other address except the one in the pod network.
 func nodeIP(n *wire.Node, six bool) netip.Addr {
 	for _, is6 := range []bool{six, !six} {
 		var internal, external, other netip.Addr

@@ -34,7 +34,7 @@ type maker struct {
 	id   uint32
 }
 
-// transactions are what an operation writes, in order.
+// transactions are the writes of an operation, in order.
 func (m maker) transactions(do string) [][]change {
 	if one := map[string]func() change{
 		"node": m.node, "service": m.service, "slice": m.slice, "identity": m.identity, "ip": m.ip, "cidr": m.cidr,
@@ -56,7 +56,7 @@ func (m maker) transactions(do string) [][]change {
 			}
 		}
 		return [][]change{all}
-	case "burst": // a few keys over and over
+	case "burst": // a few keys repeatedly
 		var all [][]change
 		keys := make([]func() change, 2)
 		for i := range keys {
@@ -75,7 +75,7 @@ func (m maker) any() change {
 	return []func() change{m.node, m.service, m.slice, m.identity, m.ip, m.ip, m.cidr}[m.IntN(7)]()
 }
 
-// addr is an address of the cluster's own, or one that others claim as well.
+// addr is an address of this cluster only, or one that others claim as well.
 func (m maker) addr() netip.Addr {
 	switch m.IntN(6) {
 	case 0, 1:
@@ -100,7 +100,7 @@ func (m maker) node() change {
 	more := []wire.NodeAddress{
 		{Type: wire.AddressExternalIP, IP: m.addr().AsSlice()},
 		{Type: wire.AddressCiliumInternalIP, IP: m.addr().AsSlice()},
-		{Type: wire.AddressCiliumInternalIP, IP: net.IPv4(172, 16, byte(m.id), byte(i))}, // again, as another
+		{Type: wire.AddressCiliumInternalIP, IP: net.IPv4(172, 16, byte(m.id), byte(i))}, // the same with another type
 		{Type: wire.AddressInternalIP, IP: net.ParseIP(fmt.Sprintf("fd01::%x", m.IntN(4)))},
 		{Type: wire.AddressHostname},
 		{Type: "Something", IP: net.IPv4(172, 31, 0, byte(m.IntN(4)))},
@@ -228,7 +228,7 @@ func (m maker) pair(p wire.IPIdentityPair) change {
 	return change{p.Key(), p.Encode()}
 }
 
-// plain makes an object that no two keys can stand for.
+// plain makes an object that only one key can have.
 func (m maker) plain() change {
 	for {
 		c := []func() change{m.node, m.service, m.slice, m.identity, m.ip}[m.IntN(5)]()

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// clusters is how many there are.
+// clusters is the number of clusters.
 const clusters = 4
 
-// step is one event of one cluster. Its details follow from do and n alone.
+// step is one event of one cluster. Its details depend on do and n only.
 type step struct {
 	cluster int    // from 0
 	do      string // an operation, a fault, or "heal"
@@ -23,7 +23,7 @@ func (s step) String() string { return fmt.Sprintf("c%d %s %d", s.cluster+1, s.d
 // rng decides the details of the step.
 func (s step) rng() *rand.Rand { return rand.New(rand.NewPCG(s.n, uint64(len(s.do)))) }
 
-// plan is everything that happens, in its order.
+// plan is all steps, in order.
 type plan []step
 
 func (p plan) String() string {
@@ -34,9 +34,9 @@ func (p plan) String() string {
 	return b.String()
 }
 
-// newPlan makes a plan with that many operations and faults. Every kind of fault comes once before
-// one is repeated. While a fault lasts, operations continue, also in the struck cluster if its etcd
-// still accepts writes; a second fault may strike another cluster meanwhile.
+// newPlan makes a plan with that many operations and faults. Every kind of fault occurs once before one is repeated.
+// While a fault lasts, operations continue, also in the same cluster if its etcd still accepts writes; a second fault
+// may begin in another cluster meanwhile.
 func newPlan(seed uint64, ops, faultCount int) plan {
 	g := generator{rng: rand.New(rand.NewPCG(seed, 0)), lasting: map[int]fault{}}
 	for i := range faultCount {
@@ -58,7 +58,7 @@ func newPlan(seed uint64, ops, faultCount int) plan {
 type generator struct {
 	rng     *rand.Rand
 	plan    plan
-	kinds   []fault       // that must come before any is repeated
+	kinds   []fault       // that have to occur before any is repeated
 	lasting map[int]fault // by cluster
 }
 

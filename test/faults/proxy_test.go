@@ -34,8 +34,8 @@ func (d *proxy) addr() string { return d.proxy.Listen }
 // lock cuts all connections and accepts no new ones.
 func (d *proxy) lock() { d.proxy.Stop() }
 
-// unlock lets connections in again. Another process may have the port meanwhile;
-// it is an ephemeral one, so not for long.
+// unlock accepts connections again. Another process may have the port meanwhile, but not for long, since it is an
+// ephemeral one.
 func (d *proxy) unlock() {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -51,7 +51,7 @@ func (d *proxy) unlock() {
 	}
 }
 
-// spoil makes what passes suffer in both directions; each kind once.
+// spoil disturbs the traffic in both directions; each kind at most once.
 func (d *proxy) spoil(kind string, attributes map[string]int) {
 	d.t.Helper()
 	for _, direction := range []string{"upstream", "downstream"} {
@@ -65,5 +65,5 @@ func (d *proxy) spoil(kind string, attributes map[string]int) {
 	}
 }
 
-// relieve takes all of that away. Connections that were only slowed down live on.
+// relieve ends all disturbances. Connections that were only slowed down continue.
 func (d *proxy) relieve() { d.proxy.Toxics.ResetToxics(context.Background()) }

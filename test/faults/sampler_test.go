@@ -15,13 +15,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// asOfClaim is what the status said of a resource, and what the view showed then.
-// One that says and shows the same as the one before it is none.
+// asOfClaim is the status's claim about a resource, with the contents of the view at that time. A claim that equals the
+// one before it is not kept.
 type asOfClaim struct {
 	of       *witness
 	resource wire.Resource
 	asked    time.Time // before the status was read
-	taken    time.Time // after the view was
+	taken    time.Time // after the view was read
 	remotecluster.Freshness
 	revision uint64 // of the view's table
 	shown    []int  // numbers, by spot
@@ -35,7 +35,7 @@ type sampler struct {
 
 	mu     sync.Mutex // guards everything below
 	claims []asOfClaim
-	made   map[*witness]int // how many claims are about it
+	made   map[*witness]int // the number of claims about it
 	asked  int              // how often the status of a resource was read
 	lie    error            // the first status that contradicts itself
 	over   bool             // no more samples are collected
@@ -72,7 +72,7 @@ func (s *sampler) sample() bool {
 	return true
 }
 
-// take looks at what the view shows, and keeps the claim if it is another one. mu is held.
+// take reads the view, and keeps the claim if it differs from the last one. mu is held.
 func (s *sampler) take(txn statedb.ReadTxn, c asOfClaim) {
 	s.asked++
 	if age := c.asked.Sub(c.AsOf); c.State == remotecluster.FreshnessSynced && age > bound && s.lie == nil {
@@ -102,7 +102,7 @@ func (s *sampler) take(txn statedb.ReadTxn, c asOfClaim) {
 	s.before[where] = c
 }
 
-// tableRevision changes when what the view shows of a resource does.
+// tableRevision changes whenever the view of a resource does.
 func (w *world) tableRevision(txn statedb.ReadTxn, r wire.Resource) uint64 {
 	switch r {
 	case wire.Nodes:
@@ -120,15 +120,14 @@ func (w *world) tableRevision(txn statedb.ReadTxn, r wire.Resource) uint64 {
 	}
 }
 
-// count is how many claims there are about each cluster, and in all, and the
-// first status that needs no judge.
+// count returns the number of claims about each cluster, and of all, and the first status that contradicts itself.
 func (s *sampler) count() (made map[*witness]int, all int, lie error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.made), len(s.claims), s.lie
 }
 
-// close ends the collection and returns all of it.
+// close ends the collection and returns all claims.
 func (s *sampler) close() []asOfClaim {
 	s.mu.Lock()
 	defer s.mu.Unlock()

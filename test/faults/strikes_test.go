@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// struck is a fault in its time: from when it had begun until it was about to
-// end, which is zero until then. claims are those of the cluster meanwhile.
+// struck is a fault with its time: from when it had begun until it was about to end, which is zero until then. claims
+// are those of the cluster meanwhile.
 type struck struct {
 	fault    fault
 	from, to time.Time
@@ -54,8 +54,7 @@ func (h *witness) strikes() []fault {
 	})
 }
 
-// suffer begins or ends a fault when it is time. claims is how many were made
-// about the cluster so far.
+// suffer begins or ends a fault when it is due. claims is the number of claims about the cluster so far.
 func (h *witness) suffer(rng *rand.Rand, claims int) {
 	switch {
 	case time.Now().Before(h.due):
@@ -76,7 +75,7 @@ func (h *witness) suffer(rng *rand.Rand, claims int) {
 	}
 }
 
-// relent ends the fault that lasts.
+// relent ends the present fault.
 func (h *witness) relent(claims int) {
 	s := &h.struck[len(h.struck)-1]
 	s.claims += claims
@@ -85,7 +84,7 @@ func (h *witness) relent(claims int) {
 	s.fault.end(h.cluster, step{})
 }
 
-// rarest is how often that kind of fault was suffered, and noticed, that came the least.
+// rarest returns how often the rarest kind of fault occurred, and was noticed.
 func rarest(all []*witness) int {
 	n := map[string]int{}
 	for _, f := range all[0].strikes() {

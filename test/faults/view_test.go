@@ -13,8 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// mark is an object of the view as its followers have it: each replacement
-// is an event to them, even with equal contents.
+// mark is an object of the view as its followers have it: each replacement is an event to them, even with equal
+// contents.
 type mark struct {
 	object   any
 	revision uint64
@@ -22,7 +22,7 @@ type mark struct {
 	key      string // under which the cluster publishes it
 }
 
-// sight is what the mesh shows at one moment.
+// sight is the contents of the view at one moment.
 type sight struct {
 	picture picture
 	marks   map[string]mark
@@ -36,7 +36,7 @@ func (s sight) has(cluster, key string) bool {
 
 func (s sight) mark(m mark, suffix string) { s.marks[m.cluster+" "+m.key+suffix] = m }
 
-// look brings the view into the model's form.
+// look returns the view in the model's form.
 func (w *world) look() sight {
 	s := sight{picture{}, map[string]mark{}}
 	txn := w.db.ReadTxn()

@@ -16,15 +16,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// spots is how many objects of each resource come and go in a witness.
+// spots is the number of objects of each resource that are created and deleted in a witness.
 const spots = 30
 
 // writePatience is how long a write waits for its answer. A frozen server takes
 // longer; then the result of the write is unknown until the recorder sees it.
 const writePatience = 300 * time.Millisecond
 
-// witness is a cluster of which is known what it had at each revision. One goroutine writes to it
-// all the time, and another one records, both past the proxies.
+// witness is a cluster whose contents are recorded at each revision. One goroutine writes to it all the time, and
+// another one records, both past the proxies.
 type witness struct {
 	*cluster
 	*history
@@ -34,10 +34,10 @@ type witness struct {
 	writing sync.Mutex // held during a write
 	over    bool       // no more writes; guarded by writing
 
-	kinds  []fault   // that must come before any is repeated
-	due    time.Time // when the fault that lasts is over, or the next one comes
+	kinds  []fault   // that have to occur before any is repeated
+	due    time.Time // when the present fault ends, or the next one begins
 	struck []struck  // the faults so far
-	wipes  int       // of them; each way of wiping comes in its turn, and first in another cluster
+	wipes  int       // the number of wipes; each way of wiping is used in turn, starting with another one in each cluster
 }
 
 func newWitness(w *world, index int) *witness {
@@ -57,8 +57,7 @@ func newWitness(w *world, index int) *witness {
 	return h
 }
 
-// write does one write, and tells at which position it is; 0 when it was not
-// acknowledged. writing is held.
+// write does one write, and returns its position; 0 when it was not acknowledged. The caller holds writing.
 func (h *witness) write(ctx context.Context, changes func(number int) []change) int64 {
 	ctx, cancel := context.WithTimeout(ctx, writePatience)
 	defer cancel()
@@ -116,10 +115,10 @@ func (h *witness) close() error {
 	return h.complete()
 }
 
-// follow records until ctx ends, from one server and client to the next.
+// follow records until ctx ends, also when the server and the client are replaced.
 func (h *witness) follow(ctx context.Context) error {
 	for waiting.Sleep(ctx, 5*time.Millisecond) == nil {
-		kv := h.client() // before next: of a new etcd comes a new client
+		kv := h.client() // before next: a new etcd has a new client
 		base, revision := h.next()
 		h.followOne(ctx, kv, base, revision)
 	}
@@ -160,7 +159,7 @@ func (h *witness) publish() {
 	}))
 }
 
-// forget drops all of the server's history, which is recorded before.
+// forget compacts the server's whole history, which is recorded before.
 func (h *witness) forget() {
 	h.writing.Lock()
 	defer h.writing.Unlock()
@@ -168,8 +167,8 @@ func (h *witness) forget() {
 	h.must(h.compact())
 }
 
-// wipe takes another etcd, or the same with nothing in it, and perhaps with more
-// revisions than before. No proxy is open.
+// wipe starts another etcd, or the same one without contents, and perhaps with more revisions than before. No proxy is
+// open.
 func (h *witness) wipe(another, overtaken bool) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
@@ -189,10 +188,10 @@ func (h *witness) wipe(another, overtaken bool) {
 	h.publish()
 }
 
-// writers is how many write at once to an etcd that is to overtake itself.
+// writers is the number of concurrent writes to an etcd whose revision has to rise above an earlier one.
 const writers = 16
 
-// overtakes writes until the revisions are higher than this one. The caller holds writing.
+// overtakes writes until the revision is above this one. The caller holds writing.
 func (h *witness) overtakes(revision int64) {
 	base, _ := h.next()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -26,10 +26,10 @@ import (
 // localID is the ID of the cluster that the mesh runs in.
 const localID = 250
 
-// patience is how long anything may take. Machines can be slow.
+// patience is the limit of each wait. Machines can be slow.
 const patience = 5 * time.Minute
 
-// heartbeatLimit is when a heartbeat is stale.
+// heartbeatLimit is the age above which a heartbeat is stale.
 const heartbeatLimit = 2 * time.Second
 
 // world is a mesh and its remote clusters.
@@ -63,7 +63,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// emptyWorld is a mesh without clusters, which does not run yet. tune, if any, changes how it will.
+// emptyWorld is a mesh without clusters, which does not run yet. tune, if set, changes its parameters.
 func emptyWorld(t testing.TB, tune func(*clustermesh.Params)) *world {
 	t.Helper()
 	local := wire.ClusterInfo{Name: "own", ID: localID, MaxConnectedClusters: 255}
@@ -109,8 +109,8 @@ func (w *world) start(jobs ...func(context.Context) error) {
 	})
 }
 
-// watchClaims looks for a false status: when a resource is reported as equal to the remote as of
-// a time, every canary that was acknowledged before it must be in the view.
+// watchClaims looks for a false status: when a resource is reported as equal to the remote as of a time, every canary
+// that was acknowledged before that time must be in the view.
 func (w *world) watchClaims(ctx context.Context) error {
 	for waiting.Sleep(ctx, 10*time.Millisecond) == nil {
 		statuses := w.mesh.Clusters()
@@ -121,7 +121,7 @@ func (w *world) watchClaims(ctx context.Context) error {
 					continue
 				}
 				shown := w.canary(c, r, st.ID)
-				// Last, because it is nothing when the cluster was emptied meanwhile.
+				// This is read last, because it is zero if the cluster was emptied meanwhile.
 				if written := c.acknowledged(src.Freshness.AsOf); shown < written {
 					w.lied(fmt.Errorf("%s of %s are said to be known as of %s (%s), but show canary %d, and %d was acknowledged before that",
 						r, c.name, src.Freshness.AsOf.Format(time.StampMicro), src.Freshness.State, shown, written))
@@ -171,7 +171,7 @@ func (w *world) states() string {
 	return b.String()
 }
 
-// seenWithin is how long a view that equals the model may take to have seen everything as well.
+// seenWithin is the time in which a view that equals the model must have seen everything.
 const seenWithin = 2 * time.Second
 
 // agree waits until the view equals the model, and then checks that objects without
@@ -217,7 +217,7 @@ func (w *world) agree() error {
 	return w.lie
 }
 
-// caughtUp reports whether the view shows the canary of a cluster, everywhere.
+// caughtUp reports whether the view shows the canary of a cluster in every resource.
 func (w *world) caughtUp(c *cluster, canary int) bool {
 	if canary == 0 {
 		return false

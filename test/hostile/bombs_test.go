@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// bomb is what costs an agent much more than its remote.
+// bomb is data that cost an agent much more than its remote.
 type bomb struct {
 	name string
 	rule *rule // of the server, nil for an honest one whose keys are the bomb
@@ -33,8 +33,7 @@ func (b bomb) fill(c *cluster, s *server) {
 	}
 }
 
-// lasts gives the agent the time to take everything in, or to give up on it: a while
-// longer than the lists of honest clusters take.
+// lasts gives the agent time to read everything, or to give up: a while longer than the lists of honest clusters take.
 func (b bomb) lasts(tb testing.TB, a *agent, c *cluster, s *server) {
 	tb.Helper()
 	if b.rule != nil {
@@ -138,7 +137,7 @@ func sliceBombs(n int, tag byte) func(*cluster) map[string][]byte {
 	}
 }
 
-// keyFlood is a server whose lists never end, in full pages of good addresses.
+// keyFlood is a server whose lists never end, in full pages of valid addresses.
 func keyFlood() *rule {
 	return withoutEnd("a flood of keys", "cilium/state/ip/", 0, func(_ string, n int64) *mvccpb.KeyValue {
 		return address(uint32(n), 2) //nolint:gosec // it may begin again
@@ -156,7 +155,7 @@ func address(n uint32, rev int64) *mvccpb.KeyValue {
 	}
 }
 
-// eventFlood sends events as fast as it can, about so many addresses, 0 for always new ones.
+// eventFlood sends events as fast as it can, about this many addresses, 0 for always new ones.
 func eventFlood(addresses uint32) *rule {
 	var next atomic.Uint32
 	return &rule{name: "a flood of events", flood: func(ctx context.Context, s *server, w *watched, send func(any) error) error {

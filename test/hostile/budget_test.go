@@ -11,8 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestBudgets: a server that wants more than its budget has the code of that, and
-// leaves no more behind than the budget.
+// TestBudgets: a server that exceeds its budget gets the code for that, and leaves no more entries than the budget.
 func TestBudgets(t *testing.T) {
 	waittest.Long(t)
 	const keys = 300

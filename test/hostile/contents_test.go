@@ -17,14 +17,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// cluster is what a cluster has: objects, each with a number that it shows in every resource.
+// cluster has the contents of a cluster: objects, each with a number that is visible in every resource.
 type cluster struct {
 	name  string
 	id    uint32
 	write func(map[string][]byte) // writes keys
 
 	mu      sync.Mutex
-	objects map[int]int // guarded by mu; what each shows
+	objects map[int]int // guarded by mu; the number of each
 }
 
 func newCluster(name string, id uint32, write func(map[string][]byte)) *cluster {
@@ -89,7 +89,7 @@ func (c *cluster) show(i, n int) {
 	c.write(kvs)
 }
 
-// wanted is what the view must have of the cluster.
+// wanted is the contents that the view must have of the cluster.
 func (c *cluster) wanted() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *cluster) wanted() map[string]string {
 	return all
 }
 
-// shown is what the view has of a cluster.
+// shown is the contents that the view has of a cluster.
 func (w *world) shown(cluster string) map[string]string {
 	all := make(map[string]string)
 	txn := w.db.ReadTxn()
@@ -129,5 +129,5 @@ func (w *world) shown(cluster string) map[string]string {
 	return all
 }
 
-// equal reports whether the view has what the cluster has.
+// equal reports whether the view has the contents of the cluster.
 func (w *world) equal(c *cluster) bool { return maps.Equal(c.wanted(), w.shown(c.name)) }

@@ -20,12 +20,12 @@ type core struct {
 	rev       int64
 	compacted int64
 	versions  map[string][]version // in the order of their revisions
-	sorted    []string             // all keys of versions; nil when it has to be made again
+	sorted    []string             // all keys of versions; nil when it has to be built again
 	history   []*mvccpb.Event      // since compacted
 	moved     chan struct{}        // closed and replaced with each revision
 }
 
-// version is what a key was from a revision on.
+// version is a key's contents from a revision on.
 type version struct {
 	kv   *mvccpb.KeyValue
 	gone bool
@@ -35,7 +35,7 @@ func newCore(id uint64) *core {
 	return &core{id: id, rev: 1, versions: make(map[string][]version), moved: make(chan struct{})}
 }
 
-// header is that of a good answer.
+// header is the header of a valid answer.
 func (c *core) header() *pb.ResponseHeader {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *core) add(key string, v version, what mvccpb.Event_EventType) {
 	c.history = append(c.history, &mvccpb.Event{Type: what, Kv: v.kv})
 }
 
-// current is what a key was at a revision, nil for nothing.
+// current is the contents of a key at a revision, nil for none.
 func (c *core) current(key string, rev int64) *mvccpb.KeyValue {
 	for _, v := range slices.Backward(c.versions[key]) {
 		if v.kv.ModRevision <= rev {
@@ -131,7 +131,7 @@ func (c *core) current(key string, rev int64) *mvccpb.KeyValue {
 	return nil
 }
 
-// read answers a range request.
+// read handles a range request.
 func (c *core) read(r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +173,7 @@ func (c *core) readLocked(r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	return a, nil
 }
 
-// within reports whether a range, as a request has it, has a key.
+// within reports whether a requested range includes a key.
 func within(key, from, end []byte) bool {
 	switch {
 	case len(end) == 0:
@@ -195,8 +195,7 @@ func clone(kv *mvccpb.KeyValue, keyOnly bool) *mvccpb.KeyValue {
 	return out
 }
 
-// since are the events of a range from a revision on, and a channel that is closed
-// when there may be more.
+// since returns the events of a range from a revision on, and a channel that is closed when there may be more.
 func (c *core) since(rev int64, from, end []byte) (events []*mvccpb.Event, head *pb.ResponseHeader, compacted int64, moved <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +213,7 @@ func (c *core) since(rev int64, from, end []byte) (events []*mvccpb.Event, head 
 	return events, c.head(), 0, c.moved
 }
 
-// transact answers a transaction.
+// transact handles a transaction.
 func (c *core) transact(r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

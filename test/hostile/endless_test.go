@@ -24,8 +24,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// withoutEnd is a server whose lists never end, although each page of them is as good as
-// any: so many keys as were asked for, after a pause.
+// withoutEnd is a server whose lists never end, although each of their pages is valid: it has as many keys as
+// requested, after a pause.
 func withoutEnd(name, prefix string, pause time.Duration, one func(prefix string, n int64) *mvccpb.KeyValue) *rule {
 	return &rule{name: name, ranged: func(ctx context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
 		if !lists(q) || !about(q, prefix) || q.Limit == 0 {
@@ -43,16 +43,15 @@ func withoutEnd(name, prefix string, pause time.Duration, one func(prefix string
 	}}
 }
 
-// endless is a server all of whose lists are like that.
+// endless is a server that does this for all lists.
 func endless(pause time.Duration) *rule {
 	return withoutEnd(fmt.Sprintf("endless: a page each %s", pause), "", pause, func(prefix string, n int64) *mvccpb.KeyValue {
 		return key(fmt.Sprintf("%s~%015d", prefix, n))
 	})
 }
 
-// TestEndlessLists: lists that never end take no turns from others, who come after
-// them and are synced as ever. /readyz is not ready for as long as it waits for them,
-// and then says that it is ready without these clusters.
+// TestEndlessLists: lists that never end take no turns from other clusters, which join later and are synced as usual.
+// /readyz is not ready while it waits for them, and then reports that it is ready without these clusters.
 func TestEndlessLists(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -96,7 +95,7 @@ func TestEndlessLists(t *testing.T) {
 	}
 }
 
-// serve is the API over a mesh.
+// serve returns the API of a mesh.
 func (w *world) serve(tb testing.TB) http.Handler {
 	tb.Helper()
 	s, err := httpapi.NewServer(w.sources, slog.New(slog.DiscardHandler))

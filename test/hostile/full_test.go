@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/buildtest"
 )
 
-// oversizedCluster is what a cluster has that is valid and within its budget, and more than there
-// is memory for.
+// oversizedCluster is the contents of a cluster that are valid and within its budget, but need more memory than there
+// is.
 type oversizedCluster struct {
 	name string
 	keys int
@@ -58,11 +58,11 @@ func oversized() []oversizedCluster {
 	}
 }
 
-// TestFull: an agent with 512 MiB, and a cluster whose valid entries, within its
-// budget, would take more than that. Entries beyond the memory are refused, with their
-// code, and the honest clusters are followed, each within its share.
+// TestFull: an agent with 512 MiB, and a cluster whose valid entries, within its budget, would need more than that.
+// Entries above the memory limit are refused, with their code, and the honest clusters are followed, each within its
+// share.
 func TestFull(t *testing.T) {
-	if testing.Short() || raced { // the agent is a process of its own, which the detector does not see
+	if testing.Short() || raced { // the agent is a separate process, which the race detector does not see
 		t.Skip("long: make test-all, where it runs without the race detector")
 	}
 	program := buildtest.Agent(t)
@@ -83,7 +83,7 @@ func TestFull(t *testing.T) {
 			a.until("the memory to be full", func() bool {
 				return a.failed() || a.clusters()[h.name].Code == string(codes.OverMemory)
 			})
-			if !a.failed() { // a cluster that comes late has its share
+			if !a.failed() { // a cluster that joins late has its share
 				w.join(c1, e1)
 				a.ready(c1, 60)
 				c1.show(60, 1)

@@ -20,10 +20,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
-// script is a server that answers what it was given, in turn, and is silent after that.
+// script is a server that sends the given answers, one after another, and then does not answer.
 type script struct {
 	*server
-	answers atomic.Pointer[[][]byte] // nil: honest
+	answers atomic.Pointer[[][]byte] // nil for an honest server
 	next    atomic.Int64
 	pipe    *bufconn.Listener
 }
@@ -48,7 +48,7 @@ func newScript(tb testing.TB) *script {
 	return s
 }
 
-// one is the next answer; not ok when there is none.
+// one is the next answer; ok is false when there is none.
 func (s *script) one() (a any, ok bool) {
 	all, n := s.answers.Load(), s.next.Add(1)
 	if all == nil || n > int64(len(*all)) {
@@ -83,9 +83,9 @@ const (
 	calls
 )
 
-// FuzzResponses: no answer of a server, with any bytes, causes a panic, and the results that the
-// session returns obey the rules: keys are within the range, a list ascends and has no
-// larger pages than were asked for, and revisions make sense.
+// FuzzResponses: no answer of a server, with any bytes, causes a panic, and the results that the session returns obey
+// the rules: keys are within the range, a list ascends and has no larger pages than requested, and revisions are
+// plausible.
 func FuzzResponses(f *testing.F) {
 	seeds(f)
 	s := newScript(f)
@@ -112,7 +112,7 @@ func FuzzResponses(f *testing.F) {
 	})
 }
 
-// ask makes one call and judges its result.
+// ask makes one call and checks its result.
 func ask(ctx context.Context, t *testing.T, e *etcd.Session, call uint8) error {
 	t.Helper()
 	at := kvstore.Position{ClusterID: 0xf00, Revision: 5}
@@ -160,7 +160,7 @@ func ask(ctx context.Context, t *testing.T, e *etcd.Session, call uint8) error {
 	}
 }
 
-// inOrder checks keys that were handed on, and returns the last one.
+// inOrder checks the returned keys, and returns the last one.
 func inOrder(t *testing.T, items []kvstore.KeyValue, last []byte, upTo int64) []byte {
 	t.Helper()
 	for _, kv := range items {
@@ -214,7 +214,7 @@ func sensible(t *testing.T, at kvstore.Position, err error) {
 	}
 }
 
-// seeds are answers that are right, and those that break a rule.
+// seeds are valid answers, and answers that break a rule.
 func seeds(f *testing.F) {
 	h := func(rev int64) *pb.ResponseHeader {
 		return &pb.ResponseHeader{ClusterId: 0xf00, MemberId: 1, Revision: rev}

@@ -14,14 +14,14 @@ import (
 // heapBound is the maximum memory for a hostile cluster, in addition to the memory in use before.
 const heapBound = 256 << 20
 
-// heap is how much memory is in use, from a moment on.
+// heap measures how much memory is in use, since its start.
 type heap struct {
 	before uint64
 	most   atomic.Uint64
 }
 
-// watchHeap measures until the end of the test, which shares the heap with no other
-// one. The collector knows the bound as GOMEMLIMIT would.
+// watchHeap measures until the end of the test; no other test may use the heap meanwhile. The garbage collector has the
+// bound, as from GOMEMLIMIT.
 func watchHeap(tb testing.TB) *heap {
 	tb.Helper()
 	runtime.GC()
@@ -33,7 +33,7 @@ func watchHeap(tb testing.TB) *heap {
 	return h
 }
 
-// meanwhile does something at intervals until the end of the test.
+// meanwhile calls do at intervals until the end of the test.
 func meanwhile(tb testing.TB, interval time.Duration, do func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -52,7 +52,7 @@ func inUse() uint64 {
 	return m.HeapInuse
 }
 
-// check fails the test when more was in use than may be.
+// check fails the test when the memory in use exceeded the bound.
 func (h *heap) check(tb testing.TB) {
 	tb.Helper()
 	grown := int64(h.most.Load()) - int64(h.before)

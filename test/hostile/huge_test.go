@@ -23,13 +23,13 @@ const mib = 1 << 20
 // it costs no memory here.
 type message struct{ parts [][]byte }
 
-// blank is what large values are made of.
+// blank is the contents of large values.
 func blank() []byte { return bytes.Repeat([]byte{'{'}, mib) }
 
-// add appends an encoded field or several.
+// add appends one or several encoded fields.
 func (m *message) add(b []byte) { m.parts = append(m.parts, b) }
 
-// large appends a field of bytes, so many MiB.
+// large appends a field of bytes, of this many MiB.
 func (m *message) large(field protowire.Number, size int, block []byte) {
 	m.add(protowire.AppendVarint(protowire.AppendTag(nil, field, protowire.BytesType), uint64(size)*mib))
 	for range size {
@@ -37,8 +37,7 @@ func (m *message) large(field protowire.Number, size int, block []byte) {
 	}
 }
 
-// nested begins a field whose contents are the bytes of head and so many MiB as the
-// value of a field in it.
+// nested begins a field whose contents are the bytes of head and this many MiB as the value of an inner field.
 func (m *message) nested(field, inner protowire.Number, head []byte, size int, block []byte) {
 	tail := protowire.AppendVarint(protowire.AppendTag(nil, inner, protowire.BytesType), uint64(size)*mib)
 	n := uint64(len(head) + len(tail) + size*mib)
@@ -48,7 +47,7 @@ func (m *message) nested(field, inner protowire.Number, head []byte, size int, b
 	}
 }
 
-// entry is the head of a KeyValue, its value to be appended as field 5.
+// entry is the head of a KeyValue; its value has to be appended as field 5.
 func entry(key string, rev int64) []byte {
 	return bytesOf(&mvccpb.KeyValue{Key: []byte(key), CreateRevision: rev, ModRevision: rev, Version: 1})
 }
@@ -60,7 +59,7 @@ func withHeader(h *pb.ResponseHeader) *message {
 	return m
 }
 
-// hugePage is a page of so many entries with values of so many MiB.
+// hugePage is a page with this many entries, each with a value of this many MiB.
 func hugePage(q *pb.RangeRequest, h *pb.ResponseHeader, entries, size int, block []byte) any {
 	m, prefix := withHeader(h), prefixOf(q.Key)
 	for i := range entries {
@@ -70,8 +69,8 @@ func hugePage(q *pb.RangeRequest, h *pb.ResponseHeader, entries, size int, block
 	return encoded{m.parts}
 }
 
-// hugeRules are servers whose answers are too large. The smallest page that a client can request has a
-// single key, and they ignore the limit: an answer beyond the bound breaks the protocol.
+// hugeRules are servers whose answers are too large. The smallest page that a client can request has a single key, and
+// they ignore the limit: an answer above the bound breaks the protocol.
 func hugeRules() []*rule {
 	block, empty := blank(), bytes.Repeat([]byte{0x12, 0}, 1_000_000)
 	pages := func(entries, size int, want ...codes.Code) *rule {
@@ -141,7 +140,7 @@ func hugeRules() []*rule {
 	}
 }
 
-// flooding sends such answers for as long as the watch of a key family lasts.
+// flooding sends these answers for as long as the watch of a key family lasts.
 func flooding(one func(*watched, *pb.ResponseHeader) any) func(context.Context, *server, *watched, func(any) error) error {
 	return func(ctx context.Context, s *server, w *watched, send func(any) error) error {
 		for w.families() && ctx.Err() == nil {
@@ -153,7 +152,7 @@ func flooding(one func(*watched, *pb.ResponseHeader) any) func(context.Context, 
 	}
 }
 
-// TestHuge: with answers of any size, memory stays in its bound, and other clusters are not affected.
+// TestHuge: with answers of any size, memory stays within its bound, and other clusters are not affected.
 func TestHuge(t *testing.T) {
 	waittest.Long(t)
 	w := newWorld(t)
@@ -186,7 +185,7 @@ func (w *world) tried(tb testing.TB, c *cluster) {
 	})
 }
 
-// gone takes a cluster out of the mesh and waits until nothing is left of it.
+// gone removes a cluster from the mesh and waits until none of its data is left.
 func (w *world) gone(tb testing.TB, c *cluster) {
 	tb.Helper()
 	w.leave(c)

@@ -20,10 +20,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// memoryLimit is what an agent of these tests may have, in all.
+// memoryLimit is the total memory limit of an agent in these tests.
 const memoryLimit = 512 * mib
 
-// answerBound is how long an agent may take for its status, on a busy machine.
+// answerBound is the maximum time for the agent's status, on a busy machine.
 const answerBound = 15 * time.Second
 
 // agent is a mesh-agent in a process of its own, under a memory limit.
@@ -36,13 +36,13 @@ type agent struct {
 	err    error // after ended
 
 	mu      sync.Mutex
-	most    int64         // guarded by mu; bytes resident, the most that was seen
-	slowest time.Duration // guarded by mu; answer
-	wrong   string        // guarded by mu; the first thing that went wrong
+	most    int64         // guarded by mu; the maximum of resident bytes
+	slowest time.Duration // guarded by mu; the slowest answer
+	wrong   string        // guarded by mu; the first problem
 }
 
-// startAgent runs the program on a mesh directory, until the end of the test. It is
-// watched: it must live, answer, and stay within the limit.
+// startAgent runs the program on a mesh directory, until the end of the test. It is watched: it must live, answer, and
+// stay within the limit.
 func startAgent(tb testing.TB, program, dir string) *agent {
 	tb.Helper()
 	temp, err := os.MkdirTemp("", "hostile-") // short enough for a socket
@@ -77,7 +77,7 @@ func startAgent(tb testing.TB, program, dir string) *agent {
 	return a
 }
 
-// watch looks after the agent: its memory all the time, and its answers.
+// watch checks the agent's memory all the time, and its answers.
 func (a *agent) watch(stop <-chan struct{}) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -89,7 +89,7 @@ func (a *agent) watch(stop <-chan struct{}) {
 			a.mu.Unlock()
 			if now > memoryLimit {
 				a.fails(fmt.Sprintf("%d MiB resident, there may be %d", now/mib, memoryLimit/mib))
-				_ = a.cmd.Process.Kill() // the machine is shared
+				_ = a.cmd.Process.Kill() // to protect other processes of the machine
 			}
 		})
 	})
@@ -135,7 +135,7 @@ func (a *agent) failed() bool {
 	return a.wrong != ""
 }
 
-// answers says why the agent does not tell its status.
+// answers returns an error if the agent does not return its status.
 func (a *agent) answers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerBound)
 	defer cancel()
@@ -143,11 +143,11 @@ func (a *agent) answers() error {
 	return err
 }
 
-// clusters are what the agent says of them.
+// clusters returns the clusters that the agent reports.
 func (a *agent) clusters() map[string]api.Cluster {
 	ctx, cancel := context.WithTimeout(context.Background(), answerBound)
 	defer cancel()
-	list, _ := agentapi.List[api.Cluster](ctx, a.socket, "clusters") // it is asked again
+	list, _ := agentapi.List[api.Cluster](ctx, a.socket, "clusters") // the caller asks again
 	all := make(map[string]api.Cluster)
 	for _, c := range list {
 		all[c.Name] = c
@@ -155,7 +155,7 @@ func (a *agent) clusters() map[string]api.Cluster {
 	return all
 }
 
-// until waits for a condition, or for something that goes wrong.
+// until waits for a condition, or for a problem.
 func (a *agent) until(what string, ok func() bool) {
 	a.tb.Helper()
 	waittest.Until(a.tb, what, func() bool {
@@ -168,7 +168,7 @@ func (a *agent) until(what string, ok func() bool) {
 	}, func() string { return fmt.Sprintf("%+v", a.clusters()) })
 }
 
-// ready waits until a cluster is ready with at least so many nodes.
+// ready waits until a cluster is ready with at least this many nodes.
 func (a *agent) ready(c *cluster, nodes int) {
 	a.tb.Helper()
 	a.until(c.name+" to be ready", func() bool {
@@ -177,7 +177,7 @@ func (a *agent) ready(c *cluster, nodes int) {
 	})
 }
 
-// resident is a figure of a process in bytes, 0 when it is gone.
+// resident is a memory value of a process in bytes, 0 when it is gone.
 func resident(pid int, figure string) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -189,9 +189,9 @@ func resident(pid int, figure string) int64 {
 	return kib << 10
 }
 
-// TestLimit: an agent with 512 MiB, two honest clusters, and a hostile one that wants
-// all of it. The agent lives, answers, stays within its limit, and the honest clusters
-// are followed. Some such agents run at once.
+// TestLimit: an agent with 512 MiB, two honest clusters, and a hostile one that tries to use all of the memory. The
+// agent lives, answers, stays within its limit, and the honest clusters are followed. Several of these agents run at
+// once.
 func TestLimit(t *testing.T) {
 	waittest.Long(t)
 	program := buildtest.Agent(t)

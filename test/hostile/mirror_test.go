@@ -24,21 +24,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// copies is a mirror that runs, with its own etcd and an honest remote.
+// copies is a running mirror, with its own etcd and an honest remote.
 type copies struct {
 	remotes
 	kv     *clientv3.Client // of the own etcd
 	writer kvstore.Writer
 	mirror *mirror.Mirror
 
-	most budget.Share // of each resource of each remote, 0 for no bound
+	most budget.Share // the limit for each resource of each remote, 0 for no bound
 
 	mu      sync.Mutex
 	owners  []string              // guarded by mu; names of the remotes
 	wrong   []string              // guarded by mu; forbidden writes
 	sizes   map[string]int64      // guarded by mu; of the present values, by key
-	shares  map[part]budget.Share // guarded by mu; how much that is
-	configs map[string]uint32     // guarded by mu; IDs of the configurations there are, by cluster
+	shares  map[part]budget.Share // guarded by mu; the sum of a resource of a remote
+	configs map[string]uint32     // guarded by mu; IDs of the present configurations, by cluster
 }
 
 // part is a resource of a remote.
@@ -50,14 +50,14 @@ type part struct {
 // ownKey is a key that the own cluster writes, next to the mirror's.
 const ownKey = "cilium/state/identities/v1/id/1000"
 
-// newCopies runs a mirror and waits until the honest cluster is copied. From then on
-// every write into the own etcd is looked at.
+// newCopies runs a mirror and waits until the honest cluster is copied. From then on every write into the own etcd is
+// checked.
 func newCopies(tb testing.TB, change ...func(*mirror.Params)) *copies {
 	tb.Helper()
 	return newCopiesIn(tb, etcdtest.StartProcess(tb), change...)
 }
 
-// newCopiesIn is newCopies with an own etcd that was made before.
+// newCopiesIn is newCopies with a given own etcd.
 func newCopiesIn(tb testing.TB, server *etcdtest.Process, change ...func(*mirror.Params)) *copies {
 	tb.Helper()
 	m := &copies{
@@ -111,7 +111,7 @@ func (m *copies) join(c *cluster, endpoint string) {
 	m.remotes.join(c, endpoint)
 }
 
-// has is what the own etcd has of a cluster's resource, by name.
+// has returns the contents of a cluster's resource in the own etcd, by name.
 func (m *copies) has(tb testing.TB, cluster string, r wire.Resource) map[string]string {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), *patience)
@@ -126,7 +126,7 @@ func (m *copies) has(tb testing.TB, cluster string, r wire.Resource) map[string]
 	return all
 }
 
-// copied waits until the numbers of a cluster's nodes are in the own etcd.
+// copied waits until the own etcd has the numbers of a cluster's nodes.
 func (m *copies) copied(tb testing.TB, c *cluster) {
 	tb.Helper()
 	m.until(tb, c.name+" to be copied", func() bool {
@@ -145,8 +145,8 @@ func (m *copies) copied(tb testing.TB, c *cluster) {
 	})
 }
 
-// TestMirrorRules: with each broken rule of a remote, nothing is ever written outside the
-// prefixes of the remotes, and the copy of the other one follows.
+// TestMirrorRules: with each broken rule of a remote, no key is ever written outside the prefixes of the remotes, and
+// the copy of the other remote is kept up to date.
 func TestMirrorRules(t *testing.T) {
 	waittest.Long(t)
 	m := newCopies(t)
@@ -188,8 +188,8 @@ func (c *core) everWritten(key string) bool {
 	return written
 }
 
-// TestMirrorKeys: who may only write in its own etcd chooses the names of keys. They
-// are copied as they are, or not at all; none leaves the remote's prefixes.
+// TestMirrorKeys: a remote that may only write in its own etcd chooses the names of its keys. They are copied as they
+// are, or not at all; none is written outside of the remote's prefixes.
 func TestMirrorKeys(t *testing.T) {
 	t.Parallel()
 	m := newCopies(t)
@@ -203,7 +203,8 @@ func TestMirrorKeys(t *testing.T) {
 			s.put(map[string][]byte{r.Prefix(c.name, false) + name: []byte("x")})
 		}
 	}
-	// Beside its prefixes, for clusters whose names begin with its own or are others'.
+	// Also keys outside of its prefixes, for clusters whose names are prefixes or extensions of its own, or are those
+	// of other clusters.
 	for _, other := range []string{"", "c1", "h", "h1-x", "h10", own().Name} {
 		for _, r := range wire.Resources() {
 			s.put(map[string][]byte{

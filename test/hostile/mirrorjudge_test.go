@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// judge looks at every write into the own etcd.
+// judge checks every write into the own etcd.
 func (m *copies) judge(ctx context.Context) error {
 	for resp := range m.kv.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(1)) {
 		if err := resp.Err(); err != nil && ctx.Err() == nil {

@@ -23,8 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// ownWrites has the own cluster write into its etcd until the end of the test, and
-// every write must succeed.
+// ownWrites makes the own cluster write into its etcd until the end of the test; every write must succeed.
 func (m *copies) ownWrites(tb testing.TB) {
 	writes, failed := 0, false
 	tb.Cleanup(func() { tb.Logf("%d writes of the own cluster", writes) })
@@ -42,7 +41,7 @@ func (m *copies) ownWrites(tb testing.TB) {
 	})
 }
 
-// remote joins a hostile remote that breaks a rule, until the end of the test.
+// remote adds a hostile remote that breaks a rule, until the end of the test.
 func (m *copies) remote(tb testing.TB, r *rule) (*cluster, *server) {
 	tb.Helper()
 	c, s := m.hostileCluster(tb)
@@ -51,15 +50,14 @@ func (m *copies) remote(tb testing.TB, r *rule) (*cluster, *server) {
 	return c, s
 }
 
-// visits joins a remote until the end of the test.
+// visits adds a remote until the end of the test.
 func (m *copies) visits(tb testing.TB, c *cluster, s *server) {
 	tb.Helper()
 	m.join(c, s.endpoint())
 	tb.Cleanup(func() { m.leave(c) })
 }
 
-// reaches waits until there are so many keys of the remote's addresses, and its status
-// is one of these.
+// reaches waits until there are this many keys of the remote's addresses, and its status has one of these codes.
 func (m *copies) reaches(tb testing.TB, c *cluster, keys int, want []codes.Code) {
 	tb.Helper()
 	m.until(tb, fmt.Sprintf("%d addresses of %s, and one of %v", keys, c.name, want), func() bool {
@@ -73,9 +71,8 @@ func (m *copies) reaches(tb testing.TB, c *cluster, keys int, want []codes.Code)
 	})
 }
 
-// TestMirrorBudget: a remote that floods keys and events has as much in the own etcd as
-// its budget allows, and at no revision more. The own cluster writes on, and the copy
-// of the other one follows.
+// TestMirrorBudget: a remote that floods keys and events has at most its budget in the own etcd, at each revision. The
+// own cluster continues to write, and the copy of the other remote is kept up to date.
 func TestMirrorBudget(t *testing.T) {
 	const keys, value = 200, 4 << 10
 	m := newCopies(t, func(p *mirror.Params) {
@@ -95,7 +92,7 @@ func TestMirrorBudget(t *testing.T) {
 		}
 		m.visits(t, c, s)
 		m.reaches(t, c, keys, []codes.Code{codes.OverBudget})
-		s.delete(string(address(0, 0).Key)) // another one may take its place, or not
+		s.delete(string(address(0, 0).Key)) // another one may be copied in its place, or not
 		m.until(t, "the deletion", func() bool {
 			_, there := m.has(t, c.name, wire.IPs)[strings.TrimPrefix(string(address(0, 0).Key), wire.IPs.Prefix(c.name, false))]
 			return !there
@@ -108,7 +105,7 @@ func TestMirrorBudget(t *testing.T) {
 		}
 		m.visits(t, c, s)
 		m.until(t, "the cluster to be over its budget", func() bool { st, _ := m.status(c.name); return st.Code == codes.OverBudget })
-		if n := len(m.has(t, c.name, wire.Nodes)); n < 10 { // that it is no more the judge says
+		if n := len(m.has(t, c.name, wire.Nodes)); n < 10 { // the judge checks the maximum
 			t.Errorf("%d nodes are copied, there is room for more", n)
 		}
 	})
@@ -125,8 +122,8 @@ func TestMirrorBudget(t *testing.T) {
 	}
 }
 
-// TestMirrorQuota: with large keys or events of a remote, the copy stops before the quota of the own
-// etcd, whose cluster continues to write.
+// TestMirrorQuota: with large keys or events of a remote, the copy stops before the own etcd reaches its quota, and the
+// own cluster continues to write.
 func TestMirrorQuota(t *testing.T) {
 	waittest.Long(t)
 	const quota = 12 << 20
@@ -142,7 +139,7 @@ func TestMirrorQuota(t *testing.T) {
 				st, _ := m.status(c.name)
 				return code == codes.OwnEtcdFull && s.broken.Load() > 0 && st.State != remotecluster.Ready
 			})
-			for range 3 { // with each answer about its size more may be granted
+			for range 3 { // after each answer about its size the mirror may write more
 				before := m.writer.Status().Server.AskedAt
 				m.until(t, "its size to be asked for", func() bool { return m.writer.Status().Server.AskedAt.After(before) })
 				st, err := m.kv.Status(t.Context(), etcd.Endpoint())
@@ -177,8 +174,7 @@ func largeKeys() *rule {
 	})
 }
 
-// largeEvents is a server that changes ten large values all the time: few keys, and a
-// history without an end.
+// largeEvents is a server that changes ten large values all the time: few keys, and an endless history.
 func largeEvents() *rule {
 	value := junk()
 	return &rule{name: "large events", flood: func(ctx context.Context, s *server, w *watched, send func(any) error) error {
@@ -202,8 +198,8 @@ func largeEvents() *rule {
 	}}
 }
 
-// TestMirrorConfigurations: remotes claim our own ID, the ID of another cluster, or
-// none, in turns and in conflict with each other. The own etcd never has one of these configurations.
+// TestMirrorConfigurations: remotes claim our own ID, the ID of another cluster, or none, in turn and in conflict with
+// each other. The own etcd never has one of these configurations.
 func TestMirrorConfigurations(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -236,7 +232,7 @@ func TestMirrorConfigurations(t *testing.T) {
 		resolves(c, id)
 		all = append(all, c)
 	}
-	for n := range 200 { // faster than any reader follows
+	for n := range 200 { // faster than a reader can follow
 		for i, c := range all {
 			claim(c, []uint32{bad[(n+i)%len(bad)], 77, uint32(100 + i)}[n%3]) //nolint:gosec // small
 		}
@@ -245,7 +241,7 @@ func TestMirrorConfigurations(t *testing.T) {
 		claim(c, bad[i])
 		resolves(c, bad[i])
 	}
-	for i := range 3 { // an ID that its owner gives up for one that he cannot have goes to the next one
+	for i := range 3 { // when the owner of an ID changes to an ID that is not allowed, the next cluster can have its first one
 		id := uint32(50 + i) //nolint:gosec // small
 		first := with(id)
 		m.copied(t, first)
@@ -253,7 +249,7 @@ func TestMirrorConfigurations(t *testing.T) {
 		resolves(first, m.honest[0].id)
 		m.copied(t, with(id))
 	}
-	for i, c := range all { // and none of them is remembered for it
+	for i, c := range all { // and none of the bad IDs has a lasting effect on its cluster
 		claim(c, uint32(100+i)) //nolint:gosec // small
 	}
 	for _, c := range all {
@@ -263,7 +259,7 @@ func TestMirrorConfigurations(t *testing.T) {
 	m.copied(t, m.honest[0])
 }
 
-// configOf is a good configuration with this ID.
+// configOf is a valid configuration with this ID.
 func configOf(id uint32) []byte {
 	return wire.ClusterConfig{ID: id, Capabilities: wire.Capabilities{MaxConnectedClusters: 255, SyncedCanaries: true}}.Encode()
 }

@@ -15,16 +15,15 @@ var (
 	seed  = flag.Uint64("hostile.seed", 0, "seed of the mixture; 0: a random one, which is printed")
 )
 
-// stepPatience is how long a step waits for the server to spoil an answer: it may have to wait for
-// the next session. While too few were spoilt, as on a busy machine, it is more patient.
+// stepPatience is how long a step waits for the server to spoil an answer, as it may have to wait for the next session.
+// busyPatience is used while too few answers were spoilt, as on a busy machine.
 const (
 	stepPatience = 15 * time.Millisecond
 	busyPatience = 300 * time.Millisecond
 )
 
-// TestMixture: a server that breaks one rule after another, at random, while its
-// contents change, its history is compacted, its connections are cut, and it becomes
-// another one. In the end it is honest, and synced.
+// TestMixture: a server breaks one rule after another, at random, while its contents change, its history is compacted,
+// its connections are cut, and it becomes another etcd. In the end it is honest, and synced.
 func TestMixture(t *testing.T) {
 	n := *steps
 	switch {
@@ -47,7 +46,7 @@ func TestMixture(t *testing.T) {
 	c, s := w.hostileCluster(t)
 	w.join(c, s.endpoint())
 	m := &mixture{w: w, c: c, s: s, rng: rand.New(rand.NewPCG(*seed, 0)), rules: append(rules(), endless(0), endless(600*time.Millisecond))}
-	m.rules = slices.DeleteFunc(m.rules, func(r *rule) bool { return r.name == "connection: a byte a second" }) // it waits for itself
+	m.rules = slices.DeleteFunc(m.rules, func(r *rule) bool { return r.name == "connection: a byte a second" }) // that rule waits by itself
 	for i := 0; i < n || i < 10*n && s.broken.Load() < int64(n/10); i++ {                                       // on a busy machine many steps find no session
 		m.step(t, i)
 	}
@@ -56,7 +55,7 @@ func TestMixture(t *testing.T) {
 		t.Errorf("%d spoilt answers in %d steps: nearly nothing was tried", s.broken.Load(), m.steps)
 	}
 	s.breaks(nil)
-	w.until(t, "the server, honest again, to be synced", func() bool { // what it did before is shown for a while
+	w.until(t, "the server, honest again, to be synced", func() bool { // the effects of its earlier behaviour are shown for a while
 		st, _ := w.status(c.name)
 		return st.Ready && w.equal(c)
 	})
@@ -73,7 +72,7 @@ type mixture struct {
 	steps int64 // so far
 }
 
-// step does one thing to the hostile server, or to an honest cluster.
+// step makes one change of the hostile server, or of an honest cluster.
 func (m *mixture) step(tb testing.TB, i int) {
 	tb.Helper()
 	m.steps++

@@ -8,10 +8,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
-// places bounds the lists that run at once, as internal/agent does.
+// places bounds the number of concurrent lists, as internal/agent does.
 func places() *store.Turns { return store.NewTurns(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0)) }
 
-// share has the clusters share the places, within their budgets, as internal/agent does.
+// share makes the clusters share the places, within their budgets, as internal/agent does.
 func share(p *clustermesh.Params) {
 	p.Lists, p.Batches, p.Budgets = places(), store.NewTurns(runtime.GOMAXPROCS(0)), budget.Defaults()
 }

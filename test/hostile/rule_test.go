@@ -15,15 +15,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// rule is one way of a server to be hostile. Functions that are nil leave honest
-// answers as they are.
+// rule is one way in which a server is hostile. Functions that are nil leave honest answers unchanged.
 type rule struct {
 	name string
-	// want are codes of which one shows sooner or later; empty: every state of
-	// the cluster is good, as long as the others are not affected.
+	// want are codes of which one is shown sooner or later; empty: every state of the cluster is allowed, as long as
+	// the others are not affected.
 	want []codes.Code
 
-	instead    func() (answer any, ok bool) // of what a call would be answered
+	instead    func() (answer any, ok bool) // the answer to a unary call, in place of the honest one
 	ranged     func(ctx context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error)
 	watched    func(ctx context.Context, s *server, w *watched, a *pb.WatchResponse) ([]any, error)
 	flood      func(ctx context.Context, s *server, w *watched, send func(any) error) error
@@ -36,7 +35,7 @@ type rule struct {
 // Codes that a hostile server leads to.
 func breaks() []codes.Code { return []codes.Code{codes.ProtocolBroken} }
 
-// another is what a session ends with whose server has changed: a new one is begun.
+// another has the codes of a session whose server has changed, which is followed by a new session.
 func another() []codes.Code {
 	return append(breaks(), codes.NotConnectedYet, codes.ConnectionLost)
 }
@@ -45,7 +44,7 @@ func rules() []*rule {
 	return slices.Concat(listRules(), headerRules(), configRules(), watchRules(), silenceRules(), connRules())
 }
 
-// reads is a rule about the answers to some reads: what spoil returns is sent.
+// reads is a rule about the answers to some reads: the result of spoil is sent.
 func reads(name string, want []codes.Code, of func(*pb.RangeRequest) bool, spoil func(*pb.RangeRequest, *pb.RangeResponse) (any, error)) *rule {
 	return &rule{name: name, want: want, ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
 		if !of(q) {
@@ -178,7 +177,7 @@ func headerRules() []*rule {
 	)
 }
 
-// configRules are about the one key that says what to read.
+// configRules are about the key that determines what to read.
 func configRules() []*rule {
 	config := func(name string, spoil func(*pb.RangeRequest, *pb.RangeResponse)) *rule {
 		return reads("config: "+name, breaks(), ofConfiguration, func(q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {

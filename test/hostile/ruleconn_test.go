@@ -24,12 +24,12 @@ import (
 func bytesOf(m proto.Message) []byte {
 	b, err := proto.Marshal(m)
 	if err != nil {
-		panic(err) // it is made of plain fields
+		panic(err) // it has plain fields only
 	}
 	return b
 }
 
-// silenceRules are servers that stop to answer, each at another step.
+// silenceRules are servers that stop answering, each at another step.
 func silenceRules() []*rule {
 	read := func(step string, want []codes.Code, at func(q *pb.RangeRequest) bool) *rule {
 		return &rule{name: "silence: " + step, want: want, ranged: func(ctx context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
@@ -92,7 +92,7 @@ func silenceRules() []*rule {
 	return append(all, probes)
 }
 
-// connRules are servers that are none, or speak something else.
+// connRules are programs that are not etcd, or that break the protocol.
 func connRules() []*rule {
 	never := []codes.Code{codes.NotConnectedYet}
 	write := func(name string, say func(c net.Conn) error) *rule {
@@ -134,7 +134,7 @@ func connRules() []*rule {
 				if _, err := c.Write([]byte{0}); err != nil {
 					return err
 				}
-				// Data from the client does not end the second, the end of the connection does.
+				// Data from the client does not end the wait, but the end of the connection does.
 				_ = c.SetReadDeadline(time.Now().Add(time.Second))
 				if _, err := io.Copy(io.Discard, c); !errors.Is(err, os.ErrDeadlineExceeded) {
 					return errors.Join(err, io.EOF)

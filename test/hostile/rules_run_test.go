@@ -9,8 +9,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestAnHonestFakeIsSynced: what the rules are broken of is an etcd that is as good as any to an
-// agent: lists in pages, changes, compaction, lost connections, another cluster ID.
+// TestAnHonestFakeIsSynced: without a broken rule, the fake works like a real etcd for an agent: lists in pages,
+// changes, compaction, lost connections, another cluster ID.
 func TestAnHonestFakeIsSynced(t *testing.T) {
 	t.Parallel()
 	w := newMesh(t)
@@ -42,7 +42,7 @@ func TestAnHonestFakeIsSynced(t *testing.T) {
 	ready()
 }
 
-// inGroups has a subtest for each rule, so many of them at once as a busy machine bears.
+// inGroups runs a subtest for each rule, with a limited number at a time, for a busy machine.
 func inGroups(t *testing.T, all []*rule, f func(*testing.T, *rule)) {
 	t.Helper()
 	for group := range slices.Chunk(all, 12) {
@@ -54,7 +54,7 @@ func inGroups(t *testing.T, all []*rule, f func(*testing.T, *rule)) {
 	}
 }
 
-// everyOther is one of n rules.
+// everyOther returns every n-th rule.
 func everyOther(all []*rule, n int) (some []*rule) {
 	for i := 0; i < len(all); i += n {
 		some = append(some, all[i])
@@ -62,8 +62,8 @@ func everyOther(all []*rule, n int) (some []*rule) {
 	return some
 }
 
-// TestRules: a server that breaks one rule leads to the right code, is asked again
-// later, and other clusters are not affected. Several are in the mesh at once.
+// TestRules: a server that breaks one rule leads to the right code, is asked again later, and other clusters are not
+// affected. Several of them are in the mesh at once.
 func TestRules(t *testing.T) {
 	w := newWorld(t)
 	heap := watchHeap(t)
@@ -77,7 +77,7 @@ func TestRules(t *testing.T) {
 		w.join(c, s.endpoint())
 		t.Cleanup(func() { w.leave(c) })
 		writing(t, c)
-		if r.flood == nil { // which would cost all others time, for as long as it lasts
+		if r.flood == nil { // a flood would slow down all others, for as long as it lasts
 			t.Parallel()
 		}
 		w.until(t, "the server to break its rule", func() bool { return s.broken.Load() > 0 })

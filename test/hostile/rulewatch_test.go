@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// families reports whether a watch is of one of the key families.
+// families reports whether a watch is for one of the key families.
 func (w *watched) families() bool { return strings.HasPrefix(string(w.key), "cilium/state/") }
 
 // events is a rule about answers with events.
@@ -47,7 +47,7 @@ func event(f func(a *pb.WatchResponse, e *mvccpb.Event)) func(*server, *watched,
 	}
 }
 
-// bare is an answer with an event that has no entry, in bytes: type 0 or 1 alone.
+// bare is an encoded answer with an event that has no entry, of type 0 or 1.
 func bare(h *pb.ResponseHeader, kind uint64) any {
 	ev := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), kind)
 	out := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), bytesOf(h))

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// server is a fake etcd: an honest core behind etcd's gRPC services, and a rule that
-// says how its answers are spoilt on the way out.
+// server is a fake etcd: an honest core behind etcd's gRPC services, and a rule that spoils the answers before they are
+// sent.
 type server struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer
@@ -25,7 +25,7 @@ type server struct {
 	pb.UnimplementedAuthServer
 
 	*core
-	rule   atomic.Pointer[rule] // nil: it is honest
+	rule   atomic.Pointer[rule] // nil for an honest server
 	broken atomic.Int64         // answers that a rule has spoilt
 	proxy  *proxy
 	grpc   *grpc.Server
@@ -57,16 +57,16 @@ func serveOn(tb testing.TB, l net.Listener, clusterID uint64) *server {
 	return s
 }
 
-// endpoint is where clients find it.
+// endpoint is the URL for clients.
 func (s *server) endpoint() string { return "http://" + s.proxy.Addr().String() }
 
-// breaks has it break a rule from now on, nil for none, on new connections.
+// breaks makes the server break a rule from now on, nil for none, on new connections.
 func (s *server) breaks(r *rule) {
 	s.rule.Store(r)
 	s.proxy.cut()
 }
 
-// spoil has the rule change the answers of single calls.
+// spoil has the rule change the answers of unary calls.
 func (s *server) spoil(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	r := s.rule.Load()
 	if r != nil && r.instead != nil {
@@ -143,10 +143,10 @@ func (s *server) Authenticate(context.Context, *pb.AuthenticateRequest) (*pb.Aut
 	return &pb.AuthenticateResponse{Header: s.header(), Token: "token"}, nil
 }
 
-// watched is one watch: one stream has one, as our client makes them.
+// watched is one watch: a stream has only one, as our client makes them.
 type watched struct {
 	key, end []byte
-	next     int64 // revision from which on events are to be sent
+	next     int64 // the first revision of the next events
 	fragment bool
 }
 
@@ -205,7 +205,7 @@ func (s *server) Watch(st pb.Watch_WatchServer) error {
 	}
 }
 
-// push sends the events that are due.
+// push sends the pending events.
 func (s *server) push(st pb.Watch_WatchServer, w *watched) (moved <-chan struct{}, err error) {
 	events, head, compacted, moved := s.since(w.next, w.key, w.end)
 	if compacted > 0 {
@@ -245,7 +245,7 @@ func (s *server) flood(st pb.Watch_WatchServer, w *watched) error {
 	return r.flood(st.Context(), s, w, func(a any) error { s.spoilt(); return st.SendMsg(a) })
 }
 
-// codec passes on messages that were encoded before.
+// codec passes on messages that are already encoded.
 type codec struct{ encoding.CodecV2 }
 
 // encoded is an encoded message. Its parts may all be the same buffer, so
@@ -264,12 +264,12 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return out, nil
 }
 
-// proxy is where connections come in: they are given to gRPC, or to a rule that speaks otherwise.
+// proxy accepts connections, and passes them to gRPC, or to a rule with its own protocol.
 type proxy struct {
 	net.Listener
 	rule   *atomic.Pointer[rule]
 	broken *atomic.Int64
-	wg     sync.WaitGroup // of the connections that a rule has
+	wg     sync.WaitGroup // for the connections of a rule
 
 	mu    sync.Mutex // guards conns
 	conns map[net.Conn]struct{}

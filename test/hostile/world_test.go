@@ -43,7 +43,7 @@ var must = waittest.Must
 // freshBound is the usual bound of freshness in these tests: older data is stale.
 const freshBound = 5 * time.Second
 
-// patience is of all waits.
+// patience is the limit of each wait.
 var patience = flag.Duration("hostile.patience", 5*time.Minute, "how long anything may take on a busy machine")
 
 // remotes are the clusters of a mesh directory.
@@ -51,8 +51,8 @@ type remotes struct {
 	tb      testing.TB
 	dir     string
 	honest  []*cluster
-	numbers int                                            // of hostile clusters so far
-	of      interface{ Clusters() []remotecluster.Status } // a mesh or a mirror, once it is there
+	numbers int                                            // number of hostile clusters so far
+	of      interface{ Clusters() []remotecluster.Status } // a mesh or a mirror, once it exists
 }
 
 // world is a mesh that runs as in internal/agent, with two honest clusters on real etcds.
@@ -64,16 +64,16 @@ type world struct {
 	sources httpapi.Sources
 
 	mu     sync.Mutex
-	codes  map[string]map[codes.Code]string // guarded by mu; with a message, by cluster: all that were ever shown
-	unwell []string                         // guarded by mu; what went wrong with the honest clusters
-	before map[string]int                   // guarded by mu; failures of the honest clusters while they were joined
+	codes  map[string]map[codes.Code]string // guarded by mu; all codes that were ever shown, by cluster, with a message
+	unwell []string                         // guarded by mu; problems of the honest clusters
+	before map[string]int                   // guarded by mu; failures of the honest clusters before they were observed
 }
 
 func own() wire.ClusterInfo {
 	return wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}
 }
 
-// impatient are the options of sessions whose waits are short.
+// impatient are the options of sessions with short timeouts.
 func impatient() etcd.Options {
 	o := etcd.DefaultOptions()
 	o.QPS, o.PageLimit = 0, 50
@@ -181,13 +181,13 @@ func (w *remotes) join(c *cluster, endpoint string) {
 	must(w.tb, os.Rename(file+".tmp", file))
 }
 
-// leave takes it out again.
+// leave removes it again.
 func (w *remotes) leave(c *cluster) {
 	w.tb.Helper()
 	must(w.tb, os.Remove(filepath.Join(w.dir, c.name)))
 }
 
-// status is what a mesh or a mirror says of a cluster.
+// status is the status of a cluster in a mesh or a mirror.
 func (w *remotes) status(name string) (remotecluster.Status, bool) {
 	for _, c := range w.of.Clusters() {
 		if c.Name == name {
@@ -217,13 +217,13 @@ func (w *world) synced() {
 	}
 }
 
-// observe looks at the clusters until the end of the test: which codes they show,
-// and that the honest ones are ready and fresh all the time.
+// observe looks at the clusters until the end of the test: it collects their codes, and checks that the honest ones are
+// ready and fresh all the time.
 func (w *world) observe() {
 	w.mu.Lock()
 	w.before = make(map[string]int)
 	for _, st := range w.mesh.Clusters() {
-		w.before[st.Name] = st.Failures // a busy machine was slow to answer the first time
+		w.before[st.Name] = st.Failures // on a busy machine the first answers may have been late
 	}
 	w.mu.Unlock()
 	w.tb.Cleanup(func() {
@@ -254,8 +254,7 @@ func (w *world) look() {
 	}
 }
 
-// unwell returns the problem of a cluster that should not be affected; failures is the
-// number of its failures before.
+// unwell returns the problem of a cluster that should not be affected; failures is the number of its earlier failures.
 func unwell(st remotecluster.Status, failures int, now time.Time) string {
 	if st.State != remotecluster.Ready || st.Failures > failures {
 		return fmt.Sprintf("%s is %s, with %d failures: %s", st.Name, st.State, st.Failures, st.Message)
@@ -289,7 +288,7 @@ func (w *world) codesOf(c *cluster) map[codes.Code]string {
 	return all
 }
 
-// sentinel changes something in each honest cluster and waits until it is seen.
+// sentinel changes an object in each honest cluster and waits until the change is seen.
 func (w *world) sentinel(tb testing.TB, n int) {
 	tb.Helper()
 	for _, c := range w.honest {

@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
-// writerRules are about what a server answers to writes, locks and leases.
+// writerRules are about a server's answers to writes, locks and leases.
 func writerRules() []*rule {
 	txn := func(name string, spoil func(*pb.TxnResponse)) *rule {
 		return &rule{name: "transaction: " + name, transacted: func(a *pb.TxnResponse) any { spoil(a); return a }}
@@ -95,8 +95,7 @@ func TestAnswersToWrites(t *testing.T) {
 	}
 }
 
-// writeTime is how long a write, or a lock, waits for a hostile etcd: long enough for an
-// honest one on a busy machine.
+// writeTime is how long a write, or a lock, waits for a hostile etcd: long enough for an honest one on a busy machine.
 const writeTime = 30 * time.Second
 
 // writer is a session with a lock.
@@ -113,7 +112,7 @@ func writer(tb testing.TB, s *server, path string) (*etcd.Session, *kvstore.Lock
 	return e, lock
 }
 
-// operations are all that a writer can do.
+// operations are all operations of a writer.
 func operations() map[string]func(context.Context, *etcd.Session, *kvstore.Lock) error {
 	return map[string]func(context.Context, *etcd.Session, *kvstore.Lock) error{
 		"put": func(ctx context.Context, e *etcd.Session, l *kvstore.Lock) error {
@@ -145,7 +144,7 @@ func operations() map[string]func(context.Context, *etcd.Session, *kvstore.Lock)
 			return err
 		},
 		"lock": func(ctx context.Context, e *etcd.Session, _ *kvstore.Lock) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Second) // it is asked again and again
+			ctx, cancel := context.WithTimeout(ctx, time.Second) // it asks repeatedly
 			defer cancel()
 			l, err := e.Lock(ctx, "another lock")
 			if err == nil {

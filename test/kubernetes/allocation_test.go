@@ -28,7 +28,7 @@ func key(text string) allocator.Key {
 	return identity.KeyOf(wire.Labels{{Source: "k8s", Key: "app", Value: text}})
 }
 
-// stores are an API server that can keep identities, and an etcd.
+// stores are an API server that can store identities, and an etcd.
 type stores struct {
 	*testing.T
 	api  *kubetest.Server
@@ -45,7 +45,7 @@ func newStores(t *testing.T) *stores {
 	return s
 }
 
-// client is one of the API server without a limit of its own.
+// client returns a client of the API server without a rate limit of its own.
 func (s *stores) client() dynamic.Interface {
 	s.Helper()
 	config := s.api.Config(kubetest.Admin)
@@ -80,7 +80,7 @@ func (s *stores) mode(m modes.Mode, n int, collect *modes.Collect) *modes.Backen
 	return b
 }
 
-// is fails the test on an error, or when done is not as wanted.
+// is fails the test on an error, or when done is not the wanted value.
 func (s *stores) is(done bool, err error, want bool) {
 	s.Helper()
 	if err != nil || done != want {
@@ -88,7 +88,7 @@ func (s *stores) is(done bool, err error, want bool) {
 	}
 }
 
-// has wants the number to be the key's, nil for none.
+// has wants the number to belong to the key, nil for no key.
 func (s *stores) has(b allocator.Backend, id uint64, want allocator.Key) {
 	s.Helper()
 	if got, err := b.GetByID(s.Context(), id); err != nil || (got == nil) != (want == nil) || got != nil && got.GetKey() != want.GetKey() {
@@ -205,14 +205,14 @@ func TestNothingIsWrittenWithoutTheLock(t *testing.T) {
 	if stale, err = two.RunLocksGC(ctx, stale); err != nil || len(stale) != 0 {
 		t.Errorf("%v, %v: want none", stale, err)
 	}
-	for range 2 { // free, and then left behind again, until it runs out
+	for range 2 { // free the first time, and then not released, until it expires
 		if _, err := two.Lock(ctx, key("left behind")); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// TestALockWhoseAnswerIsLostIsGivenUp: another one gets it at once, and not when it has run out.
+// TestALockWhoseAnswerIsLostIsGivenUp: the lock is released at once, and not only when it expires.
 func TestALockWhoseAnswerIsLostIsGivenUp(t *testing.T) {
 	s := newStores(t)
 	config := s.api.Config(kubetest.Admin)

@@ -11,13 +11,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// offer is what a user applies in a cluster to have a service called web in the mesh. Of the Service spec says more.
+// offer is what a user applies in a cluster to have a service called web in the mesh. spec has more fields of the
+// Service.
 type offer struct {
-	spec     string // of the Service, besides its ports
-	ports    string // of the Service; empty: http and admin
+	spec     string // of the Service, in addition to its ports
+	ports    string // of the Service; empty for http and admin
 	meta     string // of the Service
 	export   string // the spec of the ServiceExport
-	backends string // addresses; empty: one, that of the cluster
+	backends string // addresses; empty for one, which depends on the cluster
 	hosts    bool   // the backends have the host names web-0, web-1
 	withheld bool   // the ServiceExport is not applied
 }
@@ -69,7 +70,7 @@ func (o offer) exported(namespace string) string {
 	return fmt.Sprintf("\napiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceExport\nmetadata: {namespace: %s, name: web}\nspec: {%s}\n", namespace, o.export)
 }
 
-// The results in both clusters, in the form of state.
+// The results in both clusters, in the format of state.
 const (
 	isValid  = "export Conflict=False/NoConflicts Ready=True/Ready Valid=True/Valid"
 	setIP    = "import ClusterSetIP admin:9000/TCP http:80/TCP"
@@ -93,18 +94,18 @@ func conflict(reason string) string {
 	return "export Conflict=True/" + reason + " Ready=True/Ready Valid=True/Valid"
 }
 
-// behaviour is what follows from the offers of one or both clusters. East's is the older one.
+// behaviour is the result of the offers of one or both clusters. East's offer is the older one.
 type behaviour struct {
 	east, west         *offer
 	wantEast, wantWest []string
 }
 
-// with are lines of both clusters, or of one, with more.
+// with returns the lines, with more lines after them.
 func with(lines []string, more ...string) []string {
 	return append(append([]string(nil), lines...), more...)
 }
 
-// behaviours are what users of the MCS API can rely on (KEP-1645, and what its public conformance suite looks at).
+// behaviours are what users of the MCS API can rely on (KEP-1645, and the checks of its public conformance suite).
 func behaviours() map[string]behaviour {
 	plain := &offer{}
 	one, two := connects("10.1.0.1"), connects("10.1.0.1", "10.2.0.1")
@@ -143,7 +144,7 @@ func behaviours() map[string]behaviour {
 		"what the export says goes along, what the Service says does not": {
 			east:     &offer{meta: ", labels: {of-the-service: l}, annotations: {of-the-service: a}", export: "exportedLabels: {exported: l}, exportedAnnotations: {exported: a}"},
 			wantEast: with(one, setIP+" exported=l exported=a with an address of east"+isReady, isValid),
-			// Flags decide which fields remote exports may set.
+			// Flags decide which labels and annotations remote exports may set.
 			wantWest: with(one, setIP+" with an address of east"+isReady),
 		},
 		"the ports of both": pair(
@@ -163,7 +164,7 @@ func behaviours() map[string]behaviour {
 			east:     &offer{export: `exportedAnnotations: {service.cilium.io/global-sync-endpoint-slices: "false"}`},
 			wantEast: with(one, setIP+" with an address of east, slices Absent Ready=True/Ready", isValid),
 			wantWest: with(one, setIP+" with an address of east"+isReady),
-		}, // the annotation of a remote is not allowed here
+		}, // the annotation of a remote export is not allowed here
 		"other backends of each": pair(offer{backends: "10.1.0.1 10.1.0.2"}, offer{backends: "10.2.0.1 10.2.0.2 10.2.0.3"}, isValid,
 			with(connects("10.1.0.1", "10.1.0.2", "10.2.0.1", "10.2.0.2", "10.2.0.3"), setIP+" with an address of east west"+isReady)...),
 		"they disagree about stickiness": {
@@ -196,7 +197,7 @@ func behaviours() map[string]behaviour {
 			wantEast: with(two, setIP+" exported=a with an address of east west"+isReady, conflict("AnnotationsConflict")),
 			wantWest: with(two, setIP+" other=b with an address of east west"+isReady, conflict("AnnotationsConflict")),
 		},
-		// Names select backends (docs/mcs.md, When clusters disagree).
+		// The names of ports select backends (docs/mcs.md, When clusters disagree).
 		"they disagree about the number of a port": {
 			east: new(offer{ports: "{name: http, port: 80, targetPort: 8080, protocol: TCP}"}), west: new(offer{ports: "{name: http, port: 81, targetPort: 8081, protocol: TCP}"}),
 			wantEast: []string{"import ClusterSetIP http:80/TCP with an address of east west" + isReady, conflict("PortConflict"), "connects 80 to 10.1.0.1:8080 10.2.0.1:8081"},
@@ -210,12 +211,12 @@ func behaviours() map[string]behaviour {
 	}
 }
 
-// TestWhatUsersOfTheMCSAPIRelyOn: each behaviour in a namespace of its own, on two clusters that import from each other;
-// then what remains while one of them exports, and when none does.
+// TestWhatUsersOfTheMCSAPIRelyOn: each behaviour in a namespace of its own, on two clusters that import from each
+// other; then the state while only one of them exports, and after that.
 func TestWhatUsersOfTheMCSAPIRelyOn(t *testing.T) {
 	t.Parallel()
 	both := newTwoClusters(t)
-	// The namespaces are made here, and a behaviour ends before the clusters do.
+	// The namespaces are created here, and all behaviours end before the clusters do.
 	t.Run("behaviours", func(t *testing.T) {
 		for name, b := range behaviours() {
 			t.Run(name, func(t *testing.T) {
@@ -238,7 +239,7 @@ func hashOf(name string) (h uint32) {
 	return h
 }
 
-// behave applies the offers, and deletes the exports again: nothing may remain.
+// behave applies the offers, and deletes the exports again: no object may remain.
 func (two twoClusters) behave(t *testing.T, namespaced string, b behaviour) {
 	t.Helper()
 	for _, c := range two.both() {
@@ -259,7 +260,7 @@ func (two twoClusters) behave(t *testing.T, namespaced string, b behaviour) {
 	two.await(t, "nothing", namespaced, nil, nil)
 }
 
-// comeAndGo: an import lives as long as one cluster exports the service, and keeps its address.
+// comeAndGo: an import exists as long as one cluster exports the service, and keeps its address.
 func (two twoClusters) comeAndGo(t *testing.T) {
 	const ns = "come-and-go"
 	o := offer{}
@@ -295,7 +296,7 @@ func (c *importing) addressOf(t *testing.T, ns string) string {
 	return strings.Join(ips, " ")
 }
 
-// exportBeforeService: an export without a Service is not valid, and becomes so when there is one.
+// exportBeforeService: an export without a Service is not valid, and becomes valid when there is one.
 func (two twoClusters) exportBeforeService(t *testing.T) {
 	const ns = "export-first"
 	o := offer{}
@@ -309,7 +310,7 @@ func (two twoClusters) exportBeforeService(t *testing.T) {
 	two.await(t, "it is valid", ns, with(lines, isValid), lines)
 }
 
-// namespaceLater: a cluster imports what it has the namespace of, whenever that comes.
+// namespaceLater: a cluster imports a service when it has the namespace, which may be created later.
 func (two twoClusters) namespaceLater(t *testing.T) {
 	const ns = "one-lacks"
 	two.east.Apply(t, namespace(ns))
@@ -321,7 +322,7 @@ func (two twoClusters) namespaceLater(t *testing.T) {
 }
 
 // namespaceGoes: an export in a namespace that is being deleted is not reported as wrong, and a write that is no longer
-// possible is no failure. No controller finishes the deletion here.
+// possible is no failure. No controller completes the deletion here.
 func (two twoClusters) namespaceGoes(t *testing.T) {
 	const ns = "goes"
 	for _, c := range two.both() {
@@ -336,7 +337,7 @@ func (two twoClusters) namespaceGoes(t *testing.T) {
 	two.await(t, "nothing", ns, nil, nil)
 }
 
-// names: what the names of both zones lead to in both clusters, as the CoreDNS of docs/mcs.md answers.
+// names checks the names of both zones in both clusters, as answered by the CoreDNS of docs/mcs.md.
 func (two twoClusters) names(t *testing.T) {
 	if two.east.dns == "" {
 		t.Skip("no CoreDNS: run `make kubernetes`, which builds it, or set COREDNS to its path")
@@ -370,7 +371,7 @@ func (two twoClusters) names(t *testing.T) {
 	two.west.answers(t, name, "A", "NXDOMAIN; -cluster.local. SOA")
 }
 
-// answers waits until CoreDNS answers so.
+// answers waits until CoreDNS gives this answer.
 func (c *importing) answers(t *testing.T, name, kind, want string) {
 	t.Helper()
 	var got string

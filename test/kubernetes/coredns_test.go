@@ -22,7 +22,7 @@ import (
 
 const mcsDocument = "../../docs/mcs.md"
 
-// coreDNSAccount is the account with the role that kubeadm gives to CoreDNS, and what docs/mcs.md adds to it.
+// coreDNSAccount is the account with the role that kubeadm gives to CoreDNS, and the additions of docs/mcs.md.
 func coreDNSAccount(t *testing.T) []string {
 	t.Helper()
 	return []string{`
@@ -49,8 +49,8 @@ subjects: [{kind: ServiceAccount, name: coredns, namespace: kube-system}]
 `}
 }
 
-// coreDNS runs one that is set up as docs/mcs.md says, with the rights of that account and no other, until the end
-// of the test. It returns its address.
+// coreDNS runs one with the setup of docs/mcs.md, with only the rights of that account, until the end of the test. It
+// returns its address.
 func (w *world) coreDNS(t *testing.T, program string) string {
 	t.Helper()
 	w.Apply(t, coreDNSAccount(t)...)
@@ -64,7 +64,7 @@ func (w *world) coreDNS(t *testing.T, program string) string {
 	cmd.Stdout, cmd.Stderr = log, log
 	waittest.Must(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait says
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait reports
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("CoreDNS: %v", err)
 		}
@@ -85,7 +85,7 @@ func (p *publishing) agentDNS(t *testing.T) string {
 	var address string
 	p.until(t, "the agent says where it answers", func() bool {
 		s, err := agentapi.Get[api.Status](t.Context(), filepath.Join(p.dir, "run.sock"), "status")
-		if err != nil || len(s.Serving) == 0 || s.Serving[0].Address == "" { // it may not listen yet
+		if err != nil || len(s.Serving) == 0 || s.Serving[0].Address == "" { // the agent may not listen yet
 			return false
 		}
 		address = s.Serving[0].Address
@@ -94,24 +94,24 @@ func (p *publishing) agentDNS(t *testing.T) string {
 	return address
 }
 
-// asked is a question about a name below default.svc.clusterset.local, with its answer as ask gives it.
+// asked is a question about a name below default.svc.clusterset.local, with its answer in the format of ask.
 type asked struct {
 	name, kind, answer string
-	// agent is the answer of an agent where it is another one, on purpose; empty where it is the same.
+	// agent is the answer of an agent if it differs on purpose; empty if it is the same.
 	agent string
 }
 
-// ofDefault is what the names of the services of a namespace end with.
+// ofDefault is the suffix of the names of services in a namespace.
 const ofDefault = ".default.svc.clusterset.local."
 
-// ask asks a server. It returns the code and, in the order of their texts, the records, each with its name,
-// type and data; "+" is before those of the additional section, "-" before those of the authority section.
+// ask sends a question to a server. It returns the code and, in the order of their texts, the records, each with its
+// name, type and data; "+" is before those of the additional section, "-" before those of the authority section.
 func ask(t *testing.T, server, name, kind string) string {
 	t.Helper()
 	return strings.ReplaceAll(exchange(t, server, name+ofDefault, kind), ofDefault, "")
 }
 
-// exchange is ask of a whole name.
+// exchange is ask for a complete name.
 func exchange(t *testing.T, server, name, kind string) string {
 	t.Helper()
 	m := new(dns.Msg).SetQuestion(name, dns.StringToType[kind]).SetEdns0(4096, false)
@@ -138,7 +138,7 @@ func exchange(t *testing.T, server, name, kind string) string {
 	return strings.Join(parts, "; ")
 }
 
-// resolved are a CoreDNS and an agent that are asked the same.
+// resolved are a CoreDNS and an agent that get the same questions.
 type resolved struct{ coreDNS, agent string }
 
 // await waits until all answers are right at the same time.

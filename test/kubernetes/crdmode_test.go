@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// withCilium are the objects of a pod with Cilium: its endpoint and its identity.
+// withCilium are the objects that Cilium makes for a pod: its endpoint and its identity.
 func withCilium(name, ip string, id int) []string {
 	return []string{fmt.Sprintf(`
 apiVersion: cilium.io/v2
@@ -32,9 +32,8 @@ security-labels: {"k8s:app": %s, "k8s:io.cilium.k8s.policy.cluster": east, "k8s:
 `, id, name)}
 }
 
-// TestAnotherClusterSeesTheNodesAndAddresses of a cluster whose agents do not write to
-// its kvstore: operate takes them from the objects of Kubernetes, of one pod from a slice, and an agent of
-// another cluster shows them. Objects deleted there disappear here.
+// TestAnotherClusterSeesTheNodesAndAddresses of a cluster whose agents do not write to its kvstore: operate takes them
+// from Kubernetes objects, one pod's from a slice, and an agent of another cluster shows them. Deletions are seen too.
 func TestAnotherClusterSeesTheNodesAndAddresses(t *testing.T) {
 	t.Parallel()
 	p := newPublishing(t)
@@ -67,10 +66,10 @@ endpoints: [{name: two, id: 196702, networking: {addressing: [{ipv4: 10.1.0.2}],
 	waittest.Must(t, west.Start())
 	t.Cleanup(func() {
 		_ = west.Process.Signal(syscall.SIGTERM)
-		_ = west.Wait() // it is checked elsewhere
+		_ = west.Wait() // checked elsewhere
 	})
 	shows := func(args ...string) string {
-		out, _ := exec.Command(p.program, append(args, "--socket", socket)...).Output() // it may not listen yet
+		out, _ := exec.Command(p.program, append(args, "--socket", socket)...).Output() // the agent may not listen yet
 		return string(bytes.TrimSpace(out))
 	}
 	p.until(t, "the node", func() bool { return strings.Contains(shows("get", "nodes", "-o", "name"), "east/node-1") })

@@ -46,14 +46,14 @@ func (s *sliced) writeFile(t *testing.T) {
 	waittest.Must(t, os.WriteFile(s.file, []byte("endpoints: ["+s.west.Endpoint()+"]\n"), 0o600))
 }
 
-// share lets west have these backends of a service, each with the port 8080 and a host name: that of the service
+// share lets west have these backends of a service, each with the port 8080 and a host name: the name of the service
 // with a number.
 func (s *sliced) share(t *testing.T, name string, addresses ...string) {
 	t.Helper()
 	s.shareHosts(t, name, name, addresses...)
 }
 
-// shareHosts is share with host names that are another name with a number.
+// shareHosts is share with another name in the host names.
 func (s *sliced) shareHosts(t *testing.T, name, host string, addresses ...string) {
 	t.Helper()
 	svc := &wire.Service{
@@ -80,7 +80,7 @@ func (s *sliced) operator(t *testing.T, name string, flags ...string) (stop func
 			return
 		}
 		stopped = true
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait says
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait reports
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -102,7 +102,7 @@ func (s *sliced) begin(t *testing.T, name string, flags ...string) *exec.Cmd {
 	return cmd
 }
 
-// written are the slices of remote backends: a line of text and the resource version of each, by name.
+// written are the slices of remote backends: a line of text for each, and its resource version, by name.
 func (s *sliced) written(t *testing.T) (lines []string, versions map[string]string) {
 	t.Helper()
 	lines, versions, err := s.tryWritten(t)
@@ -110,7 +110,7 @@ func (s *sliced) written(t *testing.T) (lines []string, versions map[string]stri
 	return lines, versions
 }
 
-// tryWritten is written of an API server that may be away.
+// tryWritten is written for an API server that may be unreachable.
 func (s *sliced) tryWritten(t *testing.T) (lines []string, versions map[string]string, err error) {
 	list, err := s.client.List(t.Context(), metav1.ListOptions{LabelSelector: endpointslices.LabelOwner})
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *sliced) tryWritten(t *testing.T) (lines []string, versions map[string]s
 	return lines, versions, nil
 }
 
-// awaitSlices waits until there are these, and returns their resource versions.
+// awaitSlices waits until there are exactly these slices, and returns their resource versions.
 func (s *sliced) awaitSlices(t *testing.T, what string, want ...string) (versions map[string]string) {
 	t.Helper()
 	var lines []string
@@ -145,7 +145,7 @@ func (s *sliced) awaitSlices(t *testing.T, what string, want ...string) (version
 	return versions
 }
 
-// unchanged wants the slices that there were to be as they were.
+// unchanged checks that the earlier slices were not written since.
 func (s *sliced) unchanged(t *testing.T, before, now map[string]string) {
 	t.Helper()
 	for name, version := range before {
@@ -164,8 +164,8 @@ spec: {selector: {app: %[1]s}, ports: [{name: http, port: 80, protocol: TCP}]}
 `, name, more)
 }
 
-// TestRemoteBackendsHaveSlices: from what users annotate and a remote cluster shares to slices; over
-// restarts, over a remote cluster that is away, and until its client file is removed.
+// TestRemoteBackendsHaveSlices: from annotations of users, and services of a remote cluster, to slices; over restarts
+// and over an unreachable remote cluster, until its client file is removed.
 func TestRemoteBackendsHaveSlices(t *testing.T) {
 	t.Parallel()
 	s := newSliced(t)
@@ -202,7 +202,7 @@ spec: {clusterIP: None, selector: {app: db}, ports: [{name: http, port: 80, prot
 	all := []string{"db: 10.2.0.4 true", "late: 10.2.0.5 true", "web: 10.2.0.1 true, 10.2.0.2 true"}
 	s.unchanged(t, first, s.awaitSlices(t, "one more", all...))
 
-	// The remote cluster is away, while the operator runs and when it starts. Work without a remote is done.
+	// The remote cluster is unreachable, while the operator runs and when it starts. Work without it is done.
 	stop()
 	s.west.Kill(t)
 	stop = s.operator(t, "third", "--clustermesh-sync-timeout", "1s")
@@ -210,7 +210,7 @@ spec: {clusterIP: None, selector: {app: db}, ports: [{name: http, port: 80, prot
 	kept := s.awaitSlices(t, "those of the Service that wants none go", "db: 10.2.0.4 true", "web: 10.2.0.1 true, 10.2.0.2 true")
 	s.unchanged(t, kept, first)
 
-	// It is back, with other backends.
+	// It returns with other backends.
 	s.west.Restart(t)
 	s.share(t, "web", "10.2.0.2", "10.2.0.6")
 	s.awaitSlices(t, "other backends", "db: 10.2.0.4 true", "web: 10.2.0.2 true, 10.2.0.6 true")
@@ -223,7 +223,7 @@ spec: {clusterIP: None, selector: {app: db}, ports: [{name: http, port: 80, prot
 	stop()
 }
 
-// checkObject looks at one slice as the API server has it.
+// checkObject checks one slice as the API server stores it.
 func (s *sliced) checkObject(t *testing.T) {
 	t.Helper()
 	list, err := s.client.Namespace("default").List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web,multicluster.kubernetes.io/source-cluster=west"})
@@ -263,7 +263,7 @@ func TestTheNextLeaderWritesNothing(t *testing.T) {
 	s.unchanged(t, first, s.awaitSlices(t, "the second one writes", "late: 10.2.0.5 true", "web: 10.2.0.1 true"))
 }
 
-// TestAffinityTurnsReadyOff: while a local backend is ready and the affinity is local.
+// TestAffinityTurnsReadyOff: remote backends are not ready while a local backend is ready and the affinity is local.
 func TestAffinityTurnsReadyOff(t *testing.T) {
 	t.Parallel()
 	s := newSliced(t)

@@ -18,9 +18,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestNoSliceIsWithdrawnWithoutEvidence kills everything that slices depend on, each alone and then all
-// together, and judges every write that the etcd of the API server has seen: no slice was
-// deleted, and no backend that the remote cluster never gave up was missing or not ready.
+// TestNoSliceIsWithdrawnWithoutEvidence kills everything that slices depend on, each alone and then all together, and
+// checks every write in the etcd of the API server: no slice was deleted, and no backend that the remote cluster never
+// removed was missing or not ready.
 func TestNoSliceIsWithdrawnWithoutEvidence(t *testing.T) {
 	t.Parallel()
 	s := newSliced(t)
@@ -104,8 +104,8 @@ func TestNoSliceIsWithdrawnWithoutEvidence(t *testing.T) {
 	t.Logf("writes by service: %v", seen)
 }
 
-// record follows what the etcd of the API server holds of slices from now on, over restarts. The
-// returned function waits for all writes, and returns them.
+// record follows the slices in the etcd of the API server from now on, over restarts. The returned function waits for
+// all writes, and returns them.
 func (s *sliced) record(t *testing.T) func(*testing.T) []*clientv3.Event {
 	t.Helper()
 	const prefix, end = "/registry/endpointslices", "/registry/endpointslices~end"

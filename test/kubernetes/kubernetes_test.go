@@ -79,7 +79,7 @@ func TestAHeartbeatIsNoChange(t *testing.T) {
 	w.awaitListed(t)
 	before := get(w.tables.Nodes, "node-1")
 	w.Apply(t, node("node-1", "192.168.0.1", "2026-01-01T00:05:00Z"), node("node-2", "192.168.0.2", "2026-01-01T00:00:00Z"))
-	awaitNames(t, w, w.tables.Nodes, "node-1", "node-2") // the heartbeat was before it
+	awaitNames(t, w, w.tables.Nodes, "node-1", "node-2") // the heartbeat was written before this
 	if get(w.tables.Nodes, "node-1") != before {
 		t.Error("the heartbeat changed the node")
 	}
@@ -98,8 +98,7 @@ func TestOnlyOurOwnPods(t *testing.T) {
 	awaitNames(t, w, w.tables.Pods, "default/ours", "default/ours-too")
 }
 
-// TestTheRoleSuffices: with the account and the role of the manifests, and no
-// other right, every kind is read.
+// TestTheRoleSuffices: with the account and only the role of the manifests, every kind is read.
 func TestTheRoleSuffices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -125,7 +124,7 @@ func TestTheRoleSuffices(t *testing.T) {
 	awaitNames(t, w, w.tables.CiliumIdentities, "4711")
 }
 
-// TestTheRoleOfAnOperatorSuffices: it reads what it publishes, and needs nothing else.
+// TestTheRoleOfAnOperatorSuffices: with it, the operator reads all objects that it publishes.
 func TestTheRoleOfAnOperatorSuffices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,7 +146,7 @@ func TestTheRoleOfAnOperatorSuffices(t *testing.T) {
 	}
 }
 
-// manifest is a file of deploy/, as its documents.
+// manifest returns the documents of a file of deploy/.
 func manifest(t *testing.T, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", name))

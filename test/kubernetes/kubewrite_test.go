@@ -122,8 +122,8 @@ const (
 	benchBackends = 10 // of each
 )
 
-// BenchmarkWrite: 10,000 remote endpoints of 1,000 Services, as the controller writes them, and as many bare
-// server-side applies of slices of the same size, as many at once.
+// BenchmarkWrite: 10,000 remote endpoints of 1,000 Services, as written by the controller, and the same number of bare
+// server-side applies of slices of the same size, with the same concurrency.
 func BenchmarkWrite(b *testing.B) {
 	s := kubetest.Start(b)
 	w := newWriter(b, s, kubetest.Admin)
@@ -166,7 +166,7 @@ func empty(b *testing.B, s *kubetest.Server) {
 	waittest.Must(b, s.Client(b).Resource(endpointslices.Resource()).Namespace("default").DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name"}))
 }
 
-// described are the tables of a cluster with so many Services that have remote backends.
+// described are the tables of a cluster with this many Services that have remote backends.
 func described(b *testing.B, w *kubewrite.Writer) (endpointslices.Params, *counting) {
 	b.Helper()
 	db := statedb.New()

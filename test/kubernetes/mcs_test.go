@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// imported is a cluster whose operators serve the MCS API with the rights of the manifests and no other, and
-// a remote cluster, west.
+// imported is a cluster whose operators serve the MCS API with only the rights of the manifests, and a remote cluster,
+// west.
 type imported struct {
 	*sliced
 	token string
@@ -40,7 +40,7 @@ func (i imported) serve(t *testing.T, name string, flags ...string) (stop func()
 	return i.operator(t, name, append([]string{"--mcs-api", "--install-crds", "--kubeconfig", i.Kubeconfig(t, i.gate.Addr(), i.token)}, flags...)...)
 }
 
-// export lets west export a service, since this year.
+// export lets west export a service, created in this year.
 func (i imported) export(t *testing.T, name string, year int, change ...func(*wire.ServiceExport)) {
 	t.Helper()
 	e := &wire.ServiceExport{
@@ -54,7 +54,8 @@ func (i imported) export(t *testing.T, name string, year int, change ...func(*wi
 	i.west.Put(t, e.Key(), string(e.Encode()))
 }
 
-// objects are those of the MCS API with the objects written for them: a line of text and the resource version of each.
+// objects are the objects of the MCS API, and those written for them: a line of text for each, and its resource
+// version.
 func (i imported) objects(t *testing.T) (lines []string, versions map[string]string) {
 	t.Helper()
 	versions = make(map[string]string)
@@ -141,8 +142,8 @@ spec: {%s}
 `, name, spec)
 }
 
-// TestTheMCSAPI: definitions, from what users and a remote cluster export to objects; over restarts, over
-// a remote cluster that is away, until its client file is removed and the last export is gone (mcs.md B).
+// TestTheMCSAPI: from definitions, and exports of users and of a remote cluster, to objects; over restarts and over an
+// unreachable remote cluster, until its client file is removed and the last export is deleted (mcs.md B).
 func TestTheMCSAPI(t *testing.T) {
 	t.Parallel()
 	i := newImported(t)
@@ -162,7 +163,7 @@ func TestTheMCSAPI(t *testing.T) {
 		return strings.Contains(i.contents(t)["cilium/state/services/v1/east/default/"+derived], "10.1.0.1")
 	})
 
-	// Another user's object under the name stays, in a namespace that is created later.
+	// Another user's object with the same name stays, in a namespace that is created later.
 	foreign := `
 apiVersion: multicluster.x-k8s.io/v1beta1
 kind: ServiceImport
@@ -188,7 +189,7 @@ spec: {type: Headless, ports: []}
 	all[5] = "ServiceImport late Headless west: Ready=True/Ready"
 	i.await(t, "headless", all...)
 
-	// The remote cluster is away when an operator starts. Work without a remote is done.
+	// The remote cluster is unreachable when an operator starts. Work without it is done.
 	stop()
 	i.west.Kill(t)
 	stop = i.serve(t, "third", "--clustermesh-sync-timeout", "1s")

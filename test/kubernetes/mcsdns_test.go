@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// ownDB has backends with a host name, without one, and one that is not ready.
+// ownDB has one backend with a host name, one without, and one that is not ready.
 const ownDB = `
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -27,8 +27,8 @@ endpoints:
 ports: [{name: http, port: 80, protocol: TCP}]
 `
 
-// exportForDNS exports services of both types from the own cluster and from west: web with an address, db without,
-// idle without backends, and six with addresses of a family alone that the own cluster does not have. It returns the
+// exportForDNS exports services of both types from the own cluster and from west: web with an address, db without, idle
+// without backends, and six, whose addresses are only of a family that the own cluster does not have. It returns the
 // address of web.
 func (i imported) exportForDNS(t *testing.T) (ip string) {
 	t.Helper()
@@ -41,7 +41,7 @@ func (i imported) exportForDNS(t *testing.T) (ip string) {
 	i.export(t, "idle", 2000, headless)
 	i.export(t, "six", 2000, func(e *wire.ServiceExport) { e.IPFamilies = []string{"IPv6"} })
 	i.shareHosts(t, derived("six"), "six", "fd00::2")
-	i.serve(t, "first") // which defines the kinds
+	i.serve(t, "first") // it defines the kinds
 	i.Apply(t, node("node-1", "192.168.0.1", "2026-01-01T00:00:00Z"), plainService("web", ""), slice("web-1", "web", "10.1.0.9"), exportOf("web", ""),
 		plainService("db", ", clusterIP: None"), ownDB, exportOf("db", ""))
 
@@ -49,7 +49,7 @@ func (i imported) exportForDNS(t *testing.T) (ip string) {
 	i.until(t, "web has an address", func() bool {
 		o, err := imports.Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
-			return false // it may not be there yet
+			return false // it may not exist yet
 		}
 		ips, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "ips")
 		ip = strings.Join(ips, " ")
@@ -58,8 +58,8 @@ func (i imported) exportForDNS(t *testing.T) (ip string) {
 	return ip
 }
 
-// TestCoreDNSAnswersFromWhatIsImported: CoreDNS answers from imports and slices as the specification says, and as an
-// agent does (mcs.md A, behaviours 2 to 10), until the imports are gone.
+// TestCoreDNSAnswersFromWhatIsImported: CoreDNS answers from imports and slices as the specification requires, and as
+// an agent does (mcs.md A, behaviours 2 to 10), until the imports are gone.
 func TestCoreDNSAnswersFromWhatIsImported(t *testing.T) {
 	t.Parallel()
 	program := os.Getenv("COREDNS")
@@ -98,17 +98,18 @@ func TestCoreDNSAnswersFromWhatIsImported(t *testing.T) {
 		{name: "_http._tcp.idle", kind: "SRV", answer: nothing},
 	}...)
 	r.await(t, "answers that differ on purpose, as docs/mcs.md says", []asked{
-		// Without an address of its own a service is one as any other, whose backends can be connected to. The specification is silent.
+		// A service without an address is a service like any other, with backends that can be connected to. The
+		// specification does not mention this case.
 		{name: "six", kind: "AAAA", answer: none, agent: "NOERROR; six AAAA fd00::2"},
 		{name: "six", kind: "A", answer: none},
-		// The specification has names of hosts for headless services alone (2.4).
+		// The specification has host names for headless services only (2.4).
 		{name: "10-1-0-9.east.web", kind: "A", answer: "NOERROR; 10-1-0-9.east.web A 10.1.0.9", agent: nothing},
-		// Reserved names own nothing (2.3.4, 2.4.4), but those below them exist (RFC 8020).
+		// Reserved names have no records (2.3.4, 2.4.4), but names below them exist (RFC 8020).
 		{name: "west.db", kind: "A", answer: nothing, agent: none},
 		{name: "west.web", kind: "A", answer: nothing, agent: none},
 	}...)
 
-	// Services that only one cluster still exports, and then none.
+	// Services that only one cluster still exports, and then no cluster.
 	i.Delete(t, exportOf("db", ""), exportOf("web", ""))
 	r.await(t, "answers of the other cluster alone", []asked{
 		{name: "web", kind: "A", answer: "NOERROR; web A " + ip},

@@ -31,7 +31,7 @@ const (
 	addressesPrefix = "cilium/state/ip/v1/default/"
 )
 
-// migrating is a cluster of two nodes whose identities move.
+// migrating is a cluster of two nodes whose identities are migrated.
 type migrating struct {
 	*publishing
 	accounts map[string]string    // the kubeconfig of agents ("run") and of operators ("operate")
@@ -47,7 +47,7 @@ func newMigrating(t *testing.T) *migrating {
 	m.Apply(t, manifest(t, "mesh-agent.yaml")[0])
 	m.Apply(t, manifest(t, "kubernetes.yaml")...)
 	m.Apply(t, manifest(t, "operate.yaml")[:3]...) // account, role and binding
-	m.accounts = map[string]string{                // with no other rights than those of the manifests
+	m.accounts = map[string]string{                // with only the rights of the manifests
 		"run":     m.Kubeconfig(t, m.Addr(), m.Token(t, "kube-system", "mesh-agent")),
 		"operate": m.Kubeconfig(t, m.Addr(), m.Token(t, "kube-system", "mesh-agent-operate")),
 	}
@@ -66,7 +66,7 @@ func (m *migrating) settings(mode modes.Mode, account string) []string {
 	}
 }
 
-// restart runs a process in a mode, after the one of the same name has ended.
+// restart runs a process in a mode, after the earlier process of the same name has ended.
 func (m *migrating) restart(t *testing.T, name string, mode modes.Mode, command string, flags ...string) {
 	t.Helper()
 	if m.running[name] != nil {
@@ -83,7 +83,7 @@ func (m *migrating) stop(t *testing.T, name string) {
 	t.Helper()
 	cmd := m.running[name]
 	delete(m.running, name)
-	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait says
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait reports
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
@@ -101,8 +101,8 @@ func (m *migrating) agent(t *testing.T, n int, mode modes.Mode) {
 	m.fresh(t)
 }
 
-// fresh makes pods with unused labels, one on each node, and waits
-// until both have the same identity and all readers can know its labels.
+// fresh makes pods with unused labels, one on each node, and waits until both have the same identity and all readers
+// can find its labels.
 func (m *migrating) fresh(t *testing.T) {
 	t.Helper()
 	m.pods++
@@ -142,7 +142,7 @@ func (m *migrating) command(t *testing.T, mode modes.Mode, args ...string) (out 
 	return stdout.String(), err
 }
 
-// awaitAlike waits until both places have the same identities.
+// awaitAlike waits until the kvstore and Kubernetes have the same identities.
 func (m *migrating) awaitAlike(t *testing.T, mode modes.Mode, flags ...string) {
 	t.Helper()
 	var out string
@@ -158,7 +158,7 @@ func (m *migrating) awaitAlike(t *testing.T, mode modes.Mode, flags ...string) {
 	})
 }
 
-// allocate has a process allocate labels, and returns the number.
+// allocate runs a process that allocates labels, and returns the number.
 func (m *migrating) allocate(t *testing.T, mode modes.Mode, label string) string {
 	t.Helper()
 	out, err := m.command(t, mode, "identity", "allocate", "--node-ip", "192.168.0.9", "--once", label)
@@ -166,8 +166,8 @@ func (m *migrating) allocate(t *testing.T, mode modes.Mode, label string) string
 	return strings.TrimSpace(out)
 }
 
-// awaitCollected has a process allocate labels and give them back, and waits until
-// the identity is gone from each place that the mode has.
+// awaitCollected runs a process that allocates and releases labels, and waits until the identity is gone from each
+// place that the mode uses.
 func (m *migrating) awaitCollected(t *testing.T, mode modes.Mode) {
 	t.Helper()
 	args := []string{"identity", "allocate", "--node-ip", "192.168.0.9", "k8s:app=short-lived-" + string(mode)}
@@ -192,14 +192,14 @@ func (m *migrating) awaitCollected(t *testing.T, mode modes.Mode) {
 	m.until(t, "what nobody uses is collected", func() bool { return m.contents(t)[mappingsPrefix+number] == "" && !inKubernetes() })
 }
 
-// TestIdentitiesMoveToKubernetesAndBack: through all steps, with agents in
-// neighbouring ones beside each other, each set of labels has one number.
+// TestIdentitiesMoveToKubernetesAndBack: through all steps, while agents run in adjacent steps, each set of labels has
+// one number.
 func TestIdentitiesMoveToKubernetesAndBack(t *testing.T) {
 	t.Parallel()
 	m := newMigrating(t)
 	m.Apply(t, node("node-1", "192.168.0.1", "2026-01-01T00:00:00Z"), node("node-2", "192.168.0.2", "2026-01-01T00:00:00Z"))
 	numbers := make(map[string]string)
-	known := func(mode modes.Mode) { // each mode finds the numbers of all, and gives a new one
+	known := func(mode modes.Mode) { // each mode finds all earlier numbers, and allocates a new one
 		t.Helper()
 		for label, number := range numbers {
 			if got := m.allocate(t, mode, label); got != number {
@@ -228,7 +228,7 @@ func TestIdentitiesMoveToKubernetesAndBack(t *testing.T) {
 		known(mode)
 	}
 
-	// And back, while garbage is collected.
+	// And back, with garbage collection.
 	m.operate(t, modes.CRD, "1s")
 	for _, mode := range []modes.Mode{modes.DoubleWriteReadCRD, modes.DoubleWriteReadKVStore, modes.KVStore} {
 		m.agent(t, 1, mode)
@@ -244,8 +244,8 @@ func TestIdentitiesMoveToKubernetesAndBack(t *testing.T) {
 	m.checkHistory(t)
 }
 
-// TestEtcdAloneSufficesWhileItIsRead: in double write mode, while the API server is
-// away, labels get their numbers in etcd, and keep them when it is back.
+// TestEtcdAloneSufficesWhileItIsRead: in double write mode, while the API server is unreachable, labels get their
+// numbers in etcd, and keep them after its return.
 func TestEtcdAloneSufficesWhileItIsRead(t *testing.T) {
 	t.Parallel()
 	m := newMigrating(t)
@@ -264,7 +264,7 @@ func TestEtcdAloneSufficesWhileItIsRead(t *testing.T) {
 	}
 }
 
-// TestWhatIsMissingInKubernetesIsSaid: at the start, with what to do.
+// TestWhatIsMissingInKubernetesIsSaid: at the start, with the remedy.
 func TestWhatIsMissingInKubernetesIsSaid(t *testing.T) {
 	t.Parallel()
 	m := newMigrating(t)
@@ -289,16 +289,16 @@ func TestWhatIsMissingInKubernetesIsSaid(t *testing.T) {
 	}
 }
 
-// checkHistory checks all revisions of the etcd: each number was of one
-// set of labels only, and each set of labels and each pod had one number only. At
-// the end the identity of each pod exists, without a lease.
+// checkHistory checks all revisions of the etcd: each number belonged to only one set of labels, and each set of labels
+// and each pod had only one number. At the end the identity of each pod exists, without a lease.
 func (m *migrating) checkHistory(t *testing.T) {
 	t.Helper()
 	client := m.etcd.Client(t)
 	now, err := client.Get(t.Context(), "cilium/", clientv3.WithPrefix())
 	waittest.Must(t, err)
 	labels, numbers, pods := map[string]string{}, map[string]string{}, map[string]uint32{}
-	// The header of an answer has the revision of the store, also where only a part of the history is in it.
+	// The header of a response has the present revision of the store, also if the response has only a part of the
+	// history.
 	const last = "cilium/state/last"
 	_, err = client.Put(t.Context(), last, "")
 	waittest.Must(t, err)

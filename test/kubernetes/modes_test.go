@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestAllocatorsInEveryModeAgree: a node in each mode except kvstore, and nodes
-// in the neighbouring mode, allocate the same keys at once.
+// TestAllocatorsInEveryModeAgree: nodes in each mode except kvstore, and nodes in an adjacent mode, allocate the same
+// keys concurrently.
 func TestAllocatorsInEveryModeAgree(t *testing.T) {
 	s := newStores(t)
 	const keys = 25
@@ -42,7 +42,7 @@ func TestAllocatorsInEveryModeAgree(t *testing.T) {
 		for n, a := range all {
 			got[n] = make([]uint64, 2*keys)
 			work.Go(func() error {
-				for k := range 2 * keys { // half of them are of the step before
+				for k := range 2 * keys { // half of them were allocated in the step before
 					id, _, _, err := a.Allocate(ctx, key(fmt.Sprint((i*keys + k))))
 					if err != nil {
 						return err
@@ -68,7 +68,7 @@ func TestAllocatorsInEveryModeAgree(t *testing.T) {
 	}
 	differences, _, err := doublewrite.Compare(t.Context(), s.mode(modes.KVStore, 8, nil).Backend, s.mode(modes.CRD, 9, nil).Backend)
 	for _, d := range differences {
-		if len(d.Primary) > 0 { // what only the last nodes have is in the Kubernetes API alone
+		if len(d.Primary) > 0 { // identities of only the last nodes are in the Kubernetes API alone
 			t.Error(d)
 		}
 	}
@@ -114,7 +114,7 @@ func TestAnIdentityInUseOnOneSideStaysOnBoth(t *testing.T) {
 				}
 			}
 		}
-		const enough = 6 // in the mode crd the copy goes after what it is a copy of
+		const enough = 6 // in the mode crd the copy is deleted after its original
 		rounds(enough)
 		for _, side := range []allocator.Backend{kv, crd} {
 			s.has(side, base, inKVStore)
@@ -133,8 +133,8 @@ func TestAnIdentityInUseOnOneSideStaysOnBoth(t *testing.T) {
 
 func second(_ int, err error) error { return err }
 
-// TestReferencesEndAfterTheirProcess: what a process used that is gone is collected,
-// and so is its Lease; another one's stays.
+// TestReferencesEndAfterTheirProcess: the identities that a dead process used are collected, and also its Lease; those
+// of another process stay.
 func TestReferencesEndAfterTheirProcess(t *testing.T) {
 	s := newStores(t)
 	ctx := t.Context()
@@ -154,6 +154,6 @@ func TestReferencesEndAfterTheirProcess(t *testing.T) {
 		return k == nil && err == nil
 	})
 	s.has(gc, 8, key("8"))
-	done, err := s.node(4, time.Hour).InUse(ctx, 7, nil) // sees every Lease for the first time
+	done, err := s.node(4, time.Hour).InUse(ctx, 7, nil) // this node has seen no Lease before
 	s.is(done, err, false)
 }

@@ -38,7 +38,7 @@ ports: [{name: http, port: 80, protocol: TCP}]
 `, name, service, address)
 }
 
-// node has a heartbeat, which its kubelet would move.
+// node has a heartbeat, which its kubelet would renew.
 func node(name, address, heartbeat string) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -127,7 +127,7 @@ endpoints: [{name: two, id: 4712, networking: {addressing: [{ipv4: 10.1.0.2}], n
 `}
 }
 
-// contents makes a few objects, and returns how far the tables were when all of them were there.
+// contents makes a few objects, and returns the revisions of the tables when they had all of them.
 func (w *world) contents(t *testing.T) (before [3]statedb.Revision) {
 	t.Helper()
 	w.Apply(t, service("kept", 80), service("changed", 80), service("deleted", 80),
@@ -184,8 +184,8 @@ func TestWhatChangedWhileWeWereCutOffFollows(t *testing.T) {
 	}
 }
 
-// TestASilentServerIsNoticed: the connections stay, and nothing comes. Only
-// pings, after a while, distinguish that from a cluster without changes.
+// TestASilentServerIsNoticed: the connections stay open, and no data arrive. Only pings, after a while, distinguish
+// that from a cluster without changes.
 func TestASilentServerIsNoticed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -200,7 +200,7 @@ func TestASilentServerIsNoticed(t *testing.T) {
 	}
 }
 
-// TestTheDataOfABackupFollows: the API server is back, with the data of yesterday.
+// TestTheDataOfABackupFollows: the API server returns with older data.
 func TestTheDataOfABackupFollows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -23,8 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// publishing is a cluster whose description is an API server: an etcd, and the
-// processes that write to it.
+// publishing is a cluster with an API server as its description: an etcd, and the processes that write to it.
 type publishing struct {
 	*world
 	etcd    *etcdtest.Process
@@ -55,15 +54,14 @@ func (p *publishing) start(t *testing.T, mode string, flags ...string) {
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	waittest.Must(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait says
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait reports
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("mesh-agent %s: %v", mode, err)
 		}
 	})
 }
 
-// contents are the keys of the etcd with their values, but for those whose values
-// are times, or whose keys are locks.
+// contents are the keys of the etcd with their values, except for values that are times, and keys of locks.
 func (p *publishing) contents(t *testing.T) map[string]string {
 	t.Helper()
 	resp, err := p.etcd.Client(t).Get(t.Context(), "cilium/", clientv3.WithPrefix())
@@ -107,12 +105,12 @@ func (p *publishing) awaitKeys(t *testing.T, what string, want ...string) map[st
 	return got
 }
 
-// references is where nodes say which identities they use.
+// references is the prefix of the references of nodes to identities.
 const references = "cilium/state/identities/v1/value/"
 
-// TestWhatKubernetesHasIsPublished: services in both formats by the operator, the
-// node and its pods' addresses with their identities by the agent; what changes
-// follows, also deletions, and nothing changes because the API server is away.
+// TestWhatKubernetesHasIsPublished: the operator publishes services in both formats, the agent its node and the
+// addresses of its pods with their identities. Changes and deletions are published too, and nothing is written because
+// the API server was unreachable.
 func TestWhatKubernetesHasIsPublished(t *testing.T) {
 	t.Parallel()
 	p := newPublishing(t)
@@ -174,7 +172,7 @@ func TestWhatKubernetesHasIsPublished(t *testing.T) {
 	p.awaitKeys(t, "the node goes", all[0], all[2])
 }
 
-// revisions are those at which the keys were written last.
+// revisions are the revisions of the last write of each key.
 func (p *publishing) revisions(t *testing.T) map[string]int64 {
 	t.Helper()
 	resp, err := p.etcd.Client(t).Get(t.Context(), "cilium/state/", clientv3.WithPrefix())

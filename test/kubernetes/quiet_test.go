@@ -9,9 +9,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestAQuietClusterIsFresh: nothing changes, and the etcd of the API server sends no
-// progress, so that no bookmark comes. The own cluster is shown as fresh for longer
-// than the limit for a cluster without news.
+// TestAQuietClusterIsFresh: nothing changes, and the etcd of the API server sends no progress, so there are no
+// bookmarks. The own cluster is shown as fresh for longer than the limit for a cluster without events.
 func TestAQuietClusterIsFresh(t *testing.T) {
 	t.Parallel()
 	s := newSliced(t)

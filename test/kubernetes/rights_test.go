@@ -18,8 +18,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestTheOperatorIsLimitedToItsOwnObjects: with the policy of docs/rights.md the account writes what the program
-// writes, and changes, takes over or deletes nothing else.
+// TestTheOperatorIsLimitedToItsOwnObjects: with the policy of docs/rights.md the account can write the program's own
+// objects, and cannot change, take over or delete others.
 func TestTheOperatorIsLimitedToItsOwnObjects(t *testing.T) {
 	t.Parallel()
 	i := newImported(t)

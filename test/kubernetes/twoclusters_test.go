@@ -23,8 +23,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// twoClusters import from each other, with the rights of the manifests and no other. Their operators have no flag
-// but --mcs-api.
+// twoClusters import from each other, with only the rights of the manifests. Their operators have only the flag
+// --mcs-api.
 type twoClusters struct{ east, west *importing }
 
 // importing is one of them.
@@ -55,7 +55,7 @@ func newTwoClusters(t *testing.T) twoClusters {
 
 func (two twoClusters) both() []*importing { return []*importing{two.east, two.west} }
 
-// read lets a cluster read another one.
+// read lets a cluster read the other one.
 func (c *importing) read(t *testing.T, other *importing) {
 	t.Helper()
 	waittest.Must(t, os.WriteFile(filepath.Join(c.dir, other.cluster), []byte("endpoints: ["+other.etcd.Endpoint()+"]\n"), 0o600))
@@ -86,7 +86,7 @@ func typed[T any](t *testing.T, o *unstructured.Unstructured) (one T) {
 	return one
 }
 
-// state is what users and kube-proxy find of the MCS API in a namespace, a line for each thing.
+// state is what users and kube-proxy see of the MCS API in a namespace, as lines.
 func (c *importing) state(t *testing.T, namespace string) []string {
 	t.Helper()
 	var lines []string
@@ -153,7 +153,8 @@ func textOfConditions(all []metav1.Condition) (text string) {
 }
 
 // reached is what kube-proxy would connect to for a port: the endpoints of all slices of the Service that are ready, at
-// their port of its name. Each slice of an import has the labels of the specification, and one cluster as its source.
+// the slice's port of the same name. Each slice of an import has the labels of the specification, and one cluster as
+// its source.
 func reached(t *testing.T, svc *corev1.Service, port corev1.ServicePort, all []discoveryv1.EndpointSlice) (to []string) {
 	t.Helper()
 	for _, s := range all {
@@ -180,7 +181,7 @@ func reached(t *testing.T, svc *corev1.Service, port corev1.ServicePort, all []d
 	return to
 }
 
-// await waits until both clusters have this in a namespace.
+// await waits until both clusters have these states in a namespace.
 func (two twoClusters) await(t *testing.T, what, namespace string, east, west []string) {
 	t.Helper()
 	want := [2][]string{sorted(east), sorted(west)}

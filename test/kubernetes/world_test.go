@@ -24,19 +24,19 @@ func TestMain(m *testing.M) {
 	etcdtest.Main(m)
 }
 
-// world is an API server, a gate before it, and a source that knows of the gate.
+// world is an API server, a gate in front of it, and a source that connects to the gate.
 type world struct {
 	*kubetest.Server
 	gate   *etcdserver.Gate
 	tables *local.Cluster
-	// operator: it reads what an operator does, neither nodes nor pods.
+	// operator: the source reads what an operator reads, so neither nodes nor pods.
 	operator bool
 
 	mu      sync.Mutex
 	trouble string // guarded by mu; what the source reported last
 }
 
-// newWorld starts an API server. A source comes with follow.
+// newWorld starts an API server; follow starts a source.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{Server: kubetest.Start(t), gate: etcdserver.NewGate("127.0.0.1:0")}
@@ -50,8 +50,7 @@ func (w *world) open(t *testing.T) {
 	waittest.Must(t, w.gate.Open(w.Addr()))
 }
 
-// follow runs a source with these options until the end of the test. The source
-// has its end behind it before the servers have theirs.
+// follow runs a source with these options until the end of the test. The source ends before the servers do.
 func (w *world) follow(t *testing.T, o kubernetes.Options) {
 	t.Helper()
 	if o.Kubeconfig == "" {
@@ -98,17 +97,17 @@ func (w *world) awaitListed(t *testing.T) {
 	}
 }
 
-// wrong is what the source says is wrong; empty when nothing is.
+// wrong is the problem that the source reports; empty without one.
 func (w *world) wrong() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.trouble
 }
 
-// away reports whether the source knows that the API server does not answer.
+// away reports whether the source reports that the API server does not answer.
 func (w *world) away() bool { return strings.Contains(w.wrong(), "the Kubernetes API does not answer") }
 
-// well reports whether nothing is wrong.
+// well reports whether the source reports no problem.
 func (w *world) well() bool { return w.wrong() == "" }
 
 // until waits for a condition.
@@ -123,7 +122,7 @@ func get[T any, P local.Object[T]](o *local.Objects[T, P], name string) P {
 	return one
 }
 
-// names are those of all objects of a kind, in order.
+// names returns the names of all objects of a kind, in order.
 func names[T any, P local.Object[T]](o *local.Objects[T, P]) (all []string) {
 	for one := range o.Table().All(o.Snapshot()) {
 		all = append(all, local.Name(one))
@@ -132,7 +131,7 @@ func names[T any, P local.Object[T]](o *local.Objects[T, P]) (all []string) {
 	return all
 }
 
-// revision moves with each change of a table.
+// revision changes with each change of a table.
 func revision[T any, P local.Object[T]](o *local.Objects[T, P]) statedb.Revision {
 	return o.Table().Revision(o.Snapshot())
 }

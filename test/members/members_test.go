@@ -45,12 +45,12 @@ func start(t *testing.T, change func(*members.Settings)) *members.Mesh {
 	return m
 }
 
-// logs shows what the processes have said, beyond what they always say.
+// logs shows the log lines of the processes, except those of level info.
 func logs(t *testing.T, m *members.Mesh) {
 	t.Helper()
 	for _, c := range m.Clusters {
 		for _, p := range c.Processes() {
-			text, _ := os.ReadFile(p.Log) // one that is missing has said nothing
+			text, _ := os.ReadFile(p.Log) // without a log there are no lines
 			for line := range strings.Lines(string(text)) {
 				if !strings.Contains(line, "level=info") {
 					t.Logf("%s %s: %s", c.Name, p.Name, line)
@@ -60,8 +60,8 @@ func logs(t *testing.T, m *members.Mesh) {
 	}
 }
 
-// TestThreeClustersWithoutCilium: every agent sees every cluster, through the mirrors; and global
-// services fail over by their affinity when backends disappear, and return with them.
+// TestThreeClustersWithoutCilium: every agent sees every cluster, through the mirrors. Global services fail over by
+// their affinity when backends disappear, and fail back.
 func TestThreeClustersWithoutCilium(t *testing.T) {
 	t.Parallel()
 	waittest.Long(t)
@@ -90,7 +90,7 @@ func TestThreeClustersWithoutCilium(t *testing.T) {
 	d := first.Describe(m.Nodes)
 	d.Service("web").Down, d.Service("cart").Down = true, true
 	write(t, first, d)
-	uses(t, near, "web", "member2 member3")  // local affinity, nothing local: the remotes
+	uses(t, near, "web", "member2 member3")  // local affinity without local backends: the remotes
 	uses(t, near, "cart", "MEMBER2 MEMBER3") // remote affinity: as before
 	uses(t, far, "web", "MEMBER2 member3")
 	uses(t, far, "cart", "member2 MEMBER3")
@@ -99,11 +99,11 @@ func TestThreeClustersWithoutCilium(t *testing.T) {
 	d.Service("cart").Global = false
 	write(t, first, d)
 	uses(t, near, "web", "MEMBER1 member2 member3")
-	uses(t, near, "cart", "member1 member2 member3") // shown, and only the local ones are used
+	uses(t, near, "cart", "member1 member2 member3") // they are shown, but only the local ones are used
 	uses(t, far, "cart", "member2 MEMBER3")
 }
 
-// noneIsRefused: every process has done its work with the rights of its own user.
+// noneIsRefused: no process was denied a request with the rights of its user.
 func noneIsRefused(t *testing.T, m *members.Mesh) {
 	t.Helper()
 	for _, c := range m.Clusters {
@@ -152,9 +152,9 @@ func leader(t *testing.T, of []*members.Process) (leads *members.Process, others
 	return leads, others
 }
 
-// TestTheStandbysTakeOver: the leaders are frozen, and so cannot know that their time is over;
-// others lead within the lease. When the frozen ones continue they write nothing. Then the leaders
-// are killed, and these lead again. No key is lost in all that time.
+// TestTheStandbysTakeOver: the leaders are frozen, so that they do not notice the end of their lease; others lead
+// within the lease. When the frozen ones continue they write nothing. Then the new leaders are killed, and the first
+// ones lead again. No key is lost in all that time.
 func TestTheStandbysTakeOver(t *testing.T) {
 	t.Parallel()
 	waittest.Long(t)
@@ -219,7 +219,7 @@ func TestTheStandbysTakeOver(t *testing.T) {
 	judge(t, c, from, handover)
 }
 
-// rootOf is a client that may do everything.
+// rootOf returns a client with all rights.
 func rootOf(t *testing.T, c *members.Cluster) *clientv3.Client {
 	t.Helper()
 	cfg, err := yaml.NewConfig(c.ClientFile("root"))
@@ -237,16 +237,15 @@ func head(t *testing.T, c *members.Cluster) int64 {
 	return resp.Header.Revision
 }
 
-// judge reads the whole history of the etcd since a revision: nothing was deleted
-// but locks; and what leases a key was tied to goes back to one from before the
-// handover only when the second leader was gone.
+// judge reads the whole history of the etcd since a revision. Only locks were deleted. A key returned to the leases of
+// before the handover only when the second leader was gone.
 func judge(t *testing.T, c *members.Cluster, from, handover int64) {
 	t.Helper()
 	if _, err := rootOf(t, c).Put(t.Context(), "cilium/end", ""); err != nil {
 		t.Fatal(err)
 	}
 	ctx := waittest.Context(t)
-	owner := map[string][]int64{} // of each key, the leases in their order
+	owner := map[string][]int64{} // the leases of each key, in order
 	for resp := range rootOf(t, c).Watch(ctx, "cilium/", clientv3.WithPrefix(), clientv3.WithRev(from)) {
 		for _, e := range resp.Events {
 			key := string(e.Kv.Key)

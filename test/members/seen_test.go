@@ -28,8 +28,7 @@ func same(what string, got, want map[string]bool) error {
 	return nil
 }
 
-// sees reports whether an agent sees every cluster's nodes, pods and their
-// identities, and all is well.
+// sees reports whether an agent sees every cluster's nodes, pods and their identities, and reports no problem.
 func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 	t.Helper()
 	wantNodes, wantPods, wantApps := map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -90,8 +89,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 	return err
 }
 
-// backends are the clusters whose backends of a service an agent uses, preferred
-// ones in upper case.
+// backends are the clusters whose backends of a service an agent uses, preferred ones in upper case.
 func backends(t *testing.T, agent *members.Process, service string) (string, error) {
 	t.Helper()
 	s, err := agentapi.Get[api.Service](t.Context(), agent.Socket, "services", members.Namespace, service)

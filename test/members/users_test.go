@@ -19,9 +19,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestOperateGivesEtcdItsUsers: from then on, a remote reader can read only the
-// published keys and write none, and an unknown client is no user;
-// the processes of the cluster continue.
+// TestOperateGivesEtcdItsUsers: from then on, a remote reader can only read the published keys, and an unknown client
+// is refused; the processes of the cluster continue.
 func TestOperateGivesEtcdItsUsers(t *testing.T) {
 	t.Parallel()
 	certs := etcdtest.NewCerts(t)
@@ -42,7 +41,7 @@ func TestOperateGivesEtcdItsUsers(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	must(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait says
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait reports
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
 		}

@@ -30,11 +30,11 @@ func kubernetesAlerts() []string {
 	return []string{"MeshEndpointSlicesFailing", "MeshServiceImportsFailing"}
 }
 
-// whole is a mesh in which everything is used: a cluster with agent, operator and mirror, and remote ones.
+// whole is a mesh in which all parts are used: a cluster with agent, operator and mirror, and remote clusters.
 type whole struct {
 	t      *testing.T
 	server *kubetest.Server
-	way    *gate // of the operator to the API server
+	way    *gate // between the operator and the API server
 	mesh   *sim.Mesh
 	prom   *prometheus
 }
@@ -76,13 +76,13 @@ spec: {selector: {app: moving}, ports: [{name: http, port: 80, protocol: TCP}]}
 	again(t, 300*time.Millisecond, func(ctx context.Context) {
 		number = number%200 + 1
 		for _, r := range w.mesh.Clusters() {
-			_ = move(ctx, r, number) // it may be the end
+			_ = move(ctx, r, number) // the test may be over
 		}
 	})
 	return w
 }
 
-// move lets a cluster share and export a service with another backend.
+// move changes the backend of a service that the cluster shares and exports.
 func move(ctx context.Context, r *sim.Running, n int) error {
 	c := r.Cluster()
 	ports := wire.Ports{"http": {Protocol: "TCP", Port: 8080}}
@@ -99,14 +99,14 @@ func move(ctx context.Context, r *sim.Running, n int) error {
 	return errors.Join(r.Put(ctx, s.Key(), s.Encode()), r.Put(ctx, x.Key(), x.Encode()))
 }
 
-// TestKubernetes: no panel is empty in a mesh that is used, and then the Kubernetes API is away.
+// TestKubernetes: no panel is empty in a mesh that is used, and then the Kubernetes API is unreachable.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	w := newWhole(t)
 	w.prom.scraped(3)
 	_, err := w.mesh.Clusters()[0].Malform(t.Context(), "nodes") // for the panels of refused entries
 	must(t, err)
-	w.data("what is refused", "mesh_agent_clustermesh_remote_cluster_rejected_entries") // panels have 0 without it
+	w.data("what is refused", "mesh_agent_clustermesh_remote_cluster_rejected_entries") // without it, panels have 0
 	for _, file := range []string{"mesh", "cluster", "agent", "servers"} {
 		w.panels(file)
 	}
@@ -120,7 +120,7 @@ func TestKubernetes(t *testing.T) {
 	w.prom.resolve()
 }
 
-// panels wants data for every query of a dashboard, as Grafana asks them.
+// panels wants data for every query of a dashboard, as Grafana sends them.
 func (w *whole) panels(file string) {
 	w.t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "dashboards", file+".json"))
@@ -143,7 +143,7 @@ func (w *whole) panels(file string) {
 	w.t.Logf("%s: %d queries have data", file, queries)
 }
 
-// data waits until Prometheus has an answer to a query.
+// data waits until Prometheus has data for a query.
 func (w *whole) data(of, query string) {
 	w.t.Helper()
 	waittest.Try(w.t, "data in "+of+": "+query, func() error {
@@ -156,8 +156,7 @@ func (w *whole) data(of, query string) {
 	})
 }
 
-// metrics wants every metric that a rule or a dashboard asks for to exist, and only few metrics of the agents to be
-// unused.
+// metrics wants every metric in a rule or a dashboard to exist, and only few metrics of the agents to be unused.
 func (w *whole) metrics() {
 	w.t.Helper()
 	var names []string
@@ -181,7 +180,7 @@ func (w *whole) metrics() {
 		w.t.Errorf("only %d metrics were found: %q", len(asked), slices.Sorted(maps.Keys(asked)))
 	}
 	for _, m := range slices.Sorted(maps.Keys(asked)) {
-		// Some are of a migration alone, and of listeners with TLS (TestListeners).
+		// Some exist only during a migration, or for listeners with TLS (TestListeners).
 		if !slices.Contains(names, m) && m != "mesh_agent_allocator_doublewrite_failures_total" && !strings.HasPrefix(m, "mesh_agent_listener_") {
 			w.t.Errorf("%s asks for %s, which nobody has", asked[m], m)
 		}

@@ -11,12 +11,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
-// listenerAlerts fire while the certificates of an agent's own listeners are about to expire, and its files are wrong.
+// listenerAlerts fire while the certificates of an agent's own listeners are about to expire, and its files are
+// invalid.
 func listenerAlerts() []string {
 	return []string{"MeshListenerCertificateEnds", "MeshListenerCertificateEndsSoon", "MeshListenerFilesUnusable"}
 }
 
-// TestListeners: a certificate for 20 days below one for 2 days, of which the key is overwritten.
+// TestListeners: a certificate for 20 days is signed by one for 2 days, and then its key file is overwritten.
 func TestListeners(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "prometheus")

@@ -22,14 +22,14 @@ func pathAlerts() []string {
 
 const flaps = "MeshClusterFlapping east"
 
-// processAlerts fire while agents are down, and, the last one, when one was started again and again.
+// processAlerts fire while agents are down, and, the last one, when an agent was started repeatedly.
 func processAlerts() []string {
 	return []string{"MeshAgentDown", "MeshAgentsDown", "MeshAgentAbsent", restarts, flaps}
 }
 
 const restarts = "MeshAgentRestarting"
 
-// through gives an agent a mesh directory of its own, whose ways to the clusters lead through gates.
+// through gives an agent a mesh directory of its own, with a gate between the agent and each cluster.
 func through(t *testing.T, m *sim.Mesh) (dir string, gates map[string]*gate) {
 	t.Helper()
 	dir, gates = t.TempDir(), make(map[string]*gate)
@@ -46,7 +46,7 @@ func through(t *testing.T, m *sim.Mesh) (dir string, gates map[string]*gate) {
 	return dir, gates
 }
 
-// gate is an open way to a server that can be shut.
+// gate is an address that forwards connections to a server, and that can be shut.
 type gate struct {
 	*etcdserver.Gate
 	t  *testing.T
@@ -66,7 +66,7 @@ func (g *gate) open() {
 	must(g.t, g.Open(g.to))
 }
 
-// TestPaths: an agent alone that is cut off, from all clusters or again and again.
+// TestPaths: one agent is cut off, from all clusters or repeatedly.
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "prometheus")
@@ -97,7 +97,7 @@ func TestPaths(t *testing.T) {
 	p.resolve()
 }
 
-// TestProcesses: agents that are not there, and one that starts again and again.
+// TestProcesses: agents that are down, and one that starts repeatedly.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "prometheus")

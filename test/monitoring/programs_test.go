@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { agenttest.Main(m) }
 
 var must = agenttest.Must
 
-// needKubernetes skips the test where there is no API server.
+// needKubernetes skips the test if there is no API server.
 func needKubernetes(t *testing.T) {
 	t.Helper()
 	if os.Getenv(kubetest.Program) == "" {

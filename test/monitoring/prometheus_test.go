@@ -41,10 +41,10 @@ func hurry(rules string) string {
 // target is a process that Prometheus scrapes.
 type target struct{ job, address string }
 
-// secure begins the address of one that speaks TLS.
+// secure is the prefix of the address of a target with TLS.
 const secure = "https://"
 
-// prometheus is a running Prometheus with the rules of deploy/monitoring. Its targets are of the cluster "home".
+// prometheus is a running Prometheus with the rules of deploy/monitoring. The label cluster of its targets is "home".
 type prometheus struct {
 	*programtest.Prometheus
 	t       *testing.T
@@ -91,7 +91,7 @@ func (p *prometheus) scrape(targets ...target) {
 	must(p.t, os.Rename(next, p.targets))
 }
 
-// values are those of an expression at this moment.
+// values are the present results of an expression.
 func (p *prometheus) values(expression string) (all []float64, err error) {
 	var answer struct{ Result []struct{ Value [2]any } }
 	err = p.Get("query?query="+url.QueryEscape(expression), &answer)
@@ -105,8 +105,8 @@ func (p *prometheus) values(expression string) (all []float64, err error) {
 	return all, err
 }
 
-// firing are the alerts that fire, each with its subject: "NAME CLUSTER", or another label that distinguishes it
-// from others of its name.
+// firing are the firing alerts, each with its subject: "NAME CLUSTER", or another label that distinguishes it from
+// others of its name.
 func (p *prometheus) firing() (all map[string]bool, err error) {
 	var answer struct {
 		Alerts []struct {
@@ -132,7 +132,7 @@ func (p *prometheus) firing() (all map[string]bool, err error) {
 	return all, err
 }
 
-// fire waits until these fire, all at once.
+// fire waits until all of these fire at the same time.
 func (p *prometheus) fire(want ...string) {
 	p.t.Helper()
 	waittest.Try(p.t, "alerts to fire", func() error {
@@ -145,7 +145,7 @@ func (p *prometheus) fire(want ...string) {
 	})
 }
 
-// resolve waits until none fires.
+// resolve waits until no alert fires.
 func (p *prometheus) resolve() {
 	p.t.Helper()
 	waittest.Try(p.t, "all alerts to resolve", func() error {
@@ -157,7 +157,7 @@ func (p *prometheus) resolve() {
 	})
 }
 
-// scraped waits until so many processes are scraped, and no alert fires.
+// scraped waits until n processes are scraped, and no alert fires.
 func (p *prometheus) scraped(n int) {
 	p.t.Helper()
 	waittest.Try(p.t, "processes to be scraped", func() error {
@@ -170,7 +170,7 @@ func (p *prometheus) scraped(n int) {
 	p.resolve()
 }
 
-// counts waits until an expression is a number above zero.
+// counts waits until an expression is above zero.
 func (p *prometheus) counts(expression string) {
 	p.t.Helper()
 	waittest.Try(p.t, expression, func() error {

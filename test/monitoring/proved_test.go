@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unproved are the alerts that promtool alone proves.
+// unproved are the alerts that only promtool tests.
 func unproved() []string {
 	return []string{
-		"MeshInternalError", // it needs a mistake of the agent
+		"MeshInternalError", // it needs an error in the agent's code
 	}
 }
 

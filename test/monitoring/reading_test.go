@@ -24,7 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// readingAlerts fire while everything is wrong at once that clusters can do.
+// readingAlerts fire while all possible faults of clusters exist at once.
 func readingAlerts() []string {
 	return []string{
 		"MeshClusterUnreachable demoted", "MeshClusterUnreachable withdrawn", "MeshClusterDemoted demoted", "MeshClusterWithdrawn withdrawn",
@@ -45,7 +45,7 @@ func small(name string, id uint32) contents.Cluster {
 	return c
 }
 
-// reading is an agent with clusters that are named after what becomes wrong with them.
+// reading is an agent with clusters, each named after its later fault.
 type reading struct {
 	t      *testing.T
 	mesh   *sim.Mesh
@@ -77,14 +77,14 @@ func newReading(t *testing.T) *reading {
 	}})
 	root := w.walled.ClientAs(t, "root", "root")
 	again(t, 10*time.Second, func(ctx context.Context) {
-		_, _ = root.Put(ctx, wire.HeartbeatKey, time.Now().Format(time.RFC3339)) // it may be the end
+		_, _ = root.Put(ctx, wire.HeartbeatKey, time.Now().Format(time.RFC3339)) // the test may be over
 	})
-	// It expires when all is well, and before that the agent does not read another one for minutes.
+	// It expires after the start; until then the agent would not read another certificate for minutes.
 	must(t, w.mesh.Certify(w.cluster("expiring"), time.Minute))
 	return w
 }
 
-// breakAll makes everything wrong at once.
+// breakAll makes all faults at once.
 func (w *reading) breakAll() {
 	ctx := w.t.Context()
 	must(w.t, w.cluster("demoted").Kill())
@@ -118,7 +118,7 @@ func (w *reading) breakAll() {
 	programtest.Write(w.t, w.mesh.Dir(), "not_a_cluster", "endpoints: [http://127.0.0.1:1]\n")
 }
 
-// mendAll makes everything right.
+// mendAll repairs all faults.
 func (w *reading) mendAll() {
 	ctx := w.t.Context()
 	must(w.t, os.Remove(filepath.Join(w.mesh.Dir(), "not_a_cluster")))
@@ -149,7 +149,7 @@ func (w *reading) keyFile(cluster string) string {
 	return file.Key
 }
 
-// identity is one that a cluster has, with its value.
+// identity is an identity of a cluster, with its value.
 func (w *reading) identity(cluster string) (id uint32, labels []byte) {
 	w.t.Helper()
 	all := w.cluster(cluster).Contents()
@@ -165,7 +165,7 @@ func (w *reading) identity(cluster string) (id uint32, labels []byte) {
 	return 0, nil
 }
 
-// service lets a cluster share one whose port has this name.
+// service lets a cluster share a service whose port has this name.
 func (w *reading) service(cluster, port string) {
 	w.t.Helper()
 	c := w.cluster(cluster).Cluster()
@@ -196,17 +196,17 @@ func TestReading(t *testing.T) {
 	must(t, os.Remove(later))
 	all := readingAlerts()
 	p.fire(all[:len(all)-1]...)
-	must(t, w.cluster("fast").SetChurn(20)) // at last: the pending changes are read as slowly later
+	must(t, w.cluster("fast").SetChurn(20)) // last: with churn, the pending changes are read only slowly
 	p.fire(all...)
 	w.mendAll()
 	must(t, os.Mkdir(later, 0o755))
 	p.resolve()
 }
 
-// nameAlerts fire while two clusters answer to one name.
+// nameAlerts fire while two clusters use one name.
 func nameAlerts() []string { return []string{"MeshClusterNameConflict cluster-name"} }
 
-// TestTwoClustersAnswerToOneName in turn.
+// TestTwoClustersAnswerToOneName: they do so in turn.
 func TestTwoClustersAnswerToOneName(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "prometheus")
@@ -219,7 +219,7 @@ func TestTwoClustersAnswerToOneName(t *testing.T) {
 	a := agenttest.StartAgent(t, dir, "--listen", api, "--cluster-name", "home", "--cluster-id", "99")
 	p := startPrometheus(t, target{"mesh-agent", api})
 	p.scraped(1)
-	// Each answers for longer than a look takes.
+	// Each answers for longer than the interval between two looks.
 	answers := func(s *etcdtest.Process) {
 		t.Helper()
 		since := time.Now()

@@ -13,12 +13,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// roomAlerts fire while a cluster has more than there is room for.
+// roomAlerts fire while a cluster needs more than its limits allow.
 func roomAlerts() []string {
 	return []string{"MeshIdentitiesRunOut narrow", "MeshMemoryExceeded narrow"}
 }
 
-// TestRoom: nearly all numbers of a cluster are used, and then there is no memory for more.
+// TestRoom: nearly all identity numbers of a cluster are used, and then there is no memory for more.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "prometheus")
@@ -30,7 +30,7 @@ func TestRoom(t *testing.T) {
 	p := startPrometheus(t, target{"mesh-agent", api})
 	p.scraped(1)
 
-	const batch = 50 // as many as etcd takes at once
+	const batch = 50 // maximum for one transaction
 	write := func(n int, key func(i int) (key, value string)) {
 		t.Helper()
 		for first := 0; first < n; first += batch {
@@ -39,7 +39,7 @@ func TestRoom(t *testing.T) {
 				key, value := key(i)
 				ops = append(ops, clientv3.OpPut(key, value))
 			}
-			waittest.Try(t, "a write", func() error { // on a slow disk not every one is in time
+			waittest.Try(t, "a write", func() error { // on a slow disk some writes are late
 				_, err := narrow.Client().Txn(t.Context()).Then(ops...).Commit()
 				return err
 			})

@@ -23,17 +23,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/programtest"
 )
 
-// servingAlerts fire while an agent knows no cluster.
+// servingAlerts fire while an agent has read no cluster.
 func servingAlerts() []string {
 	return []string{"MeshDNSFailing", "MeshXDSNotReady", "MeshDiscoveryFailing", "MeshReadyWithoutClusters", "MeshClusterUnreachable east"}
 }
 
-// refusingAlerts fire while clients ask too much, or reject what they get.
+// refusingAlerts fire while clients exceed limits, or reject responses.
 func refusingAlerts() []string {
 	return []string{"MeshDNSRefusing queries", "MeshXDSRefusing streams", "MeshAPIRefusing watches", "MeshXDSRejected clusters"}
 }
 
-// server is an agent that has clients.
+// server is an agent with clients.
 type server struct {
 	t             *testing.T
 	api, dns, xds string
@@ -48,7 +48,7 @@ func (s *server) flags(more ...string) []string {
 	return append([]string{"--listen", s.api, "--dns", s.dns, "--xds", s.xds}, more...)
 }
 
-// again does something again and again until stop is called or the test ends.
+// again calls do repeatedly until stop is called or the test ends.
 func again(t *testing.T, every time.Duration, do func(context.Context)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -64,7 +64,7 @@ func again(t *testing.T, every time.Duration, do func(context.Context)) (stop fu
 	return stop
 }
 
-// asks sends requests by DNS and for targets, and ignores the answers.
+// asks sends DNS questions and requests for targets, and ignores the answers.
 func (s *server) asks() (stop func()) {
 	s.t.Helper()
 	question := new(dns.Msg).SetQuestion("clash.shop.svc.clusterset.local.", dns.TypeA)
@@ -77,7 +77,7 @@ func (s *server) asks() (stop func()) {
 	})
 }
 
-// fetch asks for a path until the whole answer is there, or ctx ends.
+// fetch requests a path until an answer is complete, or ctx ends.
 func (s *server) fetch(ctx context.Context, path string) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.api+path, nil)
 	if err != nil {
@@ -88,8 +88,8 @@ func (s *server) fetch(ctx context.Context, path string) {
 	}
 }
 
-// follows opens a stream, asks for all clusters, and answers each response: with a rejection, when there is a reason
-// for one. It returns when the stream ends.
+// follows opens a stream, asks for all clusters, and acknowledges each response, or rejects it if there is a reason. It
+// returns when the stream ends.
 func (s *server) follows(ctx context.Context, rejection string) {
 	conn, err := grpc.NewClient(s.xds, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *server) follows(ctx context.Context, rejection string) {
 	}
 }
 
-// TestServing: an agent whose one cluster is away since its start, and is there later.
+// TestServing: the agent's only cluster is unreachable at its start, and available later.
 func TestServing(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "prometheus")
@@ -134,7 +134,7 @@ func TestServing(t *testing.T) {
 	p.resolve()
 }
 
-// TestRefusing: clients ask more than flags allow, and cannot use what they get.
+// TestRefusing: clients exceed the limits of flags, and reject what they get.
 func TestRefusing(t *testing.T) {
 	t.Parallel()
 	programtest.Find(t, "consumers", "prometheus")
@@ -154,7 +154,7 @@ func TestRefusing(t *testing.T) {
 		bothers(time.Millisecond, func(ctx context.Context) { _, _, _ = client.ExchangeContext(ctx, question, s.dns) })
 	}
 	number := uint16(0)
-	bothers(300*time.Millisecond, func(ctx context.Context) { // there has to be something that is sent
+	bothers(300*time.Millisecond, func(ctx context.Context) { // so that there are responses
 		number++
 		c := east.Cluster()
 		service := wire.Service{
@@ -171,7 +171,7 @@ func TestRefusing(t *testing.T) {
 	p.resolve()
 }
 
-// watches follows the nodes until ctx ends, or there are too many who do.
+// watches follows the nodes until ctx ends, or the watch is refused because there are too many.
 func (s *server) watches(ctx context.Context) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.api+"/v1/watch?resource=nodes", nil)
 	if err != nil {

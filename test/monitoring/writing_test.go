@@ -21,15 +21,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// writingAlerts fire while the own etcd is away.
+// writingAlerts fire while the own etcd is unreachable.
 func writingAlerts() []string { return []string{"MeshNoLeader operate", "MeshNoLeader mirror"} }
 
-// fullAlerts fire while it is full.
+// fullAlerts fire while the own etcd is full.
 func fullAlerts() []string {
 	return []string{"MeshMirrorFilling", "MeshMirrorStopped", "MeshWritesBehind"}
 }
 
-// rightsAlerts fire while the user may not write everything.
+// rightsAlerts fire while the user lacks the rights to write everything.
 func rightsAlerts() []string {
 	return []string{"MeshAllocationsFail", "MeshWritesRefused", "MeshWritesBehind"}
 }
@@ -60,7 +60,7 @@ spec: {clusterIP: 172.20.0.%[1]d, ports: [{name: http, port: 80, protocol: TCP}]
 `, n)
 }
 
-// TestWriting: the own etcd of an agent, an operator and a mirror is away, later it is full, and then their user
+// TestWriting: the own etcd of an agent, an operator and a mirror is unreachable, later it is full, and then their user
 // has lost rights.
 func TestWriting(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestWriting(t *testing.T) {
 	empty(t, kv, etcd.Endpoint())
 	p.resolve()
 
-	// Tries of a write become rare, those of an allocation do not: what takes longest to be seen comes first.
+	// Attempts to write become rare, those to allocate do not: the alerts that take longest come first.
 	const identities, services = "cilium/state/identities", "cilium/state/services"
 	programtest.Write(t, manifests, "objects.yaml", onNode+webPod(1)+webPod(2)+webService(1)+webService(2))
 	allow(t, kv, everything(), but(identities))
@@ -112,10 +112,10 @@ func TestWriting(t *testing.T) {
 	p.resolve()
 }
 
-// everything is all keys of a cluster.
+// everything is the range of all keys of a cluster.
 func everything() []etcdserver.Range { return but() }
 
-// but is all keys of a cluster, of which some, in the order of their keys, may only be read.
+// but is the range of all keys of a cluster, except these prefixes, in the order of their keys, which are read-only.
 func but(prefixes ...string) (all []etcdserver.Range) {
 	from := "cilium/"
 	for _, prefix := range prefixes {
@@ -125,7 +125,7 @@ func but(prefixes ...string) (all []etcdserver.Range) {
 	return append(all, etcdserver.Range{Key: from, End: "cilium0", Write: true})
 }
 
-// allow gives the user other rights.
+// allow replaces the rights of the user.
 func allow(t *testing.T, kv *clientv3.Client, before, now []etcdserver.Range) {
 	t.Helper()
 	for _, r := range now {
@@ -145,7 +145,7 @@ func allow(t *testing.T, kv *clientv3.Client, before, now []etcdserver.Range) {
 	}
 }
 
-// fill writes until etcd takes no more.
+// fill writes until etcd refuses more.
 func fill(t *testing.T, kv *clientv3.Client) {
 	t.Helper()
 	value, n := strings.Repeat("x", 1<<20), 0

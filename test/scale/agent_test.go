@@ -24,7 +24,7 @@ import (
 // often would cost an agent of hundreds of clusters a part of its time.
 const readyPoll = 20 * time.Millisecond
 
-// patience is how long a run may take before something must be broken.
+// patience is the maximum duration of a run; a longer one means a defect.
 const patience = 5 * time.Minute
 
 // process is a running mesh-agent.
@@ -90,7 +90,7 @@ func (a process) measure(ctx context.Context, start time.Time) (r result, err er
 	return r, err
 }
 
-// get asks the agent.
+// get sends a request to the agent.
 func (a process) get(ctx context.Context, path string) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent"+path, nil)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a process) ready(ctx context.Context) error {
 	}
 }
 
-// keys counts what the agent took over.
+// keys counts the keys that the agent has read.
 func (a process) keys(ctx context.Context) (n int, err error) {
 	clusters, err := a.clusters(ctx)
 	for _, c := range clusters {
@@ -140,7 +140,7 @@ func (a process) clusters(ctx context.Context) ([]api.Cluster, error) {
 	return agentapi.List[api.Cluster](ctx, a.socket, "clusters")
 }
 
-// copied waits until so many keys of ready clusters are copied.
+// copied waits until this many keys of ready clusters are copied.
 func (a process) copied(ctx context.Context, keys int) error {
 	for {
 		clusters, err := a.clusters(ctx)
@@ -159,9 +159,9 @@ func (a process) copied(ctx context.Context, keys int) error {
 	}
 }
 
-// heap is the reachable memory of the agent, everything that it holds.
+// heap is the reachable memory of the agent.
 func (a process) heap(ctx context.Context) (bytes float64, err error) {
-	for range 2 { // pools let go of what they have the second time
+	for range 2 { // pools drop their objects at the second collection
 		_, body, err := a.get(ctx, "/debug/pprof/heap?gc=1&debug=1")
 		if err != nil {
 			return 0, err

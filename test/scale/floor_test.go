@@ -30,8 +30,7 @@ func (p programs) floor(tb testing.TB, dir string) (r result) {
 	return p.timed(tb, "floor", dir)
 }
 
-// timed measures one run of this test binary in a role that ends by itself and
-// prints what it needed.
+// timed measures one run of this test binary in a role that ends by itself and prints its needs.
 func (p programs) timed(tb testing.TB, role, arg string) (r result) {
 	tb.Helper()
 	cmd := p.as(role, arg)
@@ -47,7 +46,7 @@ func (p programs) timed(tb testing.TB, role, arg string) (r result) {
 	return r
 }
 
-// runFloor is that process: it lists what the agent lists, and decodes nothing.
+// runFloor is that process: it lists the same keys as the agent, and decodes nothing.
 func runFloor(ctx context.Context, dir string) error {
 	from, err := remotes(dir)
 	if err != nil {
@@ -92,8 +91,8 @@ func remotes(dir string) (map[string]*clientv3.Client, error) {
 	return all, nil
 }
 
-// needed does something with each resource of each cluster, with as many at a time as the
-// agent lists, and prints with how many keys, and what this process needed for it.
+// needed handles each resource of each cluster, with as many at a time as the agent lists, and prints the number of
+// keys, and the needs of this process.
 func needed(ctx context.Context, from map[string]*clientv3.Client, resources []wire.Resource,
 	do func(context.Context, *clientv3.Client, string, wire.Resource) (int, error),
 ) error {
@@ -120,7 +119,7 @@ func needed(ctx context.Context, from map[string]*clientv3.Client, resources []w
 	return errors.Join(err1, err2, json.NewEncoder(os.Stdout).Encode(r))
 }
 
-// list lists a prefix in pages, of one revision.
+// list lists a prefix in pages, at one revision.
 func list(ctx context.Context, c *clientv3.Client, prefix string, take func([]*mvccpb.KeyValue) error) (n int, err error) {
 	from, end, revision := prefix, clientv3.GetPrefixRangeEnd(prefix), int64(0)
 	page := int64(etcd.DefaultOptions().PageLimit)

@@ -27,18 +27,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
-// herdSize is how many nodes have a session with the one etcd.
+// herdSize is the number of nodes with a session with the one etcd.
 const herdSize = 2000
 
-// herdAbsences is how long the etcd is away: no longer than a restart takes; and so
-// long that the watchdogs give up, and the pauses grow to their longest.
+// herdAbsences is how long the etcd is away: only for a restart; and so long that the watchdogs end the sessions, and
+// the pauses reach their maximum.
 var herdAbsences = map[string]time.Duration{"restart": 0, "minute": time.Minute}
 
-// BenchmarkHerd has an etcd restart that 2,000 nodes are connected to, as an agent
-// is: with the sessions, pauses and watches of the program, over TLS with client
-// certificates. It measures how many handshakes a second the etcd gets, and how long
-// it takes until a change that was made after the restart is known to half of the
-// nodes, and to all. Alone: each node behaves as if there were no others.
+// BenchmarkHerd restarts an etcd to which 2,000 nodes are connected like agents: with the sessions, pauses and watches
+// of the program, over TLS with client certificates. It measures how many handshakes a second the etcd gets, and how
+// long it takes until half of the nodes, and all of them, have received a change that was made after the restart.
+// Alone: each node behaves as if there were no others.
 func BenchmarkHerd(b *testing.B) {
 	p := build(b)
 	for _, absence := range []string{"restart", "minute"} {
@@ -63,15 +62,14 @@ type herd struct {
 
 	mu         sync.Mutex
 	handshakes []time.Time    // guarded by mu; when a connection was made
-	known      map[string]int // guarded by mu; how many nodes know a key
-	full       chan struct{}  // guarded by mu; has one when all know the latest
-	half, all  time.Time      // guarded by mu; when half of them did, and all
+	known      map[string]int // guarded by mu; how many nodes have received a key
+	full       chan struct{}  // guarded by mu; has a value when all have received the latest one
+	half, all  time.Time      // guarded by mu; when half of them had received it, and all
 }
 
 const herdCluster = "own"
 
-// newHerd starts an etcd, and one node after another, each of which believes its
-// cluster to be of that size.
+// newHerd starts an etcd, and one node after another; each takes the cluster to have this size.
 func newHerd(b *testing.B, p programs, size int) *herd {
 	b.Helper()
 	certs := etcdtest.NewCerts(b)
@@ -126,7 +124,7 @@ func (only) SkipOptional() bool                { return false }
 func (only) Follow(context.Context)            {}
 func (only) Withhold(bool)                     {}
 
-// dial notes each connection that is made: what follows is a handshake.
+// dial notes each new connection: it begins with a handshake.
 func (h *herd) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err == nil {
@@ -137,7 +135,7 @@ func (h *herd) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return conn, err
 }
 
-// apply notes what a node has learnt.
+// apply notes the keys that a node has received.
 func (h *herd) apply(changes []store.Change[string]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,7 +150,7 @@ func (h *herd) apply(changes []store.Change[string]) {
 	}
 }
 
-// until makes a change, and waits until all nodes know it.
+// until makes a change, and waits until all nodes have received it.
 func (h *herd) until(b *testing.B, name string) {
 	b.Helper()
 	_, err := h.client.Put(b.Context(), wire.Nodes.Prefix(herdCluster, false)+name, "there")
@@ -163,7 +161,7 @@ func (h *herd) until(b *testing.B, name string) {
 	}
 }
 
-// restart has the etcd be away for a while, and reports the results of its return.
+// restart stops the etcd for a while, and reports the results after its return.
 func (h *herd) restart(b *testing.B, away time.Duration) {
 	b.Helper()
 	h.etcd.kill()
@@ -185,7 +183,7 @@ func (h *herd) restart(b *testing.B, away time.Duration) {
 	b.ReportMetric(h.all.Sub(back).Seconds(), "s-all-synced")
 }
 
-// peak is the largest number of moments within one second.
+// peak is the largest number of handshakes within one second.
 func peak(sorted []time.Time) (most int) {
 	for first, last := 0, 0; last < len(sorted); last++ {
 		for sorted[last].Sub(sorted[first]) > time.Second {
@@ -227,7 +225,7 @@ func (e *etcdProcess) kill() {
 	e.stop()
 }
 
-// connect opens a client of the benchmark's own.
+// connect opens a client for the benchmark itself.
 func (e *etcdProcess) connect(b *testing.B, certs *etcdtest.Certs) *clientv3.Client {
 	b.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.endpoint}, TLS: certs.ClientTLS(b, "root"), Context: b.Context()})
@@ -236,7 +234,7 @@ func (e *etcdProcess) connect(b *testing.B, certs *etcdtest.Certs) *clientv3.Cli
 	return c
 }
 
-// serveEtcd is that process. It ends with its standard input.
+// serveEtcd is the process of the etcd. It ends with its standard input.
 func serveEtcd(_ context.Context, config string) error {
 	var cfg etcdserver.Config
 	if err := json.Unmarshal([]byte(config), &cfg); err != nil {

@@ -8,17 +8,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// The maximum CPU of an agent with idle clusters, as a share of one core; the time of the
-// measurement; and the pause before it, after which the work of the start is over.
+// The maximum CPU of an agent with idle clusters, as a share of one core; the duration of the measurement; and the
+// pause before it, in which the work of the start ends.
 const (
 	idleBound = 0.015
 	idleTime  = time.Minute
 	idlePause = 20 * time.Second
 )
 
-// BenchmarkIdle connects to 254 clusters, each with an etcd of its own, in which
-// nothing changes but the heartbeat, and measures what the agent needs to know that
-// nothing has. It fails when that is more than the bound.
+// BenchmarkIdle connects to 254 clusters, each with an etcd of its own, in which only the heartbeat changes, and
+// measures the CPU that the agent needs for this. It fails when that is above the bound.
 func BenchmarkIdle(b *testing.B) {
 	p := build(b)
 	s := scenario{clusters: 254, mode: contents.Remote, each: cluster(2, 5, 1, 5, 20)}
@@ -41,7 +40,7 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// used is the CPU time that the agent needs in a while, which begins after a pause.
+// used is the CPU time of the agent in a period, which begins after a pause.
 func (a process) used(tb testing.TB, pause, while time.Duration) (time.Duration, error) {
 	tb.Helper()
 	var at [2]float64

@@ -53,7 +53,7 @@ func runLate(ctx context.Context, argument string) error {
 			in[c] = time.Now()
 		}
 	}
-	const after = 5 * time.Second // what came late may still come
+	const after = 5 * time.Second // late changes may still arrive
 	watching, cancel := context.WithTimeout(ctx, changesFor+after)
 	defer cancel()
 	var g errgroup.Group
@@ -76,7 +76,7 @@ func runLate(ctx context.Context, argument string) error {
 				for resp := range c.Watch(sources, prefix, clientv3.WithPrefix(), clientv3.WithPrevKV()) {
 					for _, e := range resp.Events {
 						if e.PrevKv != nil && e.Type == clientv3.EventTypePut && string(e.PrevKv.Value) == string(e.Kv.Value) {
-							continue // written again as it was: nothing to copy
+							continue // written again without a change: nothing to copy
 						}
 						note(left, change{into + string(e.Kv.Key[len(prefix):]), string(e.Kv.Value)})
 					}
@@ -93,7 +93,7 @@ func runLate(ctx context.Context, argument string) error {
 	for c, at := range left {
 		arrived, has := came[c]
 		if !has {
-			l.Missing++ // or a newer value of the key took its place on the way
+			l.Missing++ // or a newer value of the key has replaced it
 			continue
 		}
 		took = append(took, max(0, arrived.Sub(at).Seconds()*1000))

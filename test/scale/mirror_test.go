@@ -15,9 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdserver"
 )
 
-// mirrorBounds are what a mirror of M may need: times the seconds of a bare client
-// that copies the same keys, live heap, and the 99th percentile of the time from
-// the remote to the copy at changesPerSecond.
+// mirrorBounds are the limits of a mirror of M: a multiple of the seconds of a bare client that copies the same keys,
+// live heap, and the 99th percentile of the time from the remote to the copy at changesPerSecond.
 const (
 	mirrorRatio      = 2.0
 	mirrorHeapMiB    = 150.0
@@ -28,14 +27,14 @@ const (
 	mirrorRuns       = 3
 )
 
-// target starts an etcd to copy into, in a process of its own. stop ends it.
+// target starts the etcd of the copies in a process of its own. stop ends it.
 func (p programs) target(tb testing.TB) (endpoint string, stop func()) {
 	tb.Helper()
 	_, words, stop := p.serve(tb, "etcd", etcdserver.Config{})
 	return words[0], stop
 }
 
-// ends connects to the remotes, and to the etcd that they are copied into.
+// ends connects to the remotes, and to the etcd of the copies.
 func ends(argument string) (from map[string]*clientv3.Client, to *clientv3.Client, err error) {
 	dir, endpoint, _ := strings.Cut(argument, " ")
 	if from, err = remotes(dir); err != nil {
@@ -45,8 +44,8 @@ func ends(argument string) (from map[string]*clientv3.Client, to *clientv3.Clien
 	return from, to, err
 }
 
-// runCopy is the floor of a mirror: a bare client that lists what the mirror lists,
-// and writes it with transactions of as many operations as etcd allows.
+// runCopy is the floor of a mirror: a bare client that lists the same keys as the mirror, and writes them with
+// transactions of the maximum size that etcd allows.
 func runCopy(ctx context.Context, argument string) error {
 	from, to, err := ends(argument)
 	if err != nil {
@@ -99,8 +98,7 @@ func (p programs) startMirror(tb testing.TB, dir, endpoint string) (a process, e
 		"--per-cluster-ready-timeout", "1h", "--global-ready-timeout", "1h")
 }
 
-// takeover is how long it takes from the end of a mirror until the one that stood by has
-// copied all keys.
+// takeover is the time from the end of a mirror until the standby has copied all keys.
 func (p programs) takeover(tb testing.TB, dir string, keys int) time.Duration {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)

@@ -24,7 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// The test binary is one of the other processes when it has a role, and then argument says on what.
+// The test binary is one of the other processes when it has a role; argument is the argument of the role.
 const (
 	role     = "MESH_SCALE_ROLE"
 	argument = "MESH_SCALE_ARGUMENT"
@@ -51,8 +51,7 @@ func TestMain(m *testing.M) {
 
 var must = waittest.Must
 
-// programs are the agent, and this test binary, built as they are released: measurements
-// must be without the race detector.
+// programs are the agent, and this test binary, built as for a release: measurements must be without the race detector.
 type programs struct{ agent, scale string }
 
 func build(tb testing.TB) programs {
@@ -70,7 +69,7 @@ func (p programs) as(name, arg string) *exec.Cmd {
 	return cmd
 }
 
-// served is what the process of the simulated clusters gets.
+// served is the argument of the process of the simulated clusters.
 type served struct {
 	Clusters []contents.Cluster
 	Churn    float64 // changed keys per second and cluster
@@ -83,15 +82,15 @@ func (p programs) clusters(tb testing.TB, s scenario) (dir string) {
 	return p.churning(tb, s, 0)
 }
 
-// churning are clusters with so many changes a second, in all of them together.
+// churning runs clusters with this many changes a second, in all of them together.
 func (p programs) churning(tb testing.TB, s scenario, changes float64) (dir string) {
 	tb.Helper()
 	_, words, _ := p.serve(tb, "clusters", served{s.descriptions(), changes / float64(s.clusters)})
 	return words[0]
 }
 
-// serve starts this test binary in a role that serves until its standard input ends, and
-// waits until it says that it is ready, and with what.
+// serve starts this test binary in a role that serves until its standard input ends. It waits until the process reports
+// that it is ready, and returns the words of that report.
 func (p programs) serve(tb testing.TB, name string, arg any) (cmd *exec.Cmd, words []string, stop func()) {
 	tb.Helper()
 	text, err := json.Marshal(arg)
@@ -110,8 +109,7 @@ func (p programs) serve(tb testing.TB, name string, arg any) (cmd *exec.Cmd, wor
 	return cmd, words[1:], stop
 }
 
-// serveClusters is that process. It ends with its standard input, at the latest
-// when the test is gone.
+// serveClusters is that process. It ends with its standard input, which is at the latest at the end of the test.
 func serveClusters(ctx context.Context, arg string) error {
 	var what served
 	if err := json.Unmarshal([]byte(arg), &what); err != nil {

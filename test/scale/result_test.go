@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// result is what one run of the agent or of the floor needed.
+// result has the needs of one run of the agent or of the floor.
 type result struct {
 	Seconds  float64 // from the start of the process until everything is read
 	CPU      float64 // seconds of all cores, until then
 	Keys     int
-	Heap     float64 // live bytes afterwards
+	Heap     float64 // live bytes then
 	Peak     float64 // maximum resident bytes
-	Resident float64 // and afterwards, when the garbage is gone
+	Resident float64 // and then, after garbage collection
 }
 
 func values(of []result, f func(result) float64) []float64 {
@@ -34,13 +34,13 @@ func median(of []result, f func(result) float64) float64 { return values(of, f)[
 // userHertz is the unit of CPU times in /proc on Linux, independent of the kernel's own.
 const userHertz = 100
 
-// cpuSeconds is what a process has used, without its children.
+// cpuSeconds is the CPU time that a process has used, without its children.
 func cpuSeconds(pid int) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The name of the program, in parentheses, may hold spaces.
+	// The name of the program, in parentheses, may contain spaces.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	user, err1 := strconv.Atoi(fields[11])
 	system, err2 := strconv.Atoi(fields[12])
@@ -50,8 +50,8 @@ func cpuSeconds(pid int) (float64, error) {
 	return float64(user+system) / userHertz, nil
 }
 
-// resident is the present and the peak memory of a process in bytes. Unlike
-// getrusage's, this peak has nothing of the process that started it.
+// resident is the present and the peak memory of a process in bytes. Unlike getrusage's, this peak does not include the
+// process that started it.
 func resident(pid int) (now, peak float64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

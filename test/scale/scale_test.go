@@ -2,7 +2,7 @@ package scale
 
 import "testing"
 
-// runs is how often each scenario is measured, the agent and the floor in turns.
+// runs is how often each scenario is measured, the agent and the floor in turn.
 const runs = 5
 
 // measure runs the floor and the agent on the scenario.

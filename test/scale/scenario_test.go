@@ -17,7 +17,7 @@ type scenario struct {
 	bounds   bounds
 }
 
-// bounds are what may not be exceeded; one that is zero is none.
+// bounds are the limits of a scenario; zero means no limit.
 type bounds struct {
 	ratio    float64 // of the agent's time to the floor's
 	cpuRatio float64 // of the agent's CPU time to the floor's
@@ -38,8 +38,8 @@ func scenarios() []scenario {
 	}
 }
 
-// cluster is one in the form of Cilium 1.19, whose keys are the mix that others
-// measure: without endpoint slices.
+// cluster is a cluster in the form of Cilium 1.19, with the mix of keys that other benchmarks use: without endpoint
+// slices.
 func cluster(nodes, services, backends, identities, addresses int) contents.Cluster {
 	c := contents.Default("", 0)
 	c.Nodes, c.Services, c.Backends, c.Identities, c.Addresses = nodes, services, backends, identities, addresses
@@ -61,10 +61,10 @@ func (s scenario) descriptions() []contents.Cluster {
 	return all
 }
 
-// figures are what came of some runs.
+// figures are the results of several runs.
 type figures struct {
 	agent, floor              times
-	ratio                     float64 // the median of the turns', as in one turn both had the same disturbance
+	ratio                     float64 // the median over the turns, because in one turn both had the same disturbance
 	cpu, floorCPU, cpuRatio   float64 // µs for each key, the least of all runs
 	heap                      float64 // live bytes for each address, the most of all runs
 	peak, floorPeak, resident float64 // MiB resident, the most of all runs
@@ -73,7 +73,7 @@ type figures struct {
 // times are seconds.
 type times struct{ least, median float64 }
 
-// figures takes the runs of the agent and of the floor, in their turns.
+// figures computes them from the runs of the agent and of the floor, in their order.
 func (s scenario) figures(agent, floor []result) figures {
 	seconds := func(r result) float64 { return r.Seconds }
 	cpu := func(r result) float64 { return r.CPU / float64(s.keys()) * 1e6 }
@@ -97,7 +97,7 @@ func (s scenario) figures(agent, floor []result) figures {
 	return f
 }
 
-// exceeded says in words which bounds the figures do not keep.
+// exceeded describes the bounds that the figures exceed.
 func (b bounds) exceeded(f figures) (out []string) {
 	for _, one := range []struct {
 		what       string

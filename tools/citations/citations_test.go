@@ -1,5 +1,5 @@
-// Package citations proves that what the tree refers to is in the tree: the
-// documents and sections that comments cite, and the links of its Markdown files.
+// Package citations tests that everything that the tree refers to exists in it: the documents and sections that
+// comments cite, and the links of its Markdown files.
 package citations
 
 import (
@@ -121,7 +121,7 @@ func TestWhatIsCitedIsThere(t *testing.T) {
 			continue
 		}
 		text := citing(read(t, from))
-		document := "" // the one that sections are cited of: a document of the specification cites itself
+		document := "" // the one whose sections are cited: a document of the specification cites itself
 		if filepath.Dir(from) == filepath.Join("docs", "spec") {
 			document = from
 		}

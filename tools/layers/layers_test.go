@@ -1,4 +1,4 @@
-// Package layers holds docs/architecture.md as a test: which package may import which.
+// Package layers checks the rules of docs/architecture.md as a test: which package may import which.
 package layers
 
 import (
@@ -34,7 +34,8 @@ func layers(t *testing.T) []string {
 // within reports whether a package is in a folder, or is the folder's own.
 func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
 
-// outside are the folders that are no part of the agent: they import what they like, and no layer imports them.
+// outside reports whether a package is in a folder outside of the agent: these import any package, and no layer imports
+// them.
 func outside(pkg string) bool {
 	return slices.ContainsFunc([]string{"simtest", "tools", "test", "deploy", "cmd/mesh-sim", "pkg/kvstore/kvtest"}, func(folder string) bool { return within(pkg, folder) })
 }
@@ -64,7 +65,7 @@ func TestImportsGoDown(t *testing.T) {
 	if len(all) < 2 {
 		t.Fatalf("docs/architecture.md has these layers: %q", all)
 	}
-	// layer is the place of a package in the table: of folders within each other, the inner one's.
+	// layer is the place of a package in the table; for nested folders, that of the inner one.
 	layer := func(pkg string) int {
 		at := -1
 		for i, folder := range all {
@@ -118,10 +119,10 @@ func TestTheContractIsApart(t *testing.T) {
 	}
 }
 
-// withTestLog is a package of a library that has a log for tests beside its own.
+// withTestLog is a package of a library that has a log for tests next to its own log.
 const withTestLog = "github.com/envoyproxy/go-control-plane/pkg/log"
 
-// Only the simulator and tests run an etcd: the agent's binary stays without. Nothing of ours in it imports
+// Only the simulator and tests run an etcd: the agent's binary has no etcd server. None of our packages in it imports
 // package testing.
 func TestTheAgentHasNoEtcdServer(t *testing.T) {
 	t.Parallel()

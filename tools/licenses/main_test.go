@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/notices"
 )
 
-// TestTheNoticesAreOfWhatIsLinked: of each module in the version that is linked, with every text.
+// TestTheNoticesAreOfWhatIsLinked: there are notices for each module in the linked version, with every text.
 func TestTheNoticesAreOfWhatIsLinked(t *testing.T) {
 	t.Parallel()
 	var now bytes.Buffer
@@ -51,8 +51,8 @@ func listed(text string) (modules []string) {
 	return modules
 }
 
-// TestWhatANoticeIs: nested ones count where a package below is linked, the same text
-// stands there once, and a module without any is an error.
+// TestWhatANoticeIs: nested notices count if a package below them is linked, equal texts are listed once, and a module
+// without a notice is an error.
 func TestWhatANoticeIs(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

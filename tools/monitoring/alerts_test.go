@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// alerts are all of them, without their groups.
+// alerts are all alerts, without their groups.
 func alerts() (all []Alert) {
 	for _, g := range Alerts() {
 		all = append(all, g.Alerts...)
@@ -31,7 +31,7 @@ func read(t *testing.T, path ...string) string {
 	return string(text)
 }
 
-// TestAlertsAreWhole: each has a name of its own, sentences, and a runbook that is there.
+// TestAlertsAreWhole: each has a name of its own, sentences, and an existing runbook.
 func TestAlertsAreWhole(t *testing.T) {
 	t.Parallel()
 	headings := make(map[string]bool)
@@ -62,8 +62,8 @@ func TestAlertsAreWhole(t *testing.T) {
 	}
 }
 
-// TestEveryCodeOfAlertsIsReached: each code that only Prometheus can find has an alert, and each
-// alert fires in a test of the rules (deploy/monitoring/rules_test.yaml) and is quiet in it, too.
+// TestEveryCodeOfAlertsIsReached: each code that only Prometheus can find has an alert, and each alert fires in a test
+// of the rules (deploy/monitoring/rules_test.yaml) and is quiet in it, too.
 func TestEveryCodeOfAlertsIsReached(t *testing.T) {
 	t.Parallel()
 	var file struct {

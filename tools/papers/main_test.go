@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPapers: each command has its page, with what its help says, and each shell its completion; the
-// same again for the same sources.
+// TestPapers: each command has its page, with the text of its help, and each shell its completion; the same sources
+// give the same files.
 func TestPapers(t *testing.T) {
 	t.Parallel()
 	first, second := t.TempDir(), t.TempDir()

@@ -9,7 +9,7 @@ import (
 
 var comment = regexp.MustCompile(`^\s*# (\S.*)$`)
 
-// commented is the text of the comments of a file, a paragraph for each. Indented lines of a comment are code.
+// commented is the text of the comments of a file, with a paragraph for each. Indented lines of a comment are code.
 func commented(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -21,7 +21,7 @@ func commented(text string) string {
 	return b.String()
 }
 
-// TestManifestsReadWell: the comments in what an operator applies and configures have the words of the documents.
+// TestManifestsReadWell: the comments in files that an operator applies and configures have the words of the documents.
 func TestManifestsReadWell(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder

@@ -22,7 +22,7 @@ var (
 	emphasis  = regexp.MustCompile(`\*+`)
 )
 
-// code is what stands for a code span: one word, which no rule looks at.
+// code replaces a code span: one word, which all rules ignore.
 const code = "CODE"
 
 // plain is the text of a line without its markup.
@@ -39,7 +39,7 @@ func plain(line string) string {
 type reader struct {
 	blocks    []block
 	paragraph []string
-	content   int // where the text of the list item begins that the line may belong to
+	content   int // where the text of the list item begins that may include this line
 	fenced    bool
 	afterGap  bool // the line before was empty, or code
 }
@@ -64,7 +64,7 @@ func (r *reader) line(line string) {
 		r.afterGap = true
 		return
 	case r.afterGap && indent >= r.content+4 && item == nil, r.afterGap && r.content == 0 && indent >= 4:
-		return // code, after which code may continue
+		return // code, which may continue in the next line
 	case strings.HasPrefix(text, "#"):
 		r.end()
 		r.blocks = append(r.blocks, block{plain(strings.TrimLeft(text, "# ")), true})

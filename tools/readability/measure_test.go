@@ -59,7 +59,7 @@ var (
 
 // passive reports whether a sentence has a form of "to be" with a participle.
 func passive(sentence string) bool {
-	after := 0 // how many words may still come before the participle
+	after := 0 // how many words the participle may still be away
 	for _, w := range words(sentence) {
 		w = strings.Trim(strings.ToLower(w), ".:'-")
 		switch {
@@ -76,7 +76,7 @@ func passive(sentence string) bool {
 	return false
 }
 
-// vocabulary knows words, and the forms that are made of them.
+// vocabulary has the known words, and recognizes their forms.
 type vocabulary set
 
 // endings turn a form into the word that it is made of.
@@ -147,13 +147,13 @@ type phrase struct {
 type figures struct {
 	Sentences int
 	Average   float64 // words of a sentence
-	Long      int     // words of the sentence that 95 of 100 are not longer than
+	Long      int     // the maximum number of words in 95 of 100 sentences
 	Passive   float64 // sentences with a passive construction, in percent
 	Unknown   []string
 	Phrases   []string
 }
 
-// shortest is how many words a text has at least that counts as a sentence: "yes" in a table does not.
+// shortest is the minimum number of words of a text that counts as a sentence: "yes" in a table does not.
 const shortest = 4
 
 // measure measures a page.

@@ -20,15 +20,15 @@ import (
 
 var root = filepath.Join("..", "..")
 
-// The limits of a page: words of a sentence on average, words that 95 of 100 sentences do not exceed, and sentences that
-// are passive, in percent. It has no word that is not standard, and no phrase that is hard to read.
+// The limits of a page: words of a sentence on average, words that 95 of 100 sentences do not exceed, and passive
+// sentences, in percent. A page has no word that is not standard, and no phrase that is hard to read.
 const (
 	maxAverage = 16
 	maxLong    = 32
 	maxPassive = 20
 )
 
-// pages are the README and the documents but the specification, whose text is that of the protocol.
+// pages are the README and the documents except the specification, whose text is that of the protocol.
 func pages(t *testing.T) []string {
 	t.Helper()
 	all := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
@@ -83,7 +83,7 @@ func readPhrases(t *testing.T) []phrase {
 	return all
 }
 
-// some are the first of many texts.
+// some returns the first ones of many texts.
 func some(all []string) string {
 	if len(all) > 30 {
 		all = all[:30]

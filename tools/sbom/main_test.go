@@ -11,8 +11,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// TestTheBillIsOfTheProgram: that of this test's own program has each module that the
-// compiler recorded, in that version, and is the same again.
+// TestTheBillIsOfTheProgram: the bill of this test's own program has each module that the compiler recorded, in that
+// version, and does not change when it is made again.
 func TestTheBillIsOfTheProgram(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
@@ -47,7 +47,7 @@ func TestTheBillIsOfTheProgram(t *testing.T) {
 	for _, m := range info.Deps {
 		want = append(want, "pkg:golang/"+m.Path+"@"+m.Version)
 	}
-	licenses, err := os.ReadDir("../../ui/licenses") // a file for each package in the page
+	licenses, err := os.ReadDir("../../ui/licenses") // one file for each package in the page
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,8 +45,7 @@ func parts(text string, visit func(string)) {
 	}
 }
 
-// rules are the words that are ruled out: parts of names and of texts in lower case, and
-// whole names.
+// rules are the words that are ruled out: parts of names and of texts in lower case, and whole names.
 type rules struct{ words, names map[string]bool }
 
 // readRules reads the table "Do not write" of the glossary.
@@ -118,8 +117,7 @@ func (r rules) source(in found, file string, source []byte) {
 	}
 }
 
-// tree looks at all Go and Markdown files. The glossary itself names the words, and the
-// licenses of others are theirs.
+// tree looks at all Go and Markdown files, except the glossary, which contains the words, and texts of licenses.
 func (r rules) tree(t *testing.T) found {
 	t.Helper()
 	in := make(found)
@@ -153,7 +151,7 @@ func (r rules) tree(t *testing.T) found {
 	return in
 }
 
-// readAllowed reads how often each word may still be there.
+// readAllowed reads how often each word may still occur.
 func readAllowed(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile("allowed.txt")

@@ -11,19 +11,19 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 )
 
-// AllocationMode is the flag that says where identities are allocated.
+// AllocationMode is the flag that sets where identities are allocated.
 const AllocationMode = "identity-allocation-mode"
 
-// AllocationConfig says where identities are allocated.
+// AllocationConfig is where identities are allocated.
 type AllocationConfig struct {
 	Mode      string `mapstructure:"identity-allocation-mode" modes:"run operate" help:"where identities are allocated: kvstore, crd (CiliumIdentity objects), or both during a migration: doublewrite-readkvstore, doublewrite-readcrd (docs/identity-migration.md)"`
 	Namespace string `mapstructure:"k8s-namespace" modes:"run operate" help:"namespace of the Lease objects in which nodes list the identities that they use (with crd and doublewrite)"`
 }
 
-// Place is valid once the configuration is.
+// Place returns the mode; it is valid once the configuration is validated.
 func (c AllocationConfig) Place() modes.Mode { return modes.Mode(c.Mode) }
 
-// ValidateAllocation says what the mode of the identities is missing.
+// ValidateAllocation notes the settings that the identity allocation mode needs and that are missing.
 func (c Config) ValidateAllocation(note func(flag string, err error)) {
 	m, err := modes.Parse(c.Allocation.Mode)
 	if err != nil {
@@ -47,8 +47,8 @@ func (c Config) ValidateAllocation(note func(flag string, err error)) {
 	}
 }
 
-// AllocationBackend is where identities are allocated; what belongs to a node or to a
-// collection is left to whoever does it. Metrics are registered unless reg is nil.
+// AllocationBackend returns the configuration of the place where identities are allocated. The caller sets the fields
+// that belong to a node or to garbage collection. Metrics are registered unless reg is nil.
 func (c Config) AllocationBackend(reg prometheus.Registerer) (modes.Config, error) {
 	a := modes.Config{Mode: c.Allocation.Place(), Namespace: c.Allocation.Namespace, TTL: c.KVStore.LeaseTTL, Registerer: reg}
 	if !a.Mode.InKubernetes() {
@@ -61,14 +61,14 @@ func (c Config) AllocationBackend(reg prometheus.Registerer) (modes.Config, erro
 	return a, nil
 }
 
-// What a node asks of the Kubernetes API in a second, on average and at once. An
-// allocation is six requests.
+// Limits of a node's requests to the Kubernetes API: the average per second, and the burst. An allocation takes six
+// requests.
 const (
 	kubernetesQPS   = 100
 	kubernetesBurst = 200
 )
 
-// Client writes to the Kubernetes API. Nobody is asked yet.
+// Client returns a client that can write to the Kubernetes API. It does not connect yet.
 func (c LocalConfig) Client() (dynamic.Interface, error) {
 	config, err := kubernetes.Configuration(c.Kubeconfig)
 	if err != nil {

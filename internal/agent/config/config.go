@@ -1,5 +1,5 @@
-// Package config is the configuration of the program: what its flags, environment variables and
-// settings file say, and what is wrong with it. Errors name the place that a value came from.
+// Package config is the configuration of the program: the values of its flags, environment variables and settings
+// file, and their validation. Errors name the place that a value came from.
 package config
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Mode is what the program does.
+// Mode is a mode of the program.
 type Mode string
 
 // The modes; each is a command.
@@ -37,9 +37,9 @@ const (
 	ModeMirror  Mode = "mirror"
 )
 
-// Config is what `run`, `operate` and `mirror` take from flags, environment
-// variables and their file (see settings). The tags of a field have the name of its flag, its help, the subject
-// that the help shows it under, and the modes that use it, when not all do.
+// Config has the settings of `run`, `operate` and `mirror`, from flags, environment variables and the settings file
+// (see Settings). The tags of a field have the name of its flag, its help, the subject under which the help shows it,
+// and the modes that use it, unless all do.
 type Config struct {
 	ClusterName            string            `mapstructure:"cluster-name" subject:"Own cluster" help:"name of the own cluster"`
 	ClusterID              uint32            `mapstructure:"cluster-id" subject:"Own cluster" help:"ID of the own cluster, 1 to 255 (1 to 511 with --max-connected-clusters=511); with 0 the agent only reads"`
@@ -69,7 +69,7 @@ type Config struct {
 	LogFormat              string            `mapstructure:"log-format" subject:"Log" help:"log format: text or json"`
 }
 
-// Default is the configuration without any setting.
+// Default returns the configuration without any setting.
 func Default() Config {
 	node, err := os.Hostname()
 	if err != nil {
@@ -127,7 +127,7 @@ func addFlags(f *pflag.FlagSet, settings reflect.Value, subject string) {
 			f.Duration(name, value, help)
 		case map[string]string:
 			f.Var(new(keyValues), name, help)
-		default: // the settings of a subject
+		default: // a struct with the settings of a subject
 			addFlags(f, v, about)
 			continue
 		}
@@ -137,12 +137,12 @@ func addFlags(f *pflag.FlagSet, settings reflect.Value, subject string) {
 	}
 }
 
-// Own is the own cluster.
+// Own returns the own cluster.
 func (c Config) Own() wire.ClusterInfo {
 	return wire.ClusterInfo{Name: c.ClusterName, ID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters}
 }
 
-// InForce are the settings in force, without secrets.
+// InForce returns the settings in force, without secrets.
 func (c Config) InForce() api.Settings {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.Flags(flags)
@@ -154,10 +154,10 @@ func (c Config) InForce() api.Settings {
 	return settings
 }
 
-// KVStoreFlag is the flag whose value has options of its own.
+// KVStoreFlag is the flag whose value is a map of options.
 const KVStoreFlag = "kvstore-opt"
 
-// Harmless is the value of a flag without what may be a secret in it.
+// Harmless returns the value of a flag without parts that may be secret.
 func Harmless(flag, value string) string {
 	if flag != KVStoreFlag || value == "" {
 		return clientfile.Redact(value)
@@ -176,10 +176,10 @@ func Harmless(flag, value string) string {
 	return options.String()
 }
 
-// Validate reports every mistake at once, in words.
+// Validate reports all mistakes at once.
 func (c Config) Validate() error { return errors.Join(c.mistakes()...) }
 
-// mistakes are what is wrong, each a *settingError.
+// mistakes returns the mistakes in the settings, each a *settingError.
 func (c Config) mistakes() (errs []error) {
 	note := func(flag string, err error) {
 		if err != nil {
@@ -239,7 +239,7 @@ func aboveZero(d time.Duration) error {
 	return nil
 }
 
-// checkDirectory accepts what can be watched, now or once it exists.
+// checkDirectory accepts a directory that can be watched, also one that does not exist yet.
 func checkDirectory(path string) error {
 	if path == "" {
 		return errors.New("must name a directory")
@@ -247,7 +247,7 @@ func checkDirectory(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil // waited for, with a warning
+		return nil // the agent waits for it, with a warning
 	case err != nil:
 		return err
 	case !info.IsDir():

@@ -14,8 +14,9 @@ const DirectoryFlag = "clustermesh-config"
 // Given reports whether a flag has a value from the command line, the environment or the file.
 func (s *Settings) Given(flag string) bool { return s.from[flag] != "" }
 
-// FromAgent takes the values of an agent on this machine for flags that nothing else gives, and returns those that it has
-// taken. It takes none when the agent's mesh directory is not here, as with an agent in a container.
+// FromAgent takes the values of an agent on this machine for flags that have no other value, and returns the settings
+// that it took. It takes none when the agent's mesh directory does not exist here, for example when the agent runs in
+// a container.
 func (s *Settings) FromAgent(agent map[string]string, place string, flags ...string) (Config, []string, error) {
 	if dir := agent[DirectoryFlag]; !filepath.IsAbs(dir) || !exists(dir) {
 		c, err := s.decode()
@@ -28,7 +29,7 @@ func (s *Settings) FromAgent(agent map[string]string, place string, flags ...str
 			continue
 		}
 		if err := setFlag(f, value); err != nil {
-			continue // an agent of another version
+			continue // the agent has another version
 		}
 		s.from[name] = place
 		taken = append(taken, "--"+name+" "+value)

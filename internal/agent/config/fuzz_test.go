@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzKeyValues: what a flag reads back as is what it was given.
+// FuzzKeyValues: a flag's text reads back as the same values.
 func FuzzKeyValues(f *testing.F) {
 	for _, text := range []string{"etcd.qps=100", "a=1,b=2", "a=http://x:1", `{"a":"1"}`, " {}", "a", "=", ",", "\xe2=\x8a\xbe"} {
 		f.Add(text)
@@ -32,7 +32,7 @@ func validText(k keyValues) bool {
 	return true
 }
 
-// FuzzSettings: a settings file is taken or refused with a line that names it.
+// FuzzSettings: a settings file is accepted, or refused with the line at fault.
 func FuzzSettings(f *testing.F) {
 	for _, text := range []string{
 		"cluster-name: east\ncluster-id: 1\n", "kvstore-opt: {etcd.qps: 100}", "clustermesh-sync-timeout: 30s", "debug-pprof: true",

@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
-// KVStoreConfig are the settings of whoever writes to the own kvstore.
+// KVStoreConfig are the settings of a writer to the own kvstore.
 type KVStoreConfig struct {
 	Kind                       string        `mapstructure:"kvstore" help:"kind of kvstore; etcd is the only one, and the default (Cilium's configuration names it)"`
 	ConnectivityTimeout        time.Duration `mapstructure:"kvstore-connectivity-timeout" help:"time that a writer waits for the own cluster's etcd before it gives up"`
@@ -40,8 +40,7 @@ func (c Config) KVStoreOptions() (etcd.Options, error) {
 	return o, err
 }
 
-// NodeAddress is the address of this node: the one given, else the first global one,
-// IPv4 before IPv6.
+// NodeAddress returns the address of this node: the given one, otherwise the first global one, IPv4 before IPv6.
 func (c Config) NodeAddress() (netip.Addr, error) {
 	if c.NodeIP != "" {
 		a, err := netip.ParseAddr(c.NodeIP)
@@ -71,5 +70,5 @@ func (c Config) NodeAddress() (netip.Addr, error) {
 	return six, nil
 }
 
-// GivenSize is the size of the own cluster that a person gave; 0 for none.
+// GivenSize returns the size of the own cluster from the settings; 0 when it is not set.
 func (c Config) GivenSize() int { return int(c.ClusterSize) }

@@ -38,15 +38,15 @@ type OperateConfig struct {
 	GCInterval     time.Duration `mapstructure:"identity-gc-interval" modes:"operate" help:"interval of identity garbage collection; an identity that is unused in two consecutive rounds is deleted; 0 disables it"`
 	GCPerMinute    int           `mapstructure:"identity-gc-rate-limit" modes:"operate" help:"maximum number of identities to delete per minute; 0 is no limit"`
 	ServiceExports bool          `mapstructure:"clustermesh-enable-mcs-api" modes:"operate" help:"publish the ServiceExports of the own cluster"`
-	// ServiceFormats is named as Cilium names it, for whom it also decides what its agents read.
+	// ServiceFormats has the name of Cilium's setting. In Cilium, it also sets which formats the agents read.
 	ServiceFormats string `mapstructure:"clustermesh-service-v2" modes:"operate" help:"formats in which global Services are published: prefer-legacy or prefer-endpointslice for both formats, only-endpointslice for EndpointSlices alone, which Cilium reads from release 1.20 on"`
 	// NodesAndAddresses is for a cluster whose agents do not write to its kvstore.
 	NodesAndAddresses bool `mapstructure:"publish-nodes-and-addresses" modes:"operate" help:"also publish the nodes and addresses of the own cluster, from CiliumNodes, CiliumEndpoints and CiliumEndpointSlices; for clusters where Cilium does not write to the kvstore (CRD mode)"`
 	EndpointSlices    bool `mapstructure:"endpoint-slices" modes:"operate" help:"write EndpointSlices of remote backends for global Services that request them, so that kube-proxy reaches these backends (docs/endpointslices.md); reads the clusters of the mesh directory"`
-	// MCSAPI is apart from ServiceExports, as Cilium names that: publishing needs no right to write, and
-	// where Cilium's operator writes the imports nobody else may.
+	// MCSAPI is separate from ServiceExports, which has the name of Cilium's setting. Publishing needs no right to
+	// write objects, and where Cilium's operator writes the imports, no other program may write them.
 	MCSAPI bool `mapstructure:"mcs-api" modes:"operate" help:"publish the ServiceExports of the own cluster, and import those of all clusters: write ServiceImports, derived Services and conditions (docs/mcs.md); reads the clusters of the mesh directory"`
-	// What remote exports may have in the own cluster.
+	// Limits of the objects that remote exports cause in the own cluster.
 	MaxImports         uint32 `mapstructure:"mcs-max-imports" modes:"operate" help:"with --mcs-api, maximum number of services to import that the own cluster does not export; a cluster can have 25 % of it, or with more than four remote clusters its equal share, and a namespace of a cluster half of that"`
 	AllowedLabels      string `mapstructure:"mcs-allowed-labels" modes:"operate" help:"with --mcs-api, labels of remote ServiceExports to set on ServiceImports and derived Services: keys, or all of a domain as example.com/*, separated by commas"`
 	AllowedAnnotations string `mapstructure:"mcs-allowed-annotations" modes:"operate" help:"with --mcs-api, annotations of remote ServiceExports to set on ServiceImports and derived Services: keys, or all of a domain as service.cilium.io/*, separated by commas"`
@@ -94,7 +94,7 @@ func (c OperateConfig) validate(note func(flag string, err error), cluster strin
 	note("kvstore-users-file", err)
 }
 
-// Allowed are the labels and the annotations of remote exports that own objects may have.
+// Allowed returns the labels and the annotations of remote exports that own objects may have.
 func (c OperateConfig) Allowed() (labels, annotations mcs.Allowed, err error) {
 	labels, errLabels := mcs.ParseAllowed(c.AllowedLabels)
 	annotations, errAnnotations := mcs.ParseAllowed(c.AllowedAnnotations)
@@ -110,7 +110,7 @@ func (c OperateConfig) PublishesSlicesOnly() bool { return c.ServiceFormats == o
 // WritesSlices reports whether EndpointSlices of remote backends are written.
 func (c OperateConfig) WritesSlices() bool { return c.EndpointSlices || c.MCSAPI && c.ImportSlices }
 
-// WhichSlices says for which imports slices are written.
+// WhichSlices returns the imports for which slices are written.
 func (c OperateConfig) WhichSlices() mcs.WhichSlices {
 	switch {
 	case c.ImportSlices:
@@ -124,7 +124,7 @@ func (c OperateConfig) WhichSlices() mcs.WhichSlices {
 // ReadsRemotes reports whether an operator reads the clusters of the mesh directory.
 func (c OperateConfig) ReadsRemotes() bool { return c.EndpointSlices || c.MCSAPI }
 
-// Users are those that the own cluster's etcd is to have. The file is read each time.
+// Users returns the users that the own cluster's etcd must have. It reads the users file each time.
 func (c Config) Users() ([]operate.User, error) {
 	if err := wire.ValidateClusterName(c.ClusterName); err != nil {
 		return nil, exit.Usagef("--cluster-name: %q %w", c.ClusterName, err)
@@ -149,7 +149,7 @@ type MirrorConfig struct {
 	SyncTimeout  time.Duration `mapstructure:"global-ready-timeout" modes:"mirror" help:"time that readiness waits for the copies of all clusters"`
 	DrainDelay   time.Duration `mapstructure:"drain-delay" modes:"mirror" help:"time between the deletion of a removed cluster's configuration and the deletion of its entries, in which agents drain the cluster"`
 	KeepRemoved  bool          `mapstructure:"disable-drain-on-disconnection" modes:"mirror" help:"keep the copy of a cluster when its client file is removed; the copy ends with the leases of the mirror"`
-	// What the copies may take of the own etcd.
+	// Limits of the copies in the own etcd.
 	Writes int    `mapstructure:"remote-write-rate" modes:"mirror" help:"maximum average number of keys per second to write for one remote cluster, with bursts of 500,000; 0 is no limit"`
 	Bytes  string `mapstructure:"remote-byte-rate" modes:"mirror" help:"maximum average number of bytes per second to write for one remote cluster, with bursts of 256Mi; 0 is no limit"`
 	Quota  string `mapstructure:"own-kvstore-quota" modes:"mirror" help:"value of --quota-backend-bytes of the own etcd; only for an etcd before 3.6, which does not report it"`
@@ -170,12 +170,13 @@ func (c MirrorConfig) validate(note func(flag string, err error)) {
 	}
 }
 
-// mirrorQPS is a mirror's limit of operations a second where none is given (wire.md §5).
+// mirrorQPS is a mirror's default limit of operations per second (wire.md §5).
 const mirrorQPS = 100
 
-const mirrorAsks = 5 * time.Second // between two questions how full the own etcd is
+const mirrorAsks = 5 * time.Second // interval of the checks how full the own etcd is
 
-// MirrorLimits sets the limits of a mirror's kvstore client where none are given.
+// MirrorLimits sets the limits of a mirror's kvstore client: the operations per second unless they are given, and the
+// status intervals.
 func MirrorLimits(o *etcd.Options, given map[string]string) {
 	if _, has := given[etcd.OptionQPS]; !has {
 		o.QPS = mirrorQPS
@@ -183,7 +184,7 @@ func MirrorLimits(o *etcd.Options, given map[string]string) {
 	o.Timings.StatusInterval, o.Timings.StatusRetry = mirrorAsks, mirrorAsks
 }
 
-// Rate is that of one remote. What is validated is a number.
+// Rate returns the write rate of one remote cluster. The settings are validated before: ParseSize cannot fail.
 func (c MirrorConfig) Rate() syncstore.Rate {
 	r := mirror.DefaultRate()
 	r.Writes = c.Writes
@@ -191,7 +192,7 @@ func (c MirrorConfig) Rate() syncstore.Rate {
 	return r
 }
 
-// Room is how full the own etcd may become.
+// Room returns how full the own etcd may become.
 func (c MirrorConfig) Room() mirror.Room {
 	quota, _ := budget.ParseSize(c.Quota)
 	return mirror.Room{Quota: quota, StopAt: c.StopAt}

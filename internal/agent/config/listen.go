@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// ListenConfig is who may ask over TCP, and how.
+// ListenConfig are the settings of the listeners, and of the clients over TCP.
 type ListenConfig struct {
 	Insecure    bool   `mapstructure:"listen-insecure" help:"permit plain text on an address that other machines reach; all of them can then read everything"`
 	Names       string `mapstructure:"listen-names" help:"more host names of the HTTP API, separated by commas; .example.org means all names that end with it. Requests for other names are refused (docs/api-security.md)"`
@@ -29,13 +29,13 @@ type ListenConfig struct {
 	Limits ListenLimits `mapstructure:",squash" subject:"Limits of the HTTP API"`
 }
 
-// TLS are the files of the API; false when it is plain.
+// TLS returns the certificate files of the API; false when the API is plain text.
 func (c ListenConfig) TLS() (transport.TLSFiles, bool) {
 	return transport.TLSFiles{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA}, c.TLSCert != ""
 }
 
-// HostNames are the names by which others may ask. Where other machines do, Services of Kubernetes lead to the agent: their
-// names are not public, so that no page in a browser can have one lead elsewhere first.
+// HostNames returns the host names that a request may be for. On an address that other machines reach, clients use the
+// names of Kubernetes Services, too. These names are not public, so a web page cannot use them for DNS rebinding.
 func (c ListenConfig) HostNames() (names []string, err error) {
 	for name := range strings.SplitSeq(c.Names, ",") {
 		name = strings.TrimSpace(name)
@@ -78,8 +78,8 @@ func (c ListenConfig) validate(note func(flag string, err error), listen string)
 	}
 }
 
-// isLoopback reports whether an address to listen on is of this machine alone. Other
-// names than localhost may mean anything.
+// isLoopback reports whether other machines cannot reach an address to listen on. A name other than localhost may
+// resolve to any address.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -88,8 +88,8 @@ func isLoopback(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// ListenLimits bound what those who come over TCP may have at once, in all and of one
-// address (docs/api-security.md). The unix socket has no such bounds.
+// ListenLimits limit what clients over TCP may have at the same time, in total and per address
+// (docs/api-security.md). The unix socket has no such limits.
 type ListenLimits struct {
 	Connections        uint32 `mapstructure:"listen-max-connections" help:"maximum number of TCP connections at the same time"`
 	ConnectionsPerPeer uint32 `mapstructure:"listen-max-connections-per-peer" help:"maximum number of TCP connections from one address (an IPv6 /64); the limit of loopback is the total minus this number"`
@@ -101,7 +101,7 @@ type ListenLimits struct {
 	StatesPerPeer      uint32 `mapstructure:"listen-max-states-per-peer" help:"maximum number of these watches from one address, also from loopback"`
 }
 
-// DefaultListenLimits are the limits without any setting.
+// DefaultListenLimits returns the limits without any setting.
 func DefaultListenLimits() ListenLimits {
 	d := transport.DefaultLimits()
 	return ListenLimits{
@@ -112,11 +112,11 @@ func DefaultListenLimits() ListenLimits {
 	}
 }
 
-// connectionMemory is what a connection takes at the most while it waits, with its goroutine and its buffers, and as much
-// again for others: with less memory there are fewer connections.
+// connectionMemory is the most memory that a connection takes while it waits, with its goroutine and its buffers,
+// doubled to leave as much for other things. With less memory there are fewer connections.
 const connectionMemory = 128 << 10
 
-// OfServer are those of the server. With little memory (GOMEMLIMIT), there are fewer connections.
+// OfServer returns the limits of the server. With little memory (GOMEMLIMIT), it permits fewer connections.
 func (c ListenLimits) OfServer() transport.Limits {
 	limit := func(all, peer uint32) transport.Limit { return transport.Limit{All: int(all), Peer: int(peer)} }
 	return transport.Limits{
@@ -127,7 +127,7 @@ func (c ListenLimits) OfServer() transport.Limits {
 	}
 }
 
-// withinMemory is a number, or as many as there is memory for.
+// withinMemory returns n, or the number for which there is memory if that is smaller.
 func withinMemory(n uint32, each int64) uint32 {
 	return uint32(min(int64(n), max(1, debug.SetMemoryLimit(-1)/each))) //nolint:gosec // not more than n
 }

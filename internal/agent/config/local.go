@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/own/publish"
 )
 
-// LocalConfig says where the description of the own cluster comes from, and what follows from it.
+// LocalConfig are the settings of the source of the own cluster's description, and of its use.
 type LocalConfig struct {
 	Manifests        string `mapstructure:"local-manifests" modes:"run operate" help:"directory of Kubernetes manifests that describe the own cluster; the agent watches it"`
 	Kubernetes       bool   `mapstructure:"kubernetes" modes:"run operate" help:"read the description of the own cluster from the Kubernetes API"`

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The annotations of a flag: the subject that the help shows it under, and the modes that use it, when not all do.
+// The annotations of a flag: the subject under which the help shows it, and the modes that use it, unless all do.
 const (
 	subjectOfFlag = "subject"
 	modesOfFlag   = "modes"
@@ -20,7 +20,7 @@ func uses(m Mode, f *pflag.Flag) bool {
 	return len(modes) == 0 || slices.Contains(modes, string(m))
 }
 
-// Unused names the settings that are given and that this mode does not use.
+// Unused returns the names of the settings that are given and that this mode does not use.
 func (s *Settings) Unused(m Mode) (names []string) {
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		if s.from[f.Name] != "" && !uses(m, f) {
@@ -40,8 +40,8 @@ func (s *Settings) RegisterMode(to *pflag.FlagSet, m Mode) {
 	s.Register(to)
 }
 
-// Help is the help of the flags that the mode uses, a line for each, by subject. The other flags of the command are the
-// last subject.
+// Help returns the help of the flags that the mode uses, one line for each, by subject. The other flags of the
+// command are the last subject.
 func (s *Settings) Help(command *pflag.FlagSet) string {
 	const others = "Other"
 	var subjects []string

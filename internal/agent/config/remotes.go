@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// RemoteBudget is the flag whose options are what remote clusters may cost.
+// RemoteBudget is the flag whose options are the limits of remote clusters.
 const RemoteBudget = "remote-budget"
 
 func budgetHelp() string {
@@ -36,7 +36,7 @@ func policyHelp() string {
 		shortSpan(d.Demote), shortSpan(d.Withdraw), shortSpan(d.Silence), shortSpan(d.Restore))
 }
 
-// shortSpan writes whole minutes as a person does.
+// shortSpan formats whole minutes without seconds.
 func shortSpan(d time.Duration) string {
 	text := d.String()
 	if d >= time.Minute {
@@ -45,7 +45,7 @@ func shortSpan(d time.Duration) string {
 	return text
 }
 
-// RemoteMemoryLimit is the bound in bytes; 0 is none. The setting is validated.
+// RemoteMemoryLimit returns the limit in bytes; 0 is none. The setting must be validated before.
 func (c Config) RemoteMemoryLimit() int64 {
 	if c.RemoteMemory != "" {
 		n, _ := budget.ParseSize(c.RemoteMemory)
@@ -57,7 +57,7 @@ func (c Config) RemoteMemoryLimit() int64 {
 	return budget.RemoteEntries.Bytes()
 }
 
-// ClaimsConfig says what remote clusters may claim (docs/claims.md).
+// ClaimsConfig are the claims that remote clusters may make (docs/claims.md).
 type ClaimsConfig struct {
 	PodCIDR         string `mapstructure:"pod-cidr" help:"pod networks of the own cluster, in addition to those of its nodes, separated by commas; an address of a remote cluster in them is refused"`
 	ServiceCIDR     string `mapstructure:"service-cidr" help:"service networks of the own cluster, separated by commas; an address of a remote cluster in them is refused"`
@@ -82,8 +82,7 @@ func (c ClaimsConfig) validate(note func(flag string, err error)) {
 	}
 }
 
-// checkStateDir wants a directory that is there: without it nothing would be
-// remembered, which is what it was given for.
+// checkStateDir accepts only an existing directory: without one, no cluster IDs would be kept.
 func checkStateDir(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -97,7 +96,7 @@ func checkStateDir(path string) error {
 	return nil
 }
 
-// Rules are those of the address cache.
+// Rules returns the rules of the address cache.
 func (c ClaimsConfig) Rules() (ipcache.Rules, error) {
 	pods, podsErr := networks(c.PodCIDR, "pod network")
 	services, servicesErr := networks(c.ServiceCIDR, "service network")
@@ -105,7 +104,7 @@ func (c ClaimsConfig) Rules() (ipcache.Rules, error) {
 	return ipcache.Rules{Own: append(pods, services...), Enforce: mode == claims.Enforce}, errors.Join(podsErr, servicesErr, modeErr)
 }
 
-// networks reads networks that are separated by commas.
+// networks parses networks that are separated by commas.
 func networks(list, what string) ([]ipcache.Own, error) {
 	var all []ipcache.Own
 	var errs []error

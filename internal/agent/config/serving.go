@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 
-// ServingConfig is about who connects to services by what the agent knows.
+// ServingConfig are the settings of the choice of backends, and of the servers for clients that connect to them.
 type ServingConfig struct {
 	Zone          string    `mapstructure:"zone" modes:"run" help:"zone of this node; backends in this zone are preferred"`
 	SameNodeFirst bool      `mapstructure:"same-node-first" modes:"run" help:"prefer backends on this node to others in the zone"`
@@ -43,19 +43,19 @@ type XDSConfig struct {
 	Memory         string        `mapstructure:"xds-max-memory" modes:"run" help:"memory limit for what xDS clients make the agent keep, such as 64Mi (an estimate); one address has 25 % of it (docs/xds.md)"`
 }
 
-// Bounds of the interval of outlier detection: clients carry it out.
+// Bounds of the interval of outlier detection, which clients carry out.
 const (
 	minOutliers = 100 * time.Millisecond
 	maxOutliers = time.Hour
 )
 
-// MemoryLimit is the limit of memory in bytes, [budget.XDSClients] at the most.
+// MemoryLimit is the memory limit in bytes, at most [budget.XDSClients].
 func (c XDSConfig) MemoryLimit() int64 {
-	n, _ := budget.ParseSize(c.Memory) // it was checked
+	n, _ := budget.ParseSize(c.Memory) // the settings are validated before
 	return min(n, budget.XDSClients.Bytes())
 }
 
-// defaultServing is the configuration without any setting.
+// defaultServing returns the configuration without any setting.
 func defaultServing() ServingConfig {
 	return ServingConfig{
 		DNS: DNSConfig{Zones: dnsserver.DefaultZone, TTL: dnsserver.DefaultTTL, Answers: dnsserver.DefaultAnswers, Queries: dnsserver.DefaultQueries},
@@ -63,7 +63,7 @@ func defaultServing() ServingConfig {
 	}
 }
 
-// Asker is for whom backends are chosen.
+// Asker returns the client for whom backends are chosen.
 func (c Config) Asker() backends.Asker {
 	a := backends.Asker{Zone: c.Serving.Zone}
 	if c.Serving.SameNodeFirst {
@@ -75,7 +75,7 @@ func (c Config) Asker() backends.Asker {
 // ZoneNames are the zones of services; there is at least one.
 func (c DNSConfig) ZoneNames() []string { return list(c.Zones) }
 
-// ClientNetworks are those of who may ask; nil for the default ones.
+// ClientNetworks returns the networks of permitted clients; nil for the default ones.
 func (c DNSConfig) ClientNetworks() (all []netip.Prefix, err error) {
 	for _, text := range list(c.Clients) {
 		p, err := netip.ParsePrefix(text)
@@ -87,12 +87,12 @@ func (c DNSConfig) ClientNetworks() (all []netip.Prefix, err error) {
 	return all, nil
 }
 
-// list is a text with commas.
+// list splits a text at commas and spaces.
 func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// maxTTL is the most that an answer may be kept: what has changed since is not seen.
+// maxTTL is the longest time that an answer may be cached: until then, a client does not see later changes.
 const maxTTL = time.Hour
 
 func (c ServingConfig) validate(note func(flag string, err error), listening ListenConfig) {

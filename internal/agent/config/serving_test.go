@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestHostNames: those of the flag, and where other machines ask those of Services.
+// TestHostNames: the names of the flag, and those of Services if other machines may reach the listener.
 func TestHostNames(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -34,7 +34,7 @@ func TestHostNames(t *testing.T) {
 	}
 }
 
-// TestWhereXDSMayListen: as the API, it is not opened to others in plain text by accident.
+// TestWhereXDSMayListen: like the API, it is not opened to other machines in plain text by accident.
 func TestWhereXDSMayListen(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{

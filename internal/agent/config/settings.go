@@ -18,10 +18,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// EnvPrefix begins the environment variables that are read.
+// EnvPrefix is the prefix of the environment variables that the program reads.
 const EnvPrefix = "MESH_AGENT_"
 
-// SettingsHelp says where settings come from.
+// SettingsHelp is the help about the sources of settings.
 const SettingsHelp = `Settings come from flags, environment variables and a file. A flag has priority over its variable, and a variable over the file.
 The name of a variable follows from the flag: ` + EnvPrefix + `CLUSTER_NAME for --cluster-name. The file (--config, or ` + EnvPrefix + `CONFIG)
 is YAML. Its keys are the names of the flags:
@@ -35,12 +35,12 @@ is YAML. Its keys are the names of the flags:
 A setting with several sources takes its value from one of them; values are not merged. An invalid setting ends the command
 before anything starts.`
 
-// Settings are the flags of run, wherever their values come from. Other
-// commands show some of them, and take the values of all.
+// Settings are the flags of run, from all sources of their values. Other commands show some of these flags, and take
+// the values of all.
 type Settings struct {
 	flags *pflag.FlagSet
-	file  string            // --config
-	from  map[string]string // the place of a flag's value, by flag; none for a default
+	file  string            // the value of --config
+	from  map[string]string // the source of a flag's value, by flag; none for a default
 }
 
 // NewSettings returns the settings with their defaults.
@@ -50,7 +50,7 @@ func NewSettings() *Settings {
 	return s
 }
 
-// Register adds --config and the flags of these names to a command, all of them when none is named.
+// Register adds --config and the flags with these names to a command; without names, all flags.
 func (s *Settings) Register(to *pflag.FlagSet, names ...string) {
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		if len(names) == 0 || slices.Contains(names, f.Name) {
@@ -63,8 +63,8 @@ func (s *Settings) Register(to *pflag.FlagSet, names ...string) {
 // Has reports whether a flag is a setting.
 func (s *Settings) Has(flag string) bool { return s.flags.Lookup(flag) != nil || flag == "config" }
 
-// Load gives the flags that the command line did not set their values from the
-// environment and the file. The error is a usage error, on one line.
+// Load sets flags that are not on the command line from the environment and the file. The error is a usage error, on
+// one line.
 func (s *Settings) Load(getenv func(string) string) (Config, error) {
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed {
@@ -86,22 +86,22 @@ func (s *Settings) Load(getenv func(string) string) (Config, error) {
 	return s.decode()
 }
 
-// Set gives a flag a value.
+// Set sets the value of a flag.
 func (s *Settings) Set(flag, value string) error { return s.flags.Set(flag, value) }
 
-// decode reads the flags' values into a Config.
+// decode returns the flags' values as a Config.
 func (s *Settings) decode() (c Config, err error) {
 	h := hive.New(cell.Config(Default()), cell.Invoke(func(decoded Config) { c = decoded }))
 	s.Give(h)
 	return c, h.Populate(slog.New(slog.DiscardHandler))
 }
 
-// Give makes a hive take the values, whatever it would find by itself.
+// Give sets the values in a hive. They replace the values that the hive would find itself.
 func (s *Settings) Give(to *hive.Hive) {
 	s.flags.VisitAll(func(f *pflag.Flag) { to.Viper().Set(f.Name, f.Value.String()) })
 }
 
-// Validate finds what is wrong with the values, and says where they came from.
+// Validate returns the mistakes in the values, with the sources of these values.
 func (s *Settings) Validate(c Config) error {
 	var texts []string
 	for _, one := range c.mistakes() {
@@ -113,12 +113,12 @@ func (s *Settings) Validate(c Config) error {
 	return exit.Usagef("%s", printer.OneLine(errors.New(strings.Join(texts, "; "))))
 }
 
-// Mistake is wrong usage: a mistake in the values of flags, with their places.
+// Mistake returns a usage error: a mistake in the values of flags, with their sources.
 func (s *Settings) Mistake(err error, flags ...string) error {
 	return exit.Usagef("%s", printer.OneLine(errors.New(s.explain(&settingError{Flags: flags, Err: err}))))
 }
 
-// ValidateOwn checks the settings that say which cluster is the own one.
+// ValidateOwn validates the settings of the own cluster.
 func (s *Settings) ValidateOwn(c Config) error {
 	err := wire.ValidateMaxConnectedClusters(c.MaxConnectedClusters)
 	flags := []string{"max-connected-clusters"}
@@ -131,8 +131,8 @@ func (s *Settings) ValidateOwn(c Config) error {
 	return s.Mistake(err, flags...)
 }
 
-// explain names the places of the values that a mistake is about; those of the
-// flags when all have their defaults.
+// explain returns the text of a mistake with the sources of its values; it names the flags when all have their
+// defaults.
 func (s *Settings) explain(err error) string {
 	mistake, ok := errors.AsType[*settingError](err)
 	if !ok {
@@ -150,26 +150,26 @@ func (s *Settings) explain(err error) string {
 	return fmt.Sprintf("%s: %v", strings.Join(places, " and "), mistake.Err)
 }
 
-// settingError is a mistake in the values of flags, wherever they came from.
+// settingError is a mistake in the values of flags, from any source.
 type settingError struct {
 	Flags []string
 	Err   error
 }
 
-// Error implements error: it names the flags.
+// Error implements error: the text names the flags.
 func (e *settingError) Error() string {
 	return fmt.Sprintf("--%s: %v", strings.Join(e.Flags, " and --"), e.Err)
 }
 
 func (e *settingError) Unwrap() error { return e.Err }
 
-// Variable is the environment variable of a flag.
+// Variable returns the environment variable of a flag.
 func Variable(flag string) string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// SetFromEnvironment sets flags from their variables, except those to skip, and
-// notes in from which. An empty variable is as good as none.
+// SetFromEnvironment sets flags from their variables, except those that skip selects, and stores the names of the
+// variables in from. An empty variable counts as unset.
 func SetFromEnvironment(flags *pflag.FlagSet, getenv func(string) string, skip func(*pflag.Flag) bool, from map[string]string) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -186,8 +186,8 @@ func SetFromEnvironment(flags *pflag.FlagSet, getenv func(string) string, skip f
 	return errors.Join(errs...)
 }
 
-// refused is what a message may show of a value that a flag does not take: which
-// options it has, and which of them are secret, is not known then.
+// refused returns what a message may show of a value that a flag does not accept. The value of
+// --kvstore-opt is left out: it cannot be parsed, so it is unknown which options are secret.
 func refused(f *pflag.Flag, value string) string {
 	if f.Name == KVStoreFlag {
 		return clientfile.LeftOut
@@ -195,7 +195,7 @@ func refused(f *pflag.Flag, value string) string {
 	return clientfile.Redact(value)
 }
 
-// RefusedFlag is the error for a flag of the command line, without what may be a secret.
+// RefusedFlag returns the error for an invalid flag of the command line, without parts that may be secret.
 func RefusedFlag(_ *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := invalid.GetFlag()
@@ -204,7 +204,7 @@ func RefusedFlag(_ *cobra.Command, err error) error {
 	return exit.UsageError{Err: err}
 }
 
-// setFlag sets a flag's value without making it a flag that was given.
+// setFlag sets a flag's value without marking the flag as changed.
 func setFlag(f *pflag.Flag, text string) error {
 	if err := f.Value.Set(text); err != nil {
 		return wanted(f, err)
@@ -212,7 +212,7 @@ func setFlag(f *pflag.Flag, text string) error {
 	return nil
 }
 
-// wanted says what a flag takes instead of what it has refused.
+// wanted returns an error with the values that a flag accepts.
 func wanted(f *pflag.Flag, err error) error {
 	switch f.Value.Type() {
 	case "uint32":
@@ -226,7 +226,7 @@ func wanted(f *pflag.Flag, err error) error {
 	}
 }
 
-// UnknownVariables are the variables with our prefix that no command reads.
+// UnknownVariables returns the variables with our prefix that no command reads.
 func UnknownVariables(environ []string, root *cobra.Command) []string {
 	known := make(map[string]bool)
 	VisitFlags(root, func(f *pflag.Flag) { known[Variable(f.Name)] = true })
@@ -241,14 +241,14 @@ func UnknownVariables(environ []string, root *cobra.Command) []string {
 	return unknown
 }
 
-// FlagNames are the names of all flags of a program. None of them takes a secret.
+// FlagNames returns the names of all flags of a program. None of them takes a secret.
 func FlagNames(root *cobra.Command) map[string]bool {
 	names := make(map[string]bool)
 	VisitFlags(root, func(f *pflag.Flag) { names[f.Name] = true })
 	return names
 }
 
-// VisitFlags visits the flags of a command and of all that are below it.
+// VisitFlags visits the flags of a command and of all its subcommands.
 func VisitFlags(cmd *cobra.Command, visit func(*pflag.Flag)) {
 	cmd.Flags().VisitAll(visit)
 	cmd.PersistentFlags().VisitAll(visit)
@@ -257,8 +257,8 @@ func VisitFlags(cmd *cobra.Command, visit func(*pflag.Flag)) {
 	}
 }
 
-// serviceLink recognises what Kubernetes sets in every container beside a
-// service of the name mesh-agent.
+// serviceLink reports whether Kubernetes sets a variable in every container because of a Service with the name
+// mesh-agent.
 func serviceLink(name string) bool {
 	rest := strings.TrimPrefix(name, EnvPrefix)
 	return rest == "PORT" || strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_")

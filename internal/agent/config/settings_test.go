@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
-// loadSettings is what run does with its command line before it starts.
+// loadSettings does what run does with its command line before it starts.
 func loadSettings(t *testing.T, env map[string]string, args ...string) (Config, error) {
 	t.Helper()
 	s := NewSettings()
@@ -46,7 +46,7 @@ disconnect-policy:
 `)
 	env := map[string]string{
 		"MESH_AGENT_CONFIG": file, "MESH_AGENT_CLUSTER_NAME": "env", "MESH_AGENT_CLUSTER_ID": "8", "MESH_AGENT_LOG_LEVEL": "debug",
-		"MESH_AGENT_LISTEN": "", // as good as none
+		"MESH_AGENT_LISTEN": "", // the same as not set
 	}
 	got, err := loadSettings(t, env, "--cluster-name", "flag")
 	if err != nil {
@@ -57,7 +57,7 @@ disconnect-policy:
 	want.ClustermeshSyncTimeout, want.Operate.GCPerMinute = 30*time.Second, 100
 	want.KVStoreOpt = map[string]string{"etcd.qps": "100", "etcd.keepaliveTimeout": "5s"}
 	want.DisconnectPolicy = map[string]string{"demote": "5m", "withdraw": "0", "east.silence": "1h"}
-	want.RemoteBudget = map[string]string{} // as of a flag with options that nobody gives
+	want.RemoteBudget = map[string]string{} // the value of a flag with options, without any
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -79,8 +79,7 @@ func TestThePolicyComesFromFlagsAndVariablesToo(t *testing.T) {
 	}
 }
 
-// TestOnePlaceSetsAMap: options of two places are never mixed.
-// TestTheKindOfKVStore: what Cilium's own configuration says of it is taken.
+// TestTheKindOfKVStore: the agent accepts the value of Cilium's own configuration.
 func TestTheKindOfKVStore(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{"": "", "etcd": "", "consul": `--kvstore: "consul" is not a kvstore that the agent can use: give etcd, or leave the flag out`} {
@@ -91,6 +90,7 @@ func TestTheKindOfKVStore(t *testing.T) {
 	}
 }
 
+// TestOnePlaceSetsAMap: options of two places are never mixed.
 func TestOnePlaceSetsAMap(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -123,7 +123,7 @@ func TestOnePlaceSetsAMap(t *testing.T) {
 	}
 }
 
-// TestWhatAModeDoesNotUse names what is given and of other modes, wherever it is given.
+// TestWhatAModeDoesNotUse: the settings that only other modes use are named, in a file and on the command line.
 func TestWhatAModeDoesNotUse(t *testing.T) {
 	t.Parallel()
 	file := samples.SettingsFile(t, "cluster-name: east\nremote-write-rate: 5\nidentity-allocation-mode: kvstore\n")
@@ -145,7 +145,7 @@ func TestWhatAModeDoesNotUse(t *testing.T) {
 	}
 }
 
-// TestMistakesNameTheirPlace: a person knows where to mend it.
+// TestMistakesNameTheirPlace: an error names the file, variable or flag to correct.
 func TestMistakesNameTheirPlace(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readFile sets what the file says and no other place has said. Its mistakes
-// count also where another place wins: the file is to be mended anyway.
+// readFile sets the values of the file that have no other source. A mistake in the file is an error also when another
+// source has priority: the file must be corrected anyway.
 func (s *Settings) readFile() error {
 	content, err := os.ReadFile(s.file)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Settings) setFromFile(key string, raw json.RawMessage) error {
 		return err
 	}
 	if s.from[key] != "" {
-		// Another place wins: a flag of its own reports whether the value is good.
+		// Another source has priority: a separate flag reports whether the value is valid.
 		spare := NewSettings()
 		f = spare.flags.Lookup(key)
 	} else {
@@ -68,8 +68,8 @@ func (s *Settings) setFromFile(key string, raw json.RawMessage) error {
 	return nil
 }
 
-// settingText turns a value of the file into what a flag of this type takes. A
-// value of another type is refused: YAML makes a number of 1e3, a truth of no.
+// settingText converts a value of the file into text that a flag of this type accepts. A value of another type is
+// refused: YAML parses 1e3 as a number, and no as false.
 func settingText(f *pflag.Flag, raw json.RawMessage) (string, error) {
 	kind := f.Value.Type()
 	var v any
@@ -128,8 +128,8 @@ func mapText(m map[string]any) (string, error) {
 	return string(text), err
 }
 
-// keyValues is a flag that may be repeated: key=value, several of them with
-// commas between, or one JSON map. It reads back as a JSON map.
+// keyValues is a flag that may be repeated: key=value, several of them separated by commas, or one JSON map. Its text
+// is a JSON map.
 type keyValues map[string]string
 
 func (k *keyValues) Set(arg string) error {
@@ -148,14 +148,14 @@ func (k *keyValues) Set(arg string) error {
 	for i, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return fmt.Errorf("option %d of %d is not key=value", i+1, len(pairs)) // it may be a secret
+			return fmt.Errorf("option %d of %d is not key=value", i+1, len(pairs)) // no value in the message: it may be secret
 		}
 		(*k)[key] = value
 	}
 	return nil
 }
 
-// String returns a JSON map, empty for none.
+// String returns a JSON map; empty for none.
 func (k *keyValues) String() string {
 	if k == nil || len(*k) == 0 {
 		return ""
@@ -167,7 +167,8 @@ func (k *keyValues) String() string {
 	return string(text)
 }
 
-// Values are what a flag of the command line has to be given to have its value again: more than one for a flag that may be repeated.
+// Values returns the arguments that give a command-line flag its value again: more than one for a flag that may be
+// repeated.
 func Values(f *pflag.Flag) []string {
 	pairs, many := f.Value.(*keyValues)
 	if !many {

@@ -1,5 +1,4 @@
-// Package bugreport puts everything that explains an agent's state into one archive,
-// without secrets.
+// Package bugreport writes an archive with all data that explains an agent's state, without secrets.
 package bugreport
 
 import (
@@ -25,7 +24,7 @@ import (
 )
 
 type reportOptions struct {
-	file     string // empty: a name made of node and time; "-": stdout
+	file     string // empty: a name with the node and the time; "-": stdout
 	maxItems int    // of each list
 	timeout  time.Duration
 }
@@ -76,7 +75,7 @@ func bugreport(c *command.Env, cmd *cobra.Command, cl *client.Client, o reportOp
 	return nil
 }
 
-// report is an archive that is being made.
+// report is an archive that is being written.
 type report struct {
 	options   reportOptions
 	client    *client.Client
@@ -84,13 +83,13 @@ type report struct {
 	flags     map[string]bool // names of the program's flags
 	environ   func() []string
 	program   version.Info
-	status    *api.Status // nil when there is none
+	status    *api.Status // nil when the agent gave none
 	statusErr error
 	archive   *archive
 	failures  []string
 }
 
-// name is what the archive, and the folder in it, are called.
+// name returns the name of the archive, and of the folder in it.
 func (r *report) name() string {
 	node := "unknown"
 	if r.status != nil {
@@ -101,23 +100,23 @@ func (r *report) name() string {
 	return fmt.Sprintf("mesh-agent-bugreport-%s-%s", safetext.FileName(node), r.now.Format("20060102T150405Z"))
 }
 
-// writeFile makes the archive as a file that only its owner may read, and
-// prints its name. A file that is there already is kept.
+// writeFile writes the archive to a file that only its owner may read, and prints its name. It does not replace an
+// existing file.
 func (r *report) writeFile(ctx context.Context, path string, out io.Writer) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("the archive cannot be created, -f names another place: %w", err)
 	}
 	if err := cmp.Or(r.write(ctx, f), f.Close()); err != nil {
-		_ = os.Remove(path) // half an archive is none
+		_ = os.Remove(path) // do not leave an incomplete archive
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	_, err = fmt.Fprintln(out, path)
 	return err
 }
 
-// write makes the archive. It fails only when that cannot be written: a part
-// that fails is a line of errors.txt.
+// write writes the archive. It fails only when the archive cannot be written: a part that fails becomes a line of
+// errors.txt.
 func (r *report) write(ctx context.Context, w io.Writer) error {
 	r.archive = newArchive(w, r.name(), r.now)
 	for _, part := range r.parts() {

@@ -23,11 +23,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// meshDirectory adds what may be shown of the client files and of the certificates that they name.
-// It reads them itself, so it needs to be on the agent's machine and in its file system.
+// meshDirectory adds the client files, and the certificates that they name, without secrets. It reads them itself, so
+// it must run on the agent's machine and in its file system.
 func (r *report) meshDirectory(ctx context.Context) error {
 	if r.status != nil && r.status.Agent.Mode == string(config.ModeOperate) {
-		return nil // it reads no client files
+		return nil // operate reads no client files
 	}
 	dir := config.Default().ClustermeshConfig
 	if r.status != nil {
@@ -45,8 +45,8 @@ func (r *report) meshDirectory(ctx context.Context) error {
 		}
 		path := filepath.Join(dir, e.Name())
 		files.WriteString(fileLine(path))
-		// Keys and certificates may be beside the client files, which are named as
-		// clusters. Nothing else is opened.
+		// Keys and certificates may be in the directory of the client files, whose names are cluster names. No other
+		// file is opened.
 		if wire.ValidateClusterName(e.Name()) != nil {
 			continue
 		}
@@ -70,7 +70,7 @@ func (r *report) meshDirectory(ctx context.Context) error {
 	return nil
 }
 
-// fileLine tells of a file without opening it.
+// fileLine describes a file without opening it.
 func fileLine(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -108,7 +108,7 @@ func showClientFile(path string) (clientfile.Shown, error) {
 	return shown, nil
 }
 
-// paths are the files that client files name, sorted: a key is never a certificate too.
+// paths returns the files that client files name, sorted. A key file is never among the certificates.
 func paths(files []clientfile.Shown) (certs, keys []string) {
 	for _, f := range files {
 		keys = append(keys, f.KeyFile)
@@ -120,8 +120,8 @@ func paths(files []clientfile.Shown) (certs, keys []string) {
 	return slices.DeleteFunc(slices.Compact(certs), func(path string) bool { return path == "" || slices.Contains(keys, path) }), keys
 }
 
-// describeCertificates shows the public parts of the certificates of a file.
-// Other blocks are left out: only their type is named.
+// describeCertificates returns the public parts of the certificates of a file. For other blocks it returns only the
+// type.
 func describeCertificates(path string) string {
 	rest, err := openRegular(path)
 	if err != nil {

@@ -23,13 +23,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// part is something that a report has. What it adds before it fails stays in.
+// part is a part of a report. Files that it adds before it fails stay in the archive.
 type part struct {
 	name    string
 	collect func(context.Context) error
 }
 
-// parts are all of them, the most telling first.
+// parts returns all parts, the most useful first.
 func (r *report) parts() []part {
 	parts := []part{
 		{"version.json", func(context.Context) error { return r.object("version.json", "this program", r.program) }},
@@ -73,7 +73,7 @@ func (r *report) addStatus() error {
 	return r.object("status.json", "the same as data", r.status)
 }
 
-// text is a part that the agent answers with as it is.
+// text returns a part that contains an answer of the agent, unchanged.
 func (r *report) text(name, about, media string, path ...string) part {
 	return part{name, func(ctx context.Context) error {
 		body, err := r.client.Text(ctx, media, path...)
@@ -89,7 +89,7 @@ func (r *report) text(name, about, media string, path ...string) part {
 	}}
 }
 
-// list adds a list, a file for each page: only one is held at a time.
+// list adds a list, one file for each page: only one page is in memory at a time.
 func (r *report) list(ctx context.Context, name string) error {
 	q, format := client.Query{}, printer.NewFormat(printer.JSON)
 	for file, total := 1, 0; ; file++ {
@@ -135,8 +135,7 @@ func (r *report) environment() error {
 	return nil
 }
 
-// archive is a .tar.gz with everything in one folder. The first error is kept
-// for close: what comes after it goes nowhere.
+// archive is a .tar.gz with all files in one folder. The first error is kept for close: later writes do nothing.
 type archive struct {
 	gzip     *gzip.Writer
 	tar      *tar.Writer
@@ -151,10 +150,10 @@ func newArchive(w io.Writer, folder string, now time.Time) *archive {
 	return &archive{gzip: z, tar: tar.NewWriter(z), folder: folder, now: now}
 }
 
-// ManifestName is the file that lists all files, written last.
+// ManifestName is the name of the file that lists all files. It is written last.
 const ManifestName = "manifest.txt"
 
-// add writes a file, with a line about it in the manifest.
+// add writes a file, with a line for it in the manifest.
 func (a *archive) add(name, about string, content []byte) {
 	fmt.Fprintf(&a.manifest, "%-40s %9d  %s\n", name, len(content), about)
 	a.write(name, content)
@@ -172,7 +171,7 @@ func (a *archive) write(name string, content []byte) {
 	}
 }
 
-// close ends the archive, with the manifest, and returns what went wrong with it.
+// close ends the archive, with the manifest, and returns the first error.
 func (a *archive) close() error {
 	a.write(ManifestName, a.manifest.Bytes())
 	if a.err != nil {

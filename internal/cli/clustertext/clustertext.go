@@ -1,5 +1,4 @@
-// Package clustertext shows a cluster as a text for a person: its state, what is wrong
-// with it, and what to do about it.
+// Package clustertext formats a cluster as text for users: its state, its problems, and their remedies.
 package clustertext
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// KnownAsOf says until when the match is known to be so.
+// KnownAsOf returns the time as of which the match is known to be current.
 func KnownAsOf(f *api.Freshness) string {
 	if f == nil || f.AsOf == nil {
 		return "never: the copy is not complete"
@@ -32,8 +31,7 @@ func KnownAsOf(f *api.Freshness) string {
 	return text
 }
 
-// WritePage shows everything that the status has about one cluster, and what services have there
-// if that may be lost.
+// WritePage writes all data that the status has about one cluster, and the services that can lose backends with it.
 func WritePage(p *printer.Page, c *api.Cluster, lost *api.Loss, now time.Time) {
 	id := "no ID in use"
 	if c.ID != 0 {
@@ -108,7 +106,7 @@ func capabilities(c api.Capabilities) []string {
 	return parts
 }
 
-// copyText is the state of a copy, with how far it is while it is made.
+// copyText returns the state of a copy, with its progress during the first sync.
 func copyText(f api.Freshness) string {
 	if f.Total > 0 && f.State == "syncing" {
 		return fmt.Sprintf("%s %d of %d", f.State, f.Read, f.Total)
@@ -116,8 +114,8 @@ func copyText(f api.Freshness) string {
 	return f.State
 }
 
-// certificateTexts say until when the certificates of the connection are valid. An agent of before they were shown
-// says it of the client's alone.
+// certificateTexts returns when the certificates of the connection expire. An older agent gives only the time of the
+// client certificate.
 func certificateTexts(c *api.Cluster, now time.Time) []string {
 	of := c.Certificates
 	if cmp.Or(of.Client, c.CertificateExpires, of.Server, of.Authority) == nil {
@@ -133,7 +131,7 @@ func certificateTexts(c *api.Cluster, now time.Time) []string {
 	return texts
 }
 
-// ListenerEnds say until when the certificates of the agent's listeners are valid.
+// ListenerEnds returns when the certificates of the agent's listeners expire.
 func ListenerEnds(of *api.ListenerCertificates, now time.Time) []string {
 	texts := []string{"server " + certificateText(of.Server, now)}
 	if of.Authority != nil {
@@ -145,7 +143,7 @@ func ListenerEnds(of *api.ListenerCertificates, now time.Time) []string {
 	return texts
 }
 
-// FirstEnd is the day on which the first certificate of the connection expires; "-" without any.
+// FirstEnd returns the day on which the first certificate of the connection expires; "-" without any.
 func FirstEnd(c api.Cluster) string {
 	var first *time.Time
 	for _, end := range []*time.Time{cmp.Or(c.Certificates.Client, c.CertificateExpires), c.Certificates.Server, c.Certificates.Authority} {
@@ -169,7 +167,7 @@ func certificateText(until *time.Time, now time.Time) string {
 	return fmt.Sprintf("valid until %s (%s from now)", until.UTC().Format(time.RFC3339), printer.Duration(until.Sub(now)))
 }
 
-// HeartbeatText says when the heartbeat was last seen.
+// HeartbeatText returns when the heartbeat was last seen.
 func HeartbeatText(age *float64) string {
 	if age == nil {
 		return "never seen"
@@ -185,7 +183,7 @@ type row struct {
 	fresh    api.Freshness
 }
 
-// resourceRows leaves out what the cluster does not write, unless that is in doubt itself.
+// resourceRows returns no row for a resource that the cluster does not write, unless it is unknown whether it does.
 func resourceRows(c *api.Cluster) []row {
 	var rows []row
 	for r, f := range c.Freshness.All() {
@@ -230,8 +228,8 @@ func Sum(of api.ByResource[int]) int {
 	return total
 }
 
-// policyField says how the service backends of a cluster are used, why, and what
-// happens next; nothing of a cluster without a policy.
+// policyField returns how the service backends of a cluster are used, why, and what happens next; no field for a
+// cluster without a policy.
 func policyField(c *api.Cluster, now time.Time) []printer.Field {
 	if c.Policy == nil {
 		return nil
@@ -243,7 +241,7 @@ func policyField(c *api.Cluster, now time.Time) []printer.Field {
 	return []printer.Field{printer.F("Service backends", lines...)}
 }
 
-// PolicyState says how the backends are used at this moment.
+// PolicyState returns how the backends are used now.
 func PolicyState(p *api.ClusterPolicy, now time.Time) string {
 	switch p.State {
 	case api.PolicyDemote:
@@ -255,7 +253,7 @@ func PolicyState(p *api.ClusterPolicy, now time.Time) string {
 	}
 }
 
-// PolicyNext says what happens next, and when; empty for nothing.
+// PolicyNext returns the next change of the policy, and its time; empty for none.
 func PolicyNext(p *api.ClusterPolicy) string {
 	if p.NextAt == nil {
 		return ""
@@ -273,19 +271,18 @@ func PolicyNext(p *api.ClusterPolicy) string {
 	}
 }
 
-// HeldText says since when the disconnect policy is held, and why.
+// HeldText returns since when the disconnect policy is held, and why.
 func HeldText(p *api.ClusterPolicy, now time.Time) string {
 	return fmt.Sprintf("no cluster is demoted or withdrawn since %s: %d of %d are in doubt at the same time; the cause is probably local [%s]",
 		printer.Moment(p.Held, now), p.InDoubt, p.Judged, codes.PolicyHeld)
 }
 
-// FreshnessText is the worst state and the greatest age, which is empty when nothing
-// was ever known.
+// FreshnessText returns the worst state and the greatest age. The age is empty when no data was ever confirmed.
 func FreshnessText(c api.Cluster) string {
 	return strings.TrimSpace(c.Freshness.Worst.State + " " + AgeText(c))
 }
 
-// AgeText is the greatest age of what is known of a cluster; empty when nothing ever was.
+// AgeText returns the greatest age of a cluster's data; empty when no data was ever confirmed.
 func AgeText(c api.Cluster) string {
 	if age := c.Freshness.Worst.AgeSeconds; age != nil {
 		return printer.Seconds(*age)
@@ -293,7 +290,7 @@ func AgeText(c api.Cluster) string {
 	return ""
 }
 
-// RefusedText names one entry of each resource.
+// RefusedText returns the refusals of each resource, with one entry as an example.
 func RefusedText(refusals []api.Refusal) string {
 	parts := make([]string, len(refusals))
 	for i, r := range refusals {
@@ -308,8 +305,7 @@ func RefusedText(refusals []api.Refusal) string {
 	return strings.Join(parts, "; ")
 }
 
-// RefusalRemedies say what to do about refused entries, once for each reason and in the
-// order of their texts.
+// RefusalRemedies returns the remedies of refused entries, one for each reason, in the order of their texts.
 func RefusalRemedies(clusters ...api.Cluster) []string {
 	remedies := make(map[string]string)
 	for _, c := range clusters {
@@ -322,7 +318,7 @@ func RefusalRemedies(clusters ...api.Cluster) []string {
 	return slices.Compact(slices.Sorted(maps.Values(remedies)))
 }
 
-// ClusterColor is the color of a cluster's state.
+// ClusterColor returns the color of a cluster's state.
 func ClusterColor(c api.Cluster) printer.Color {
 	switch c.State {
 	case "ready":

@@ -14,8 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
-// TestExportsAreNoTroubleOfACluster: they are shown where it has any, and a cluster
-// is no less fresh while they are not there.
+// TestExportsAreNoTroubleOfACluster: exports are shown for a cluster that has some, and their absence does not make a
+// cluster less fresh.
 func TestExportsAreNoTroubleOfACluster(t *testing.T) {
 	t.Parallel()
 	c, yes := samples.GoodCluster("c2", 2), true
@@ -63,8 +63,8 @@ func TestClusterText(t *testing.T) {
 	}
 }
 
-// TestEndpointSlicesAreShown wherever the resources of a cluster are listed, and
-// are no row for a cluster that has none.
+// TestEndpointSlicesAreShown: they are in each list of a cluster's resources, and have no row for a cluster without
+// any.
 func TestEndpointSlicesAreShown(t *testing.T) {
 	t.Parallel()
 	age := 95.0
@@ -96,7 +96,8 @@ func TestEndpointSlicesAreShown(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotReadCountsForNothing: an operator reads services of remote clusters alone.
+// TestWhatIsNotReadCountsForNothing: resources that an agent does not read do not affect freshness; an operator reads
+// only the services of remote clusters.
 func TestWhatIsNotReadCountsForNothing(t *testing.T) {
 	t.Parallel()
 	c := samples.GoodCluster("c2", 2)
@@ -119,8 +120,7 @@ func TestWhatIsNotReadCountsForNothing(t *testing.T) {
 	}
 }
 
-// TestRefusalRemedies: what to do depends on why, and our own file and flags are
-// named where these are the cause.
+// TestRefusalRemedies: the remedy depends on the reason, and names our own file or flag if that is the cause.
 func TestRefusalRemedies(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]string{

@@ -13,8 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// Story is what is wrong with a cluster, on one line: the cause first, where it is known. The whole
-// message, with its chain of errors, comes instead with details.
+// Story returns the problem of a cluster, on one line. If the cause is known, it replaces the message; with details,
+// the whole message is returned, with its chain of errors.
 func Story(c *api.Cluster, now time.Time, details bool) string {
 	text := cmp.Or(c.Message, FreshnessText(*c))
 	if cause, known := codes.Find(c.Cause); known && !details {
@@ -33,13 +33,13 @@ func Story(c *api.Cluster, now time.Time, details bool) string {
 	return text
 }
 
-// Advice collects what to do, each text once, with the names of the clusters that it is for in its commands.
+// Advice collects remedies, each text once, with the names of the clusters that its commands are for.
 type Advice struct {
 	texts []string
 	about map[string]*codes.Subject
 }
 
-// Add adds what to do about a cluster, with placeholders for its name.
+// Add adds a remedy for a cluster, with placeholders for the cluster's name.
 func (a *Advice) Add(text, cluster string) {
 	switch {
 	case text == "":
@@ -54,7 +54,7 @@ func (a *Advice) Add(text, cluster string) {
 	a.about[text].Clusters = append(a.about[text].Clusters, cluster)
 }
 
-// AddFor adds what to do about a code, or what an agent says of one that only it knows.
+// AddFor adds the remedy of a code. If this program does not have the code, it adds the agent's remedy.
 func (a *Advice) AddFor(code, otherwise, cluster string) {
 	if e, known := codes.Find(code); known {
 		otherwise = e.Remedy
@@ -62,7 +62,7 @@ func (a *Advice) AddFor(code, otherwise, cluster string) {
 	a.Add(otherwise, cluster)
 }
 
-// Texts are what to do, in the order in which it was added.
+// Texts returns the remedies, in the order in which they were added.
 func (a *Advice) Texts() []string {
 	filled := make([]string, len(a.texts))
 	for i, text := range a.texts {
@@ -71,7 +71,7 @@ func (a *Advice) Texts() []string {
 	return filled
 }
 
-// Remedies say what to do about clusters: first about the causes that are known, then about what follows from them.
+// Remedies returns the remedies for clusters: first those of the known causes, then those of their consequences.
 func Remedies(clusters ...api.Cluster) []string {
 	var all Advice
 	for _, c := range clusters {
@@ -85,12 +85,13 @@ func Remedies(clusters ...api.Cluster) []string {
 	return all.Texts()
 }
 
-// moments are times in messages, which have no durations: they would be another message each second.
+// moments matches the times in messages. Messages contain times instead of durations: with durations, they would
+// change every second.
 func moments() *regexp.Regexp {
 	return regexp.MustCompile(`\b((?:since|at|before) )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\b(?: \([^()]* ago\))?`)
 }
 
-// Relative says of the times in a message how long ago they are, or in how long.
+// Relative replaces the times in a message by durations: how long ago they are, or how far in the future.
 func Relative(message string, now time.Time) string {
 	times := moments()
 	return times.ReplaceAllStringFunc(message, func(found string) string {
@@ -108,7 +109,7 @@ func Relative(message string, now time.Time) string {
 	})
 }
 
-// ImpactLines say what services have in the clusters that are not known as of now; none when they have nothing.
+// ImpactLines returns lines with the services that have backends in clusters whose data is not confirmed as current.
 func ImpactLines(l *api.Loss, there string) []string {
 	var lines []string
 	if l == nil {

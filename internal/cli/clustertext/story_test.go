@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
-// TestStory: the cause comes first, and its chain of errors with details.
+// TestStory: the cause comes first, and its chain of errors with the details.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	c := assessed(samples.Caused())[1]
@@ -43,7 +43,8 @@ func TestRelative(t *testing.T) {
 	}
 }
 
-// TestRemediesCanBePasted: they name the clusters, the cause's comes first, and what a hostile cluster is named is in none.
+// TestRemediesCanBePasted: they name the clusters, that of the cause comes first, and no remedy contains the name of a
+// hostile cluster.
 func TestRemediesCanBePasted(t *testing.T) {
 	t.Parallel()
 	all := Remedies(assessed(samples.Caused())...)

@@ -7,8 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Of cobra's script for bash: what needs a function of the package bash-completion, and the same with what bash itself
-// says of the line. Its names contain no spaces, so that words between spaces do.
+// Parts of cobra's script for bash: a call of a function of the package bash-completion, and its replacement, which
+// parses the line without the package if it is missing. The names of this program contain no spaces, so it is enough
+// to split at spaces.
 const (
 	wordsOfPackage = `    _get_comp_words_by_ref "$@" cur prev words cword
 `
@@ -25,7 +26,7 @@ const (
 `
 )
 
-// completeWithoutPackage makes the script for bash work where the package bash-completion is not installed.
+// completeWithoutPackage makes the script for bash work without the package bash-completion.
 func completeWithoutPackage(completion *cobra.Command) {
 	for _, shell := range completion.Commands() {
 		if shell.Name() != "bash" {

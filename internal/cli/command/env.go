@@ -1,5 +1,5 @@
-// Package command holds what the commands share: how the agent is chosen and asked,
-// how answers are written, and how errors become messages and exit codes.
+// Package command has the code that the commands share: they choose the agent and send requests to it, write answers,
+// and convert errors to messages and exit codes.
 package command
 
 import (
@@ -26,20 +26,20 @@ func (c *Env) Resolve(cmd *cobra.Command, s *config.Settings) (config.Config, er
 	return s.Load(c.Getenv)
 }
 
-// Env makes the commands. It holds what tests replace.
+// Env creates the commands. Its fields are the dependencies that tests replace.
 type Env struct {
 	Getenv                       func(string) string
 	Environ                      func() []string  // all variables, as os.Environ
-	DefaultSocket, DefaultServer string           // where an agent is looked for
-	Poll                         time.Duration    // between two looks at the status while waiting
-	Completion                   time.Duration    // for an agent's part of a completion: who presses a key does not wait longer
-	Now                          func() time.Time // by which a heartbeat is judged
+	DefaultSocket, DefaultServer string           // where to find an agent
+	Poll                         time.Duration    // interval of status requests while waiting
+	Completion                   time.Duration    // timeout of the agent's part of a completion, for which the user waits
+	Now                          func() time.Time // the time that the age of a heartbeat is computed with
 	Server, Socket               string           // the flags that choose the agent
-	ServerTLS                    client.TLSFiles  // and with what it is asked
+	ServerTLS                    client.TLSFiles  // the TLS files for --server
 	Troubleshooting              troubleshoot.Options
 	Version                      version.Info // of this program
 
-	given []*pflag.Flag // on the command line, of those that other commands have too
+	given []*pflag.Flag // flags of the command line that other commands have, too
 }
 
 // Connect returns a client for the agent that flags and environment choose.
@@ -48,7 +48,7 @@ func (c *Env) Connect(cmd *cobra.Command) (*client.Client, error) {
 		return nil, err
 	}
 	files := c.ServerTLS
-	if c.Server == "" { // the environment has them for all commands, also for one that asks elsewhere
+	if c.Server == "" { // the environment sets them for all commands, also for one that uses the socket
 		files = client.TLSFiles{}
 	}
 	cl, err := client.New(client.Options{
@@ -60,7 +60,7 @@ func (c *Env) Connect(cmd *cobra.Command) (*client.Client, error) {
 	return cl, nil
 }
 
-// Asking is what a command runs that asks the agent.
+// Asking returns the function of a command that sends requests to the agent.
 func (c *Env) Asking(ask func(cmd *cobra.Command, args []string, cl *client.Client) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cl, err := c.Connect(cmd)
@@ -72,7 +72,7 @@ func (c *Env) Asking(ask func(cmd *cobra.Command, args []string, cl *client.Clie
 	}
 }
 
-// environment sets the flags that were not given from variables such as MESH_AGENT_SERVER.
+// environment sets the flags that are not on the command line from variables such as MESH_AGENT_SERVER.
 func (c *Env) environment(flags *pflag.FlagSet) error {
 	chosen := flags.Changed("server") || flags.Changed("socket")
 	skip := func(f *pflag.Flag) bool {
@@ -85,7 +85,7 @@ func (c *Env) environment(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// Answer writes what was asked for, as data or as a page for a person.
+// Answer writes an answer, as data or as a page for users.
 func Answer(w io.Writer, style printer.Style, format *printer.Format, v any, page func(*printer.Page)) error {
 	if format.Structured() {
 		return format.Object(w, v)
@@ -95,10 +95,10 @@ func Answer(w io.Writer, style printer.Style, format *printer.Format, v any, pag
 	return p.Flush()
 }
 
-// Plain is the form of output of keys and values for people.
+// Plain is the output format of keys and values for users.
 const Plain = "plain"
 
-// Answer writes what a command answers to its output.
+// Answer writes the answer of a command to the command's output.
 func (c *Env) Answer(cmd *cobra.Command, format *printer.Format, v any, page func(*printer.Page)) error {
 	out := cmd.OutOrStdout()
 	return Answer(out, c.Style(cmd), format, v, page)

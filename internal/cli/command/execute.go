@@ -16,10 +16,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Execute runs a command line and returns its exit code. Errors become a line on stderr.
+// Execute runs a command line and returns its exit code. It writes an error as a line to stderr.
 func Execute(root *cobra.Command, args []string) int {
 	root.SetArgs(args)
-	root.InitDefaultCompletionCmd() // which takes the output that root has now
+	root.InitDefaultCompletionCmd() // uses root's output at this time
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
 		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, HelpOrUnknown // an unknown shell is wrong usage
 		completeWithoutPackage(cmd)
@@ -47,7 +47,7 @@ func Execute(root *cobra.Command, args []string) int {
 	return exitCode(err)
 }
 
-// unreachableHint says what to do about an agent that does not answer.
+// unreachableHint returns the remedy when an agent does not answer.
 func unreachableHint(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
 		return "; only the owner and group of the socket can use it: run the command as one of them (usually root), or use TCP with --server"
@@ -58,7 +58,7 @@ func unreachableHint(err error) string {
 func exitCode(err error) int {
 	_, usage := errors.AsType[exit.UsageError](err)
 	_, listening := errors.AsType[*transport.ListenError](err)
-	_, asking := errors.AsType[*kvstore.KeyError](err) // the kvstore does not answer, or not us
+	_, asking := errors.AsType[*kvstore.KeyError](err) // the kvstore does not answer, or refuses us
 	p, answered := errors.AsType[*api.Problem](err)
 	if usage || listening || asking || errors.Is(err, client.ErrUnreachable) || answered && p.Status == http.StatusBadRequest {
 		return exit.Usage

@@ -14,12 +14,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// settingsTimeout is how long an agent of this machine may take to say what its settings are.
+// settingsTimeout is the time limit for the request of an agent's settings.
 const settingsTimeout = 3 * time.Second
 
-// ResolveFromAgent is [Env.Resolve] for a command that checks what an agent of this machine uses: when the mesh directory is not
-// given, an agent that answers on its socket gives it, with the other flags that are not given, and a line says so. Only the
-// socket tells settings. Without an agent the defaults stay.
+// ResolveFromAgent is [Env.Resolve] for a command that checks the configuration of an agent on this machine. When the
+// mesh directory is not given, it takes the directory and the other missing flags from an agent that answers on its
+// socket, and writes a line about that. Only the socket serves settings. Without an agent, the defaults are used.
 func (c *Env) ResolveFromAgent(cmd *cobra.Command, s *config.Settings, flags ...string) (config.Config, error) {
 	cfg, err := c.Resolve(cmd, s)
 	if err != nil || s.Given(config.DirectoryFlag) || c.Server != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 )
 
-// HelpOrUnknown is for a command that only has others below it.
+// HelpOrUnknown is the function of a command that only has subcommands.
 func HelpOrUnknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -25,7 +25,7 @@ func similar(cmd *cobra.Command, to string) string {
 	return ""
 }
 
-// Similar suggests the names that are like another one; it says nothing when none is.
+// Similar returns a suggestion of similar names; empty when there are none.
 func Similar(names []string, to string) string {
 	all := &cobra.Command{SuggestionsMinimumDistance: 2}
 	for _, name := range names {
@@ -34,7 +34,7 @@ func Similar(names []string, to string) string {
 	return similar(all, to)
 }
 
-// Group returns a command that only has others below it.
+// Group returns a command that only has subcommands.
 func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Args: cobra.ArbitraryArgs, RunE: HelpOrUnknown,
@@ -44,7 +44,7 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// WithOutput gives a command the flag that chooses the form of its output.
+// WithOutput adds the flag of the output format to a command.
 func WithOutput(cmd *cobra.Command, format *printer.Format) *cobra.Command {
 	cmd.Flags().VarP(format, "output", "o", "output format")
 	return cmd
@@ -71,14 +71,14 @@ func NoArgs(_ *cobra.Command, args []string) error {
 // Completer completes one word, or one flag.
 type Completer func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// Complete offers those of some names that start with what was typed.
+// Complete completes a word with the names that begin with it.
 func Complete(names func(cmd *cobra.Command, args []string) []string) Completer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		return Begun(names(cmd, args), begun), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// Begun are those names that start with what was typed.
+// Begun returns the names that begin with the text begun.
 func Begun(names []string, begun string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, begun) })
 }

@@ -13,15 +13,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// Style is how a command writes for a person. The commands in its advice ask the same agent about the same mesh: they
-// have those flags of this command line that they know.
+// Style returns the style of a command's output for users. The commands in its advice are for the same agent and the
+// same mesh: they get the flags of this command line that they support.
 func (c *Env) Style(cmd *cobra.Command) printer.Style {
 	style := printer.StyleFor(cmd.OutOrStdout(), c.Getenv)
 	style.Paste = func(line string) string { return pasted(cmd.Root(), c.given, line) }
 	return style
 }
 
-// Given notes the flags of the command line, before others get their values from the environment and from files.
+// Given stores the flags of the command line, before other flags get their values from the environment and from
+// files.
 func (c *Env) Given(cmd *cobra.Command) {
 	settings := config.NewSettings()
 	c.given = nil
@@ -32,7 +33,7 @@ func (c *Env) Given(cmd *cobra.Command) {
 	})
 }
 
-// pasted is a command line of this program with the flags that were given, as far as its command has them.
+// pasted returns a command line of this program with the given flags that its command has.
 func pasted(root *cobra.Command, given []*pflag.Flag, line string) string {
 	words := strings.Fields(line)
 	if len(given) == 0 || len(words) == 0 {
@@ -48,7 +49,7 @@ func pasted(root *cobra.Command, given []*pflag.Flag, line string) string {
 		}
 		for _, value := range config.Values(f) {
 			switch {
-			case clientfile.Redact(value) != value: // what is shown has no secrets
+			case clientfile.Redact(value) != value: // output contains no secrets
 			case f.NoOptDefVal == value:
 				line += " --" + f.Name
 			default:

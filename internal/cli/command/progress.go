@@ -8,8 +8,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 )
 
-// WithProgress makes commands, and all below them, say on a terminal what they are doing when that takes
-// longer than a second, until they print something. A watch, which waits for what may never come, does not.
+// WithProgress makes commands, and all their subcommands, show their progress on a terminal when they take longer
+// than a second, until they print something. A watch does not, because it may wait for changes without end.
 func WithProgress(doing string, commands ...*cobra.Command) []*cobra.Command {
 	for _, cmd := range commands {
 		WithProgress(doing, cmd.Commands()...)
@@ -36,7 +36,7 @@ func WithProgress(doing string, commands ...*cobra.Command) []*cobra.Command {
 
 type progressKey struct{}
 
-// Progress is what shows what a command is doing. It may be nil, and says nothing then.
+// Progress returns the progress output of a command. It may be nil; then nothing is shown.
 func Progress(ctx context.Context) *printer.Progress {
 	p, _ := ctx.Value(progressKey{}).(*printer.Progress)
 	return p

@@ -15,13 +15,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// Between two looks of a watch.
+// The intervals of a watch.
 const (
 	DefaultInterval = 2 * time.Second
 	leastInterval   = 100 * time.Millisecond
 )
 
-// Watched gives a command that asks the agent the flags --watch and --interval.
+// Watched adds the flags --watch and --interval to a command that sends requests to the agent.
 func (c *Env) Watched(cmd *cobra.Command) *cobra.Command {
 	var watch bool
 	var interval time.Duration
@@ -40,19 +40,19 @@ func (c *Env) Watched(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// AddInterval adds the flag for how often a watch looks.
+// AddInterval adds the flag of the interval of a watch.
 func AddInterval(cmd *cobra.Command, interval *time.Duration, help string) {
 	cmd.Flags().DurationVar(interval, "interval", DefaultInterval, help)
 }
 
-// Watch runs what shows something again and again until the command is interrupted: on a terminal at
-// the same place, elsewhere below each other, as far as it is different. An error ends it when it is the
-// first answer; later ones are shown, and an agent that is away is waited for.
+// Watch repeats a command until it is interrupted. On a terminal each answer replaces the last one; elsewhere,
+// answers are written one after the other, if they are different. An error of the first answer ends it. Later errors
+// are shown; when the agent is unreachable, it waits for the agent.
 func (c *Env) Watch(cmd *cobra.Command, args []string, interval time.Duration, once func(*cobra.Command, []string) error) error {
 	return c.WatchKeys(cmd, args, interval, once, nil, nil)
 }
 
-// WatchKeys is Watch with keys, of which each is pressed, and then shown what it changes. A key may end it.
+// WatchKeys is Watch with keys: it calls press with each key, and then shows the answer again. A key may end it.
 func (c *Env) WatchKeys(cmd *cobra.Command, args []string, interval time.Duration, once func(*cobra.Command, []string) error, keys <-chan byte, press func(key byte) (quit bool)) error {
 	if interval < leastInterval {
 		return exit.Usagef("--interval must be %s at the least", leastInterval)
@@ -66,13 +66,13 @@ func (c *Env) WatchKeys(cmd *cobra.Command, args []string, interval time.Duratio
 	if w.screen.Redraw {
 		cmd.SetErr(w.screen)
 	}
-	defer func() { cmd.SetErr(w.errs) }() // the error that ends it
+	defer func() { cmd.SetErr(w.errs) }() // the error that ends the command
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		err := once(cmd, args)
 		if ctx.Err() != nil {
-			return nil // interrupted: that is how it ends
+			return nil // interrupted: this is the normal end
 		}
 		if err := w.show(err); err != nil {
 			return err
@@ -91,13 +91,13 @@ func (c *Env) WatchKeys(cmd *cobra.Command, args []string, interval time.Duratio
 	}
 }
 
-// watcher shows what a command has printed, or why it has not.
+// watcher shows the output of a command, or its error.
 type watcher struct {
 	screen   *printer.Screen
 	errs     io.Writer
-	answered bool   // at some time
+	answered bool   // there was an answer at some time
 	answer   string // the last one
-	said     string // the error that was shown last; of a lost agent only that; empty when there was an answer since
+	said     string // the last error that was shown; for a lost agent without the reason; empty when there was an answer since
 }
 
 func (w *watcher) show(err error) error {
@@ -114,11 +114,11 @@ func (w *watcher) show(err error) error {
 	}
 	message := "Error: " + printer.CleanLines(err.Error())
 	said := message
-	if errors.Is(err, client.ErrUnreachable) { // first a connection that is cut, then one that is refused: once
+	if errors.Is(err, client.ErrUnreachable) { // first the connection is lost, then it is refused: one message for both
 		message, said = LostAgent(err), lostAgent
 	}
 	if w.screen.Redraw {
-		if w.screen.Next() == "" { // else it says more than the error
+		if w.screen.Next() == "" { // otherwise the command's output explains more than the error
 			fmt.Fprint(w.screen, w.answer)
 		}
 		fmt.Fprintf(w.screen, "\n%s\n", message)
@@ -135,10 +135,10 @@ func (w *watcher) show(err error) error {
 
 const lostAgent = "Lost the agent, waiting until it answers: "
 
-// LostAgent is what a watch says whose agent does not answer.
+// LostAgent returns the message of a watch whose agent does not answer.
 func LostAgent(err error) string { return lostAgent + printer.CleanLines(err.Error()) }
 
-// separator is what comes between two answers of a command that are below each other.
+// separator returns the text between two answers that are written one after the other.
 func separator(cmd *cobra.Command) string {
 	switch format(cmd) {
 	case printer.JSON:
@@ -149,7 +149,7 @@ func separator(cmd *cobra.Command) string {
 	return "\n"
 }
 
-// structured reports whether a program reads the answers, each as a whole.
+// structured reports whether the output is for programs, which read each answer as a whole.
 func structured(cmd *cobra.Command) bool {
 	return format(cmd) == printer.JSON || format(cmd) == printer.YAML
 }

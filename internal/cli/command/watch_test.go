@@ -10,7 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// TestALostAgentIsSaidOnce: a connection that is cut and one that is refused are one loss; an answer ends it.
+// TestALostAgentIsSaidOnce: a connection that breaks and one that is refused are reported as one loss; an answer ends
+// it.
 func TestALostAgentIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer

@@ -27,7 +27,7 @@ func New(c *command.Env) *cobra.Command {
 	return command.Group("config", "Check the configuration, without a running agent", configCheckCommand(c))
 }
 
-// junit is the form of output for programs that collect the results of tests.
+// junit is the output format for programs that collect test results.
 const junit = "junit"
 
 type configCheck struct {
@@ -55,7 +55,7 @@ func configCheckCommand(c *command.Env) *cobra.Command {
 			"  mesh-agent config check ./clustermesh --cluster-name east --cluster-id 7 --connect --diff\n" +
 			"  mesh-agent config check ./clustermesh -o junit > config-check.xml",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 { // which is another way to give the flag
+			if len(args) == 1 { // the argument has the same meaning as the flag
 				return cmd.Flags().Set(config.DirectoryFlag, args[0])
 			}
 			return command.Arguments(0, 1, "at most one DIR")(cmd, args)
@@ -87,7 +87,7 @@ func check(c *command.Env, cmd *cobra.Command, k configCheck) error {
 	}
 	var agent *api.Status
 	var key string
-	if k.diff { // before the servers, which take longer
+	if k.diff { // before the servers are checked, which takes longer
 		if agent, key, err = agentStatus(c, cmd); err != nil {
 			return err
 		}
@@ -117,13 +117,13 @@ func check(c *command.Env, cmd *cobra.Command, k configCheck) error {
 	return exit.Verdict(writeChecked(c, cmd, report, k), report.Errors > 0, k.strict && report.Warnings > 0)
 }
 
-// flags are those of the agent that say what is checked.
+// flags returns the agent's flags whose values are checked.
 func flags() []string {
 	return []string{config.DirectoryFlag, "cluster-name", "cluster-id", "max-connected-clusters", "claim-policy-file", config.RemoteBudget}
 }
 
-// agentStatus asks the agent that the flags choose, and for the key of its
-// configHash, which not all agents give, and not to all.
+// agentStatus requests the status of the agent that the flags choose, and the key of its configHash. Older agents do
+// not have the key, and no agent gives it over TCP.
 func agentStatus(c *command.Env, cmd *cobra.Command) (st *api.Status, key string, err error) {
 	cl, err := c.Connect(cmd)
 	if err != nil {
@@ -181,7 +181,7 @@ func pageChecked(p *printer.Page, r *checks.Report) {
 
 func faultyFirst(a, b checks.File) int { return cmp.Compare(worstOf(a.Findings), worstOf(b.Findings)) }
 
-// worstOf ranks findings by the worst of them, which is 0 for an error.
+// worstOf returns the rank of the worst finding; 0 is an error.
 func worstOf(findings []codes.Finding) int {
 	rank := len(severities())
 	for _, f := range findings {
@@ -194,8 +194,7 @@ func severities() []codes.Severity {
 	return []codes.Severity{codes.Error, codes.Warning, codes.Info}
 }
 
-// pageFindings shows findings, the worst first, each with what to do about it
-// unless it is only a note.
+// pageFindings writes findings, the worst first, each with its remedy unless it is only a note.
 func pageFindings(p *printer.Page, of string, findings []codes.Finding) {
 	if len(findings) == 0 {
 		return
@@ -255,7 +254,7 @@ func diffTable() printer.Table[checks.Change] {
 	}
 }
 
-// checkedTable is that of the client files, with what their servers say when they were asked.
+// checkedTable returns the table of the client files, with data of their servers if these were checked.
 func checkedTable(connected bool) printer.Table[checks.File] {
 	t := printer.Table[checks.File]{
 		{Title: "CLUSTER", Text: func(f checks.File) string { return f.Cluster }},

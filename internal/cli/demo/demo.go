@@ -1,4 +1,4 @@
-// Package demo runs an agent in a simulated mesh, for trying it out.
+// Package demo runs an agent in a simulated mesh, so that users can try it.
 package demo
 
 import (
@@ -20,8 +20,8 @@ import (
 // simulator is the program that runs the simulated clusters.
 const simulator = "mesh-sim"
 
-// commandLine runs the simulator with an agent, as `make run` does; flags are more of them of the simulator. Where
-// the agent listens is its own default unless it is given.
+// commandLine returns the command line of the simulator with an agent, as `make run` uses it; flags are further flags
+// of the simulator. The agent listens on its default addresses unless others are given.
 func commandLine(sim, agent, dns, listen, socket string, flags []string) []string {
 	line := slices.Concat([]string{sim, "--churn", "2", "--command-log", "{tmp}/agent.log"}, flags,
 		[]string{"--", agent, "run", "--clustermesh-config", "{dir}", "--dns", dns, "--xds", "unix:{tmp}/xds.sock"})
@@ -61,7 +61,8 @@ func New(c *command.Env) *cobra.Command {
 				return err
 			}
 			line := commandLine(sim, self, dns, listen, c.Socket, args)
-			// In the place of this process: signals, the terminal and the exit code are the simulator's.
+			// The simulator replaces this process, so that signals, the terminal and the exit code are those of the
+			// simulator.
 			return fmt.Errorf("%s: %w", sim, syscall.Exec(sim, line, c.Environ()))
 		},
 	}
@@ -70,7 +71,7 @@ func New(c *command.Env) *cobra.Command {
 	return cmd
 }
 
-// find returns the path of the simulator that belongs to this program, or another one.
+// find returns the path of the simulator that belongs to this program, or of another one.
 func find(self string) (string, error) {
 	if real, err := filepath.EvalSymlinks(self); err == nil {
 		self = real

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTheCommandLine is that of `make run`, with more flags where they are given.
+// TestTheCommandLine: the same as that of `make run`, with more flags if they are given.
 func TestTheCommandLine(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("../../../Makefile")
@@ -29,7 +29,8 @@ func TestTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestFind: the simulator beside the program comes before that of the PATH, also where the program is a link.
+// TestFind: the simulator in the directory of the program has priority over that of the PATH, also if the program is a
+// link.
 func TestFind(t *testing.T) {
 	programs, path, links := t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("PATH", path)

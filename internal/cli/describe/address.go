@@ -17,10 +17,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// addressCount is a number of addresses. Counting stops after a page.
+// addressCount is a number of addresses. The count stops after one page.
 type addressCount struct {
 	Count int `json:"count"`
-	// AtLeast: there are more than were counted.
+	// AtLeast is true when there are more than Count.
 	AtLeast bool `json:"atLeast"`
 }
 
@@ -34,18 +34,18 @@ func (n addressCount) String() string {
 
 type nodeDescription struct {
 	Node      *api.Node    `json:"node"`
-	Cluster   *api.Cluster `json:"cluster"` // null when it is no remote one
+	Cluster   *api.Cluster `json:"cluster"` // null when it is not a remote cluster
 	Addresses []ownAddress `json:"addresses"`
-	// Endpoints counts the pods' addresses in its pod CIDRs; null without any.
+	// Endpoints is the number of pod addresses in the node's pod CIDRs; null without pod CIDRs.
 	Endpoints *addressCount `json:"endpoints"`
 
 	Why *api.Explanation `json:"why"`
 }
 
-// ownAddress is an address of a node and who has it in the view.
+// ownAddress is an address of a node and its entry in the view.
 type ownAddress struct {
 	api.NodeAddress
-	Entry *api.IP `json:"entry"` // null when no cluster's claim is in the view
+	Entry *api.IP `json:"entry"` // null when the view has no claim to it
 }
 
 func describeNode(ctx context.Context, g *gatherer, n *api.Node) description {
@@ -63,8 +63,8 @@ func describeNode(ctx context.Context, g *gatherer, n *api.Node) description {
 	return d
 }
 
-// endpointsOn counts the addresses in the node's pod CIDRs that the node hosts:
-// each CIDR is one range of the view. It is nil without any.
+// endpointsOn counts the addresses in the node's pod CIDRs that the node hosts: each CIDR is one range of the view.
+// It returns nil without pod CIDRs.
 func endpointsOn(ctx context.Context, g *gatherer, n *api.Node) *addressCount {
 	if len(n.PodCIDRs) == 0 {
 		return nil
@@ -134,7 +134,7 @@ type identityDescription struct {
 	Identity *api.Identity `json:"identity"`
 	// Others have the same number in other clusters.
 	Others  []api.Identity `json:"others"`
-	Cluster *api.Cluster   `json:"cluster"` // null when it is no remote one
+	Cluster *api.Cluster   `json:"cluster"` // null when it is not a remote cluster
 	Users   addressCount   `json:"users"`
 	First   []api.IP       `json:"first"` // some of the users
 
@@ -173,7 +173,7 @@ func (d *identityDescription) page(p *printer.Page, now time.Time) {
 	explain.WriteWhy(p, d.Why, now)
 }
 
-// ipDescription is the winner of a prefix with what a lookup finds at its first address.
+// ipDescription is the winner of a prefix, with the result of a lookup of its first address.
 type ipDescription struct {
 	IP        *api.IP        `json:"ip"`
 	Lookup    *api.Lookup    `json:"lookup"`

@@ -19,11 +19,11 @@ import (
 
 type clusterDescription struct {
 	Cluster   *api.Cluster     `json:"cluster"`
-	Impact    *api.Loss        `json:"impact"` // null when nothing that services have there may be lost
+	Impact    *api.Loss        `json:"impact"` // null when no service can lose backends with it
 	Why       *api.Explanation `json:"why"`
 	Health    []api.Health     `json:"health"`
 	Conflicts []api.Conflict   `json:"conflicts"` // at most a page of them
-	Events    []api.Event      `json:"events"`    // the latest, the newest first
+	Events    []api.Event      `json:"events"`    // the last ones, the newest first
 }
 
 func describeCluster(ctx context.Context, g *gatherer, c *api.Cluster) description {
@@ -61,10 +61,10 @@ func pageHealth(p *printer.Page, h *api.Health, now time.Time) {
 	)
 }
 
-// healthDescription is what something says of itself, with the cluster that it is about.
+// healthDescription is the health of a part of the agent, with the cluster that it is about.
 type healthDescription struct {
 	Health  *api.Health  `json:"health"`
-	Cluster *api.Cluster `json:"cluster"` // null when it is about none
+	Cluster *api.Cluster `json:"cluster"` // null when it is not about a cluster
 	Events  []api.Event  `json:"events"`  // of the cluster
 }
 
@@ -91,8 +91,8 @@ func (d *healthDescription) page(p *printer.Page, now time.Time) {
 
 type conflictDescription struct {
 	Conflict *api.Conflict `json:"conflict"`
-	Clusters []api.Cluster `json:"clusters"` // those of them that the mesh has
-	Lookup   *api.Lookup   `json:"lookup"`   // null when it is about no address
+	Clusters []api.Cluster `json:"clusters"` // those that are in the mesh
+	Lookup   *api.Lookup   `json:"lookup"`   // null when it is not about an address
 }
 
 func describeConflict(ctx context.Context, g *gatherer, c *api.Conflict) description {
@@ -140,8 +140,8 @@ func (d *conflictDescription) page(p *printer.Page, now time.Time) {
 
 type eventDescription struct {
 	Event   *api.Event   `json:"event"`
-	Cluster *api.Cluster `json:"cluster"` // null when it is about none, or that is gone
-	Exists  bool         `json:"exists"`  // whether the object that it is about is there now
+	Cluster *api.Cluster `json:"cluster"` // null when it is not about a cluster, or the cluster was removed
+	Exists  bool         `json:"exists"`  // whether the object of the event exists now
 }
 
 func describeEvent(ctx context.Context, g *gatherer, e *api.Event) description {
@@ -170,7 +170,7 @@ func (d *eventDescription) page(p *printer.Page, now time.Time) {
 	}
 }
 
-// addressIn is the first address, or network, that a message names; empty for none.
+// addressIn returns the first address, or network, in a message; empty for none.
 func addressIn(message string) string {
 	for word := range strings.FieldsSeq(message) {
 		if p, err := netip.ParsePrefix(strings.TrimRight(word, ",.:;")); err == nil {

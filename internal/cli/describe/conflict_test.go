@@ -2,7 +2,7 @@ package describe
 
 import "testing"
 
-// TestAddressIn: the remedy of a conflict looks up what the message names.
+// TestAddressIn: the remedy of a conflict looks up the address in the message.
 func TestAddressIn(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]string{

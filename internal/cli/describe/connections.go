@@ -11,12 +11,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// connections are those of a client of a service: where it is, and to which port.
+// connections are the zone of a client, and the port that it connects to.
 type connections struct{ zone, port string }
 
 func (c connections) asked() bool { return c != connections{} }
 
-// check refuses them for anything but a service.
+// check refuses them for kinds other than services.
 func (c connections) check(of subject) error {
 	if c.asked() && !of.Is("services") {
 		return exit.Usagef("--from and --port are for services: connections go to nothing else")
@@ -24,7 +24,7 @@ func (c connections) check(of subject) error {
 	return nil
 }
 
-// connectionRow is a backend that connections go to, with its group.
+// connectionRow is a backend that receives connections, with its group.
 type connectionRow struct {
 	order   int
 	group   *api.BackendGroup
@@ -79,7 +79,7 @@ func noConnections(s *api.ServiceBackends) string {
 	return "None: no backend is ready or serving."
 }
 
-// groupText says what makes a group.
+// groupText returns the properties of a group.
 func groupText(g *api.BackendGroup) string {
 	var all []string
 	if g.Use != "full" {

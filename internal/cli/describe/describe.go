@@ -1,4 +1,4 @@
-// Package describe shows one object with everything that led to it.
+// Package describe shows one object, and why it is as it is.
 package describe
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// description is one object with what led to it. Programs get it as it is.
+// description is one object with the data that explains it. Structured output contains it unchanged.
 type description interface {
 	page(p *printer.Page, now time.Time)
 }
@@ -64,13 +64,13 @@ func New(c *command.Env) *cobra.Command {
 // subject is a kind of object that can be described.
 type subject interface {
 	Is(name string) bool
-	// describe shows one object, which has a name in the request, with what led to it.
+	// describe shows the object that the request names, with the data that explains it.
 	describe(ctx context.Context, r resource.Request, of connections) error
 }
 
 type subjectOf[T any] struct {
 	kind resource.Kind[T]
-	// describeOne asks for what belongs to an object.
+	// describeOne requests the data that belongs to an object.
 	describeOne func(ctx context.Context, g *gatherer, v *T) description
 }
 
@@ -103,7 +103,7 @@ func subjectAmong(all []subject, kind resource.Resource, name string) subject {
 	return plain{kind}
 }
 
-// plain is the subject of a kind that has none of its own: all fields of the object.
+// plain is the subject of a kind without a description of its own: it shows all fields of the object.
 type plain struct{ resource.Resource }
 
 func (s plain) describe(ctx context.Context, r resource.Request, _ connections) error {
@@ -131,8 +131,8 @@ func (s subjectOf[T]) describe(ctx context.Context, r resource.Request, of conne
 	return command.Answer(r.Out, r.Style, r.Format, d, func(p *printer.Page) { d.page(p, time.Now()) })
 }
 
-// describeNothing says why there is no such object, where that can be said, and
-// returns the error that it is not there.
+// describeNothing shows why there is no such object, if the agent can explain it, and returns the error that it does
+// not exist.
 func (s subjectOf[T]) describeNothing(ctx context.Context, r resource.Request, missing error) error {
 	if !s.kind.Explained {
 		return missing
@@ -142,7 +142,7 @@ func (s subjectOf[T]) describeNothing(ctx context.Context, r resource.Request, m
 	if g.err != nil {
 		return missing
 	}
-	to := r.Err // there is no object to show, but for a program that wants to know why
+	to := r.Err // there is no object for stdout, except for a program that needs the reason
 	if r.Format.Structured() {
 		to = r.Out
 	}
@@ -158,8 +158,7 @@ type nothing struct {
 
 func (n *nothing) page(p *printer.Page, now time.Time) { explain.WriteWhy(p, n.Why, now) }
 
-// gatherer asks for the parts of a description one after the other. After an error it
-// asks for no more.
+// gatherer requests the parts of a description one after the other. After an error it sends no more requests.
 type gatherer struct {
 	cl          *client.Client
 	connections connections
@@ -174,7 +173,7 @@ func (g *gatherer) lookup(ctx context.Context, address string) *api.Lookup {
 	return get[api.Lookup](ctx, g, "lookup", address)
 }
 
-// cluster finds a cluster; nil when there is none of that name.
+// cluster returns a cluster; nil when there is none of this name.
 func (g *gatherer) cluster(ctx context.Context, name string) *api.Cluster {
 	if name == "" {
 		return nil
@@ -206,8 +205,7 @@ func get[T any](ctx context.Context, g *gatherer, path ...string) (v *T) {
 	return v
 }
 
-// list asks for objects, or for as many as the query limits it to; cut reports whether
-// there are more.
+// list requests objects, at most the limit of the query; cut reports whether there are more.
 func list[T any](ctx context.Context, g *gatherer, plural string, q client.Query) (items []T, cut bool) {
 	if g.err == nil {
 		items, cut, g.err = resource.Collect[T](ctx, g.cl, plural, q)
@@ -215,7 +213,7 @@ func list[T any](ctx context.Context, g *gatherer, plural string, q client.Query
 	return items, cut
 }
 
-// clusterLine says how a cluster is, with why it is not well.
+// clusterLine returns the state of a cluster, with the reason for a problem.
 func clusterLine(c *api.Cluster) []string {
 	if c == nil {
 		return nil
@@ -232,7 +230,7 @@ func pageConflicts(p *printer.Page, conflicts []api.Conflict) {
 		return
 	}
 	atLeast := ""
-	if len(conflicts) >= api.MaxLimit { // a page, which is all that was asked for
+	if len(conflicts) >= api.MaxLimit { // a full page: only one page was requested
 		atLeast = "at least "
 	}
 	p.Section("Conflicts (%s%d)", atLeast, len(conflicts))

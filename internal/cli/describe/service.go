@@ -17,9 +17,9 @@ import (
 
 type serviceDescription struct {
 	Service   *api.Service     `json:"service"`
-	Why       *api.Explanation `json:"why"` // with what each cluster of the mesh has of it
+	Why       *api.Explanation `json:"why"` // with the parts of each cluster of the mesh
 	Conflicts []api.Conflict   `json:"conflicts"`
-	// Connections are where those of a client go; null when it was not asked for.
+	// Connections are the backends for a client's connections; null when they were not requested.
 	Connections *api.ServiceBackends `json:"connections,omitempty"`
 }
 
@@ -101,8 +101,8 @@ func backendTable(affinity string) printer.Table[api.Backend] {
 
 type exportDescription struct {
 	Export    *api.ServiceExport  `json:"export"`
-	Exports   []api.ServiceExport `json:"exports"` // with the one that is described
-	Cluster   *api.Cluster        `json:"cluster"` // null for the own one
+	Exports   []api.ServiceExport `json:"exports"` // also the described one
+	Cluster   *api.Cluster        `json:"cluster"` // null for the own cluster
 	Conflicts []api.Conflict      `json:"conflicts"`
 }
 

@@ -151,7 +151,7 @@ func someEvents() []api.Event {
 	}
 }
 
-// lossOfOne is what services have in a cluster that is lost.
+// lossOfOne is the loss of service backends with one cluster.
 func lossOfOne() *api.Loss {
 	return &api.Loss{
 		Only:   api.Losing{Services: 1, Names: []string{"shop/web"}, Backends: 2, Of: 2},

@@ -1,4 +1,4 @@
-// Package explain shows what codes mean, and the explanations that are made of them.
+// Package explain shows the meaning of codes, and explanations that consist of them.
 package explain
 
 import (
@@ -76,10 +76,10 @@ func pageEntries(p *printer.Page, entries []codes.Entry, list bool) {
 	}
 }
 
-// Coded puts the code of a finding before its text.
+// Coded returns the code of a finding, followed by its text.
 func Coded(code, text string) string { return strings.TrimSpace(code + " " + text) }
 
-// SeverityColor is the color of a finding.
+// SeverityColor returns the color of a finding.
 func SeverityColor(s codes.Severity) printer.Color {
 	switch s {
 	case codes.Error:
@@ -91,10 +91,10 @@ func SeverityColor(s codes.Severity) printer.Color {
 	}
 }
 
-// Few is how many examples a description shows of what there may be a lot of.
+// Few is the number of examples in a description, when there may be many.
 const Few = 5
 
-// WriteWhy shows the verdict, and then what led to it.
+// WriteWhy writes the verdict, and then its reasons.
 func WriteWhy(p *printer.Page, x *api.Explanation, now time.Time) {
 	if x == nil || x.Verdict.Code == "" {
 		return
@@ -108,7 +108,7 @@ func WriteWhy(p *printer.Page, x *api.Explanation, now time.Time) {
 	}
 	same := make(map[codes.Code]int)
 	for _, s := range x.Steps {
-		if same[s.Code]++; len(s.Keys) > 0 || same[s.Code] <= Few || all[s.Code] == Few+1 { // a line about the last one is no shorter
+		if same[s.Code]++; len(s.Keys) > 0 || same[s.Code] <= Few || all[s.Code] == Few+1 { // a line about the last one would not be shorter
 			pageStep(p, s, width, now)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package get lists and watches what an agent knows.
+// Package get lists and watches objects of an agent.
 package get
 
 import (
@@ -80,7 +80,7 @@ func New(c *command.Env) *cobra.Command {
 	cmd.Flags().BoolVar(&asKubectl.noHeaders, "no-headers", false, "leave out the titles of the columns")
 	cmd.Flags().StringVar(&asKubectl.sortBy, "sort-by", "", "order of the list, as the path of a field in -o json, such as .cluster")
 	cmd.Flags().DurationVar(&asKubectl.since, "since", 0, "only events and conflicts of this time until now, such as 10m")
-	// The flags are there.
+	// These flags exist, so there is no error.
 	_ = cmd.RegisterFlagCompletionFunc("cluster", resource.CompleteCluster(c))
 	_ = cmd.RegisterFlagCompletionFunc("namespace", resource.CompleteNamespace(c))
 	_ = cmd.RegisterFlagCompletionFunc("sort-by", resource.CompleteField)
@@ -88,14 +88,14 @@ func New(c *command.Env) *cobra.Command {
 	return cmd
 }
 
-// kubectl are options that people know from there.
+// kubectl are options that users know from kubectl.
 type kubectl struct {
 	all, noHeaders bool
 	sortBy         string
 	since          time.Duration
 }
 
-// after is the time since which objects are shown, zero for all.
+// after returns the time since which objects are shown; zero for all.
 func (k kubectl) after(now time.Time) (time.Time, error) {
 	switch {
 	case k.since < 0:
@@ -106,7 +106,7 @@ func (k kubectl) after(now time.Time) (time.Time, error) {
 	return now.Add(-k.since), nil
 }
 
-// check refuses what does not go together, and reads the order, nil for that of the agent.
+// check refuses options that exclude each other, and parses the order; nil for the agent's order.
 func (k kubectl) check(namespace, name string, format *printer.Format, watch bool) (sortBy *printer.Path, err error) {
 	switch {
 	case k.all && namespace != "":

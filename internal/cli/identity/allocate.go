@@ -27,13 +27,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-const releaseTimeout = 10 * time.Second // for what is done after an interrupt
+const releaseTimeout = 10 * time.Second // for the cleanup after an interrupt
 
 type allocated struct {
 	ID     uint32            `json:"id"`
 	Labels map[string]string `json:"labels"`
-	New    bool              `json:"new"`  // it was made for this
-	Node   string            `json:"node"` // who holds the reference
+	New    bool              `json:"new"`  // it was created for this
+	Node   string            `json:"node"` // the node that holds the reference
 }
 
 func identityAllocateCommand(c *command.Env, k *target.Choice) *cobra.Command {
@@ -55,7 +55,7 @@ func identityAllocateCommand(c *command.Env, k *target.Choice) *cobra.Command {
 				return err
 			}
 			stored, err := w.cluster.Own(labels)
-			if err != nil { // reserved ones are not stored
+			if err != nil { // reserved identities are not stored
 				stored = labels
 			}
 			if format.Structured() {
@@ -115,12 +115,12 @@ func parseLabels(args []string) (wire.Labels, error) {
 type identityWriter struct {
 	node    string
 	cluster identity.Cluster
-	client  *kvstore.Durable // nil where identities are in the Kubernetes API alone
+	client  *kvstore.Durable // nil where identities are only in the Kubernetes API
 	backend *modes.Backend
 	ids     *identity.Allocator
 }
 
-// onLabels is what a command runs that uses an allocator for the labels of its arguments.
+// onLabels returns the function of a command that uses an allocator for the labels in its arguments.
 func onLabels(c *command.Env, k *target.Choice, f func(*cobra.Command, *identityWriter, wire.Labels) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		labels, err := parseLabels(args)
@@ -143,7 +143,7 @@ func onLabels(c *command.Env, k *target.Choice, f func(*cobra.Command, *identity
 	}
 }
 
-// allocationTarget is where identities are allocated, by the mode of the settings.
+// allocationTarget returns the place where identities are allocated, by the mode of the settings.
 func allocationTarget(c *command.Env, cmd *cobra.Command, k *target.Choice) (*target.Target, error) {
 	t, err := target.ChooseAny(c, cmd, k)
 	if err != nil {
@@ -155,7 +155,7 @@ func allocationTarget(c *command.Env, cmd *cobra.Command, k *target.Choice) (*ta
 		}
 	})
 	if err == nil && t.Settings.Allocation.Place().InKVStore() && t.Cfg == nil {
-		return target.Choose(c, cmd, k) // which says what is missing
+		return target.Choose(c, cmd, k) // returns the error for the missing setting
 	}
 	return t, err
 }
@@ -169,8 +169,7 @@ func allocating(t *target.Target, caller context.Context, own identity.Cluster, 
 	if err != nil {
 		return err
 	}
-	// What is held is given back after an interrupt, so it ends everything only
-	// when f has returned.
+	// The allocator releases its references after an interrupt, so its goroutines end only when f has returned.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
 	var running errgroup.Group
 	if w.client != nil {
@@ -219,7 +218,7 @@ func (w *identityWriter) prepare(c config.Config, log *slog.Logger) (*allocator.
 	return ids, err
 }
 
-// connected looks at the Kubernetes API and waits for the kvstore, where each is needed.
+// connected checks the Kubernetes API and waits for the kvstore, where the mode needs them.
 func (w *identityWriter) connected(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -234,11 +233,11 @@ func (w *identityWriter) connected(ctx context.Context, timeout time.Duration) e
 	if err := w.client.WaitConnected(ctx); err != nil {
 		return &kvstore.KeyError{Op: "connect", Err: err}
 	}
-	w.client.BootstrapComplete() // there is nothing but the list of the mappings, which counts once
+	w.client.BootstrapComplete() // the only sync is one list of the mappings, which counts as one operation
 	return nil
 }
 
-// forget deletes this node's reference, whoever has taken it.
+// forget deletes this node's reference, also when another process created it.
 func (w *identityWriter) forget(ctx context.Context, labels wire.Labels) (uint64, error) {
 	own, err := w.cluster.Own(labels)
 	if err != nil {

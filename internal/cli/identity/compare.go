@@ -38,8 +38,7 @@ type difference struct {
 	text      string
 }
 
-// betweenLooks is the time between two comparisons: what is being written at
-// the moment differs once.
+// betweenLooks is the time between two comparisons: an identity that is being written differs only in the first one.
 const betweenLooks = time.Second
 
 func identityCompareCommand(c *command.Env, k *target.Choice) *cobra.Command {

@@ -31,8 +31,8 @@ type collection struct {
 	DryRun     bool         `json:"dryRun"`
 	Identities []unusedItem `json:"identities"` // unused in the first round
 	Deleted    int          `json:"deleted"`
-	Alive      int          `json:"alive"`     // what is left, unused or not
-	LocksGone  int          `json:"locksGone"` // whose holder of the first round is gone
+	Alive      int          `json:"alive"`     // identities that remain, also unused ones
+	LocksGone  int          `json:"locksGone"` // locks whose holder of the first round is gone
 }
 
 type unusedItem struct {
@@ -100,7 +100,7 @@ func identityGCCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	return command.WithOutput(cmd, format)
 }
 
-// local refuses a remote cluster, whose kvstore is not written to.
+// local refuses a remote cluster: its kvstore is never written to.
 func local(k *target.Choice) error {
 	if k.Cluster != "" {
 		return exit.Usagef("--cluster %s: the kvstore of a remote cluster is only read; leave it out to write to the own one", k.Cluster)
@@ -136,7 +136,7 @@ func (i *identities) collect(ctx context.Context, s gcSettings, log io.Writer) (
 	return done, i.collectTwice(ctx, s, log, done)
 }
 
-// collectTwice does both rounds. What is deleted is logged at once.
+// collectTwice runs both rounds. Each deletion is logged at once.
 func (i *identities) collectTwice(ctx context.Context, s gcSettings, log io.Writer, done *collection) error {
 	b, err := kvbackend.New(i.client, kvbackend.Config{
 		Paths: i.place.Paths, Node: "gc", Keys: identity.Key{}, Log: slog.New(slog.NewTextHandler(log, nil)),

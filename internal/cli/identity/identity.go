@@ -1,4 +1,4 @@
-// Package identity looks after the identities of a cluster, without an agent.
+// Package identity manages the identities of a cluster, without an agent.
 package identity
 
 import (
@@ -37,17 +37,17 @@ func New(c *command.Env) *cobra.Command {
 	return cmd
 }
 
-// identities is a kvstore whose identities are looked at.
+// identities is a kvstore whose identities are read.
 type identities struct {
 	*target.Target
 	client  *etcd.Session
 	cluster identity.Cluster
 	place   identity.Place
-	cached  bool   // it is a mirror's copy
+	cached  bool   // it is the copy of a mirror
 	close   func() // ends the session
 }
 
-// reading is what a command runs that looks at identities, of any cluster.
+// reading returns the function of a command that reads the identities of any cluster.
 func reading(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args []string, i *identities) error) func(*cobra.Command, []string) error {
 	return target.Asking(c, k, func(cmd *cobra.Command, args []string, t *target.Target) error {
 		i, err := open(cmd.Context(), t, k)
@@ -59,7 +59,7 @@ func reading(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args [
 	})
 }
 
-// writing is [reading] for a command that writes, so of the own cluster alone.
+// writing is [reading] for a command that writes: only the own cluster is allowed.
 func writing(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args []string, i *identities) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := local(k); err != nil {
@@ -69,8 +69,8 @@ func writing(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args [
 	}
 }
 
-// open connects to a kvstore and finds out whose it is. Until the caller closes it, the locks that a
-// command takes are kept, however long it works.
+// open connects to a kvstore and determines its cluster. The locks that a command takes are kept until the caller
+// closes it, however long the command runs.
 func open(ctx context.Context, t *target.Target, k *target.Choice) (*identities, error) {
 	own, err := ownCluster(t, k)
 	if err != nil {
@@ -91,9 +91,9 @@ func open(ctx context.Context, t *target.Target, k *target.Choice) (*identities,
 	return i, nil
 }
 
-// keepLeases keeps the leases of a session alive, until what it returns closes the session.
+// keepLeases keeps the leases of a session alive. closeAll ends that, and closes the session.
 func keepLeases(ctx context.Context, client *etcd.Session) (closeAll func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // an interrupted command gives its locks back first
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // an interrupted command releases its locks first
 	var keeping sync.WaitGroup
 	keeping.Go(func() { _ = client.Keep(ctx) }) // it ends with its context
 	return func() {

@@ -21,7 +21,7 @@ type listedIdentity struct {
 	Cluster   string            `json:"cluster"`
 	ClusterID uint32            `json:"clusterID"`
 	Labels    map[string]string `json:"labels"`
-	Nodes     []string          `json:"nodes"` // those that hold a reference, by address
+	Nodes     []string          `json:"nodes"` // the nodes that hold a reference, by address
 	Revision  int64             `json:"revision"`
 }
 

@@ -36,12 +36,12 @@ func New(c *command.Env) *cobra.Command {
 	return cmd
 }
 
-// ShownKey is a key and its value for programs: text in Value, other bytes in Base64, with what
-// they mean in Decoded when their kind is known.
+// ShownKey is a key and its value in structured output: Value has text, Base64 has other bytes, and Decoded has the
+// meaning of a known kind.
 type ShownKey struct {
 	Event       string  `json:"event,omitempty"` // of a watch
 	Key         string  `json:"key"`
-	KeyBase64   string  `json:"keyBase64,omitempty"` // of a key that is no text
+	KeyBase64   string  `json:"keyBase64,omitempty"` // of a key that is not text
 	Value       *string `json:"value,omitempty"`
 	Base64      string  `json:"base64,omitempty"`
 	Decoded     any     `json:"decoded,omitempty"`
@@ -70,8 +70,8 @@ func (s ShownKey) withValue(key string, value []byte) ShownKey {
 	return s
 }
 
-// text writes a value on one line: printable text as it is, an endpoint slice
-// as JSON, other text quoted, other bytes in base64.
+// text returns a value on one line: printable text unchanged, an endpoint slice as JSON, other text quoted, other
+// bytes in base64.
 func (s ShownKey) text() string {
 	switch {
 	case s.Value != nil && printer.Clean(*s.Value) == *s.Value:
@@ -86,8 +86,8 @@ func (s ShownKey) text() string {
 	return "base64:" + s.Base64
 }
 
-// decodeSlice reads an endpoint slice; nil when the key is of another kind, or
-// when the value is not what its key says.
+// decodeSlice decodes an endpoint slice; nil when the key is of another kind, or when the value does not belong to
+// the key.
 func decodeSlice(key string, value []byte) any {
 	layout, err := wire.NewLayout(wire.MaxConnectedClusters511)
 	for _, cached := range []bool{false, true} {

@@ -53,7 +53,7 @@ func kvGetCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	}, format)
 }
 
-// absent says that there is no such key, and what there is instead.
+// absent returns the error that a key does not exist, and whether there are keys below it.
 func absent(t *target.Target, ctx context.Context, client kvstore.Client, key string) error {
 	prefix := strings.TrimSuffix(key, "/") + "/"
 	if found, err := below(ctx, client, prefix); err == nil && found {
@@ -102,14 +102,14 @@ func kvListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	return command.WithOutput(cmd, format)
 }
 
-// kvList prints keys as they come, a page in memory at a time.
+// kvList prints keys as they are read, with one page in memory at a time.
 type kvList struct {
 	keysOnly, json bool
 	limit          int // 0: none
 	out            io.Writer
 
 	n    int  // keys printed
-	more bool // there are others
+	more bool // there are more
 }
 
 func (l *kvList) run(ctx context.Context, client kvstore.Client, selected string) error {
@@ -168,7 +168,7 @@ func (l *kvList) rest(selected string, err error) string {
 	return ""
 }
 
-// onePrefix wants one PREFIX, which is not empty.
+// onePrefix requires one PREFIX, which must not be empty.
 func onePrefix(cmd *cobra.Command, args []string) error {
 	if err := command.Arguments(1, 1, "one PREFIX")(cmd, args); err != nil {
 		return err
@@ -179,8 +179,7 @@ func onePrefix(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// open connects and finds out which keys the user means by given, with a note when that
-// is taken as something else.
+// open connects and determines the keys that given selects. It writes a note when given is interpreted as a prefix.
 func open(t *target.Target, ctx context.Context, given string, notes io.Writer) (*etcd.Session, string, error) {
 	client, err := t.Connect(ctx)
 	if err != nil {
@@ -195,7 +194,7 @@ func open(t *target.Target, ctx context.Context, given string, notes io.Writer) 
 	return client, selected, nil
 }
 
-// errEnough ends a list that has brought what was wanted.
+// errEnough ends a list early, when no more keys are needed.
 var errEnough = errors.New("enough")
 
 // below reports whether there are keys below a prefix.
@@ -207,16 +206,16 @@ func below(ctx context.Context, client kvstore.Client, prefix string) (bool, err
 	return false, err
 }
 
-// isOneKey tells what selection has returned: one whole key, or a prefix.
+// isOneKey reports whether a result of selection is one whole key, and not a prefix.
 func isOneKey(selected string) bool { return !strings.HasSuffix(selected, "/") }
 
-// selection turns what a user gives into what the kvstore is asked for: what ends in a slash
-// is a prefix, anything else one whole key, unless there is no such key but others below it.
-// Then note says so.
+// selection converts the user's argument to a key or a prefix. A text that ends in a slash is a prefix; any other
+// text is one whole key. If this key does not exist, but keys below it do, it is taken as a prefix, and note explains
+// that.
 func selection(ctx context.Context, client kvstore.Client, given string) (selected, note string, err error) {
 	prefix := given + "/"
 	if strings.HasSuffix(given, "/") {
-		_, err := below(ctx, client, given) // a user who may not read it is to know at once
+		_, err := below(ctx, client, given) // so that a user without the permission sees the error at once
 		return given, "", err
 	}
 	kv, _, err := client.Get(ctx, given)

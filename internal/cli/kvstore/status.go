@@ -20,12 +20,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// KvStatus is what a kvstore says of itself at one moment.
+// KvStatus is the status of a kvstore at one moment.
 type KvStatus struct {
 	Name       string       `json:"name"`
 	ConfigFile string       `json:"configFile,omitempty"`
 	Endpoints  []kvEndpoint `json:"endpoints"`
-	Heartbeat  *kvHeartbeat `json:"heartbeat"` // null when there is none, or nobody to ask
+	Heartbeat  *kvHeartbeat `json:"heartbeat"` // null when there is none, or no endpoint answers
 	Problems   []string     `json:"problems"`
 }
 
@@ -39,13 +39,13 @@ type kvEndpoint struct {
 	Leader        bool     `json:"leader"`
 	DBSizeBytes   int64    `json:"dbSizeBytes,omitempty"`
 	DBInUseBytes  int64    `json:"dbInUseBytes,omitempty"`
-	DBQuotaBytes  int64    `json:"dbQuotaBytes,omitempty"` // 0 when it does not tell
+	DBQuotaBytes  int64    `json:"dbQuotaBytes,omitempty"` // 0 when etcd does not report it
 	Revision      int64    `json:"revision,omitempty"`
 	Alarms        []string `json:"alarms,omitempty"`
 }
 
-// kvHeartbeat is the heartbeat key. Its age is by the clocks of its writer and
-// of this machine; null when the value is not a time.
+// kvHeartbeat is the heartbeat key. Its age is computed from the clocks of its writer and of this machine; null when
+// the value is not a time.
 type kvHeartbeat struct {
 	Written    string   `json:"written"`
 	AgeSeconds *float64 `json:"ageSeconds"`
@@ -64,7 +64,7 @@ func kvStatusCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	}, format)
 }
 
-// status asks every endpoint, one after another.
+// status sends a request to every endpoint, one after another.
 func status(t *target.Target, ctx context.Context, now func() time.Time) (st *KvStatus, reached bool) {
 	st = &KvStatus{Name: t.Name, ConfigFile: t.Cfg.Path, Endpoints: []kvEndpoint{}, Problems: []string{}}
 	for attempt, url := range t.Cfg.Endpoints {
@@ -91,8 +91,7 @@ func status(t *target.Target, ctx context.Context, now func() time.Time) (st *Kv
 	return st, reached
 }
 
-// readHeartbeat judges the heartbeat by what is written in it, since whoever
-// looks once cannot see it being written.
+// readHeartbeat checks the heartbeat by the time in its value, because a single read cannot see when it is written.
 func (st *KvStatus) readHeartbeat(ctx context.Context, client kvstore.Client, now func() time.Time) {
 	problem := func(format string, args ...any) { st.Problems = append(st.Problems, fmt.Sprintf(format, args...)) }
 	kv, _, err := client.Get(ctx, wire.HeartbeatKey)
@@ -113,7 +112,7 @@ func (st *KvStatus) readHeartbeat(ctx context.Context, client kvstore.Client, no
 	}
 }
 
-// withCode is an error on one line, with its code where it has one.
+// withCode returns an error on one line, with its code if it has one.
 func withCode(err error) string {
 	text := printer.OneLine(err)
 	if code := hint.Code(err); code != "" {

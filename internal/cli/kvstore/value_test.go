@@ -6,7 +6,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// TestValuesOnOneLine: no value breaks a line or reaches the terminal raw.
+// TestValuesOnOneLine: a value cannot break a line, and does not reach the terminal unquoted.
 func TestValuesOnOneLine(t *testing.T) {
 	t.Parallel()
 	for value, text := range map[string]string{

@@ -26,12 +26,12 @@ import (
 
 // The events of a watch.
 const (
-	eventHave   = "have" // it was there when the watch began
+	eventHave   = "have" // it existed when the watch began
 	EventPut    = "put"
 	eventDelete = "delete"
 )
 
-const rewatchMax = 10 * time.Second // between two tries to connect again
+const rewatchMax = 10 * time.Second // longest pause between two attempts to reconnect
 
 func kvWatchCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	var (
@@ -64,11 +64,11 @@ type kvWatch struct {
 
 	selected string
 	watch    *store.Watch[store.Raw]
-	broken   context.CancelCauseFunc // of the whole watch: nobody reads any more
+	broken   context.CancelCauseFunc // ends the whole watch: the output cannot be written
 }
 
-// run prints until ctx ends, which is no error. It fails when the kvstore cannot
-// be asked in the beginning; later it tries again for ever.
+// run prints events until ctx ends, and then returns nil. It fails when the kvstore does not answer at the start;
+// later it tries again without limit.
 func (w *kvWatch) run(ctx context.Context, t *target.Target, given string) error {
 	client, selected, err := open(t, ctx, given, w.err)
 	if err != nil {
@@ -108,7 +108,7 @@ func (w *kvWatch) session(ctx context.Context, client *etcd.Session) error {
 	return g.Wait()
 }
 
-// again connects until it works or ctx ends. Then it returns the old client.
+// again connects until it works or ctx ends. When ctx ends, it returns the old client.
 func (w *kvWatch) again(ctx context.Context, t *target.Target, old *etcd.Session) (*etcd.Session, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, rewatchMax

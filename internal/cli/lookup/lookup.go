@@ -1,4 +1,4 @@
-// Package lookup shows whose address this is.
+// Package lookup shows the owner of an address.
 package lookup
 
 import (
@@ -49,11 +49,11 @@ func New(c *command.Env) *cobra.Command {
 	}, format))
 }
 
-// shownAddresses bounds how many addresses an error names.
+// shownAddresses is the maximum number of addresses in an error.
 const shownAddresses = 10
 
-// copied is the address in a text as logs and lists have it: with a port, brackets, the length of a single
-// address, or blanks. The text is the result if it has none.
+// copied returns the address in a text from logs and lists: with a port, brackets, the prefix length of a single
+// address, or blanks. It returns the text if there is none.
 func copied(text string) string {
 	text = strings.TrimSpace(text)
 	if a, err := netip.ParseAddrPort(text); err == nil {
@@ -68,11 +68,11 @@ func copied(text string) string {
 	return text
 }
 
-// addressOf is an address, or that of the pod with this name.
+// addressOf returns an address, or the address of the pod with this name.
 func addressOf(ctx context.Context, cl *client.Client, name string) (string, error) {
 	name = copied(name)
 	if _, err := netip.ParseAddr(name); err == nil || strings.ContainsAny(name, ":%") {
-		return name, nil // the agent says what is wrong with it
+		return name, nil // the agent explains the mistake
 	}
 	namespace, pod, named := strings.Cut(name, "/")
 	if !named {
@@ -107,7 +107,7 @@ func addressOf(ctx context.Context, cl *client.Client, name string) (string, err
 	return address, nil
 }
 
-// Write shows whose address it is, or that no cluster claims it.
+// Write writes the owner of an address, or that no cluster claims it.
 func Write(p *printer.Page, l *api.Lookup, now time.Time) {
 	defer func() { explain.WriteWhy(p, &l.Why, now) }()
 	if l.Match == nil {
@@ -144,7 +144,7 @@ func Write(p *printer.Page, l *api.Lookup, now time.Time) {
 	}
 }
 
-// WriteUnconfirmed warns of clusters that may know otherwise by now.
+// WriteUnconfirmed warns of clusters whose data may be out of date.
 func WriteUnconfirmed(p *printer.Page, l *api.Lookup) {
 	if len(l.Unconfirmed) > 0 {
 		p.Blank()
@@ -200,7 +200,7 @@ func node(l *api.Lookup) string {
 	return fmt.Sprintf("%s/%s (%s)", l.Node.Cluster, l.Node.Name, l.Match.HostIP)
 }
 
-// Candidates is the table of all claims on an address.
+// Candidates returns the table of all claims on an address.
 func Candidates() printer.Table[api.Candidate] {
 	entry := func(title string, text func(api.IP) string) printer.Column[api.Candidate] {
 		return printer.Column[api.Candidate]{Title: title, Text: func(c api.Candidate) string { return text(c.Entry) }}

@@ -59,7 +59,7 @@ func TestCopied(t *testing.T) {
 	for text, want := range map[string]string{
 		"10.1.0.1": "10.1.0.1", " 10.1.0.1\n": "10.1.0.1", "10.1.0.1:8080": "10.1.0.1", "10.1.0.1/32": "10.1.0.1",
 		"FD00::1": "FD00::1", "[fd00::1]": "fd00::1", "[fd00::1]:80": "fd00::1", "fd00::1/128": "fd00::1", "::ffff:10.1.0.1": "::ffff:10.1.0.1",
-		// No address, or more than one: as it was.
+		// A text that is no address, or more than one, is returned unchanged.
 		"": "", "10.1.0.0/24": "10.1.0.0/24", "fd00::/64": "fd00::/64", "10.1.0.1:x": "10.1.0.1:x", "shop/web-0": "shop/web-0", "web-0": "web-0",
 		"010.1.0.1": "010.1.0.1", "fd00::1%eth0": "fd00::1%eth0",
 	} {

@@ -1,4 +1,4 @@
-// Package policy suggests a claim policy file from what the clusters claim now.
+// Package policy suggests a claim policy file from the current claims of the clusters.
 package policy
 
 import (
@@ -56,7 +56,7 @@ func policySuggestCommand(c *command.Env) *cobra.Command {
 	return cmd
 }
 
-// writeNew writes to a file that was not there, or to out where none is named.
+// writeNew writes to a new file, or to out when no file is given. It does not replace a file.
 func writeNew(file string, text []byte, out io.Writer) error {
 	if file == "" {
 		_, err := out.Write(text)
@@ -70,16 +70,16 @@ func writeNew(file string, text []byte, out io.Writer) error {
 	return errors.Join(err, f.Close())
 }
 
-// seen is what an agent knows of the claims of the clusters.
+// seen are the claims of the clusters, from an agent's data.
 type seen struct {
-	of        map[string]*claims.Seen // by name: the remote ones
+	of        map[string]*claims.Seen // the remote clusters, by name
 	own       claims.Seen             // the own cluster
 	notAsked  int                     // prefixes with several claims that were not looked up
-	lookedAt  int                     // those that were
-	uncertain []string                // clusters that are not known completely
+	lookedAt  int                     // prefixes that were looked up
+	uncertain []string                // clusters whose data is not complete
 }
 
-const maxContested = 2000 // prefixes with claims of several clusters that are looked up
+const maxContested = 2000 // maximum number of prefixes with claims of several clusters that are looked up
 
 func see(ctx context.Context, cl *client.Client) (*seen, error) {
 	s := &seen{of: make(map[string]*claims.Seen)}
@@ -106,7 +106,7 @@ func (s *seen) clusters() []claims.Seen {
 	return all
 }
 
-// notes say what the file does not rest on.
+// notes returns the limitations of the data for the file.
 func (s *seen) notes() []string {
 	var all []string
 	if len(s.uncertain) > 0 {
@@ -143,8 +143,8 @@ func (s *seen) node(n api.Node) {
 	}
 }
 
-// whose is what was seen of a cluster: of the own one, which the policy is not about,
-// too, since others should not reach into what it has.
+// whose returns the claims of a cluster. For the own cluster, which the policy does not restrict, they are kept, too,
+// because other clusters must not claim its addresses.
 func (s *seen) whose(cluster string) *claims.Seen {
 	if c := s.of[cluster]; c != nil {
 		return c
@@ -157,7 +157,7 @@ func network(text string, take func(netip.Prefix)) {
 	if err != nil {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return // a name, or none
+			return // a host name, or empty
 		}
 		p = netip.PrefixFrom(a.Unmap().WithZone(""), a.Unmap().BitLen())
 	}
@@ -197,8 +197,8 @@ func (s *seen) identity(i api.Identity) {
 	}
 }
 
-// addresses takes in all claims on addresses. The list has those that count; of a
-// prefix with several the others are asked for.
+// addresses adds all claims on addresses. The list has the winning claims; for a prefix with several claims, a lookup
+// returns the others.
 func (s *seen) addresses(ctx context.Context, cl *client.Client) error {
 	var contested []netip.Prefix
 	err := resource.Each(ctx, cl, "ips", func(ip api.IP) {

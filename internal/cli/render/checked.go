@@ -15,18 +15,18 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// checks decides what templates get of the agent's data. It does not rely on the agent, which may be of an
-// older release: a remote cluster chose nearly all of it, and a template writes it into files of other programs.
+// checks filters the agent's data for templates. It does not rely on the agent, which may be an older release: remote
+// clusters control nearly all of the data, and a template writes it into files of other programs.
 //
-//   - What is a name has to be valid by the rule of Kubernetes. An object without a valid name is left out, and so
-//     are a backend, an address, a port and a label; a hostname, a zone and a node name become empty.
-//   - Other texts are free, but cannot have control characters, which are escaped.
+//   - A name must be valid by the rules of Kubernetes. An object with an invalid name is left out. An invalid backend,
+//     address, port or label is left out of its object; an invalid hostname, zone or node name becomes empty.
+//   - Other texts may be any text; their control characters are escaped.
 type checks struct {
 	say  func(format string, args ...any)
-	said map[string]bool // the rules that were broken; as many as there are calls of refuse
+	said map[string]bool // the rules that were broken; at most one for each call of refuse
 }
 
-// refuse reports the first value that breaks a rule, and is false.
+// refuse reports the first value that breaks a rule, and returns false.
 func (c *checks) refuse(rule, value string) bool {
 	if !c.said[rule] {
 		c.said[rule] = true
@@ -53,14 +53,14 @@ func isHost(name string) bool {
 	return len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
-// isAddress refuses a zone, which can be any text, and the address of no machine: for HAProxy 0.0.0.0 is the
-// one that the client connected to.
+// isAddress refuses an address with a zone, which can be any text, and the unspecified address: for HAProxy 0.0.0.0
+// means the address that the client connected to.
 func isAddress(text string) bool {
 	ip, err := netip.ParseAddr(text)
 	return err == nil && ip.Zone() == "" && !ip.IsUnspecified()
 }
 
-// service reports whether templates get a service, and leaves out parts of it.
+// service reports whether templates get a service, and removes invalid parts of it.
 func (c *checks) service(s *api.Service) bool {
 	if !isLabel(s.Namespace) || !isLabel(s.Name) {
 		return c.refuse("services whose namespace or name is not valid", s.Namespace+"/"+s.Name)
@@ -73,7 +73,7 @@ func (c *checks) service(s *api.Service) bool {
 	return true
 }
 
-// chosen reports whether templates get a backend. A port is asked for unless it is empty.
+// chosen reports whether templates get a backend. It must have a port unless port is empty.
 func (c *checks) chosen(b *api.ChosenBackend, port string) bool {
 	ok := c.backend(b.IP, b.Cluster, &b.Ports, &b.Hostname, &b.Zone, &b.Node) && (port == "" || len(b.Ports) > 0)
 	escapeTexts(reflect.ValueOf(b))
@@ -91,7 +91,7 @@ func (c *checks) backend(ip, cluster string, ports *[]api.Port, hostname, zone, 
 	return c.cluster(cluster)
 }
 
-// emptied empties a text that is no name.
+// emptied sets a text to "" when it is not a valid name.
 func (c *checks) emptied(text *string, isName func(string) bool, rule string) {
 	if *text != "" && !isName(*text) {
 		c.refuse(rule, *text)
@@ -110,7 +110,7 @@ func (c *checks) cluster(name string) bool {
 	return isCluster(name) || c.refuse("clusters whose name is not valid", name)
 }
 
-// node reports whether templates get a node, and leaves out parts of it.
+// node reports whether templates get a node, and removes invalid parts of it.
 func (c *checks) node(n *api.Node) bool {
 	if !isHost(n.Name) {
 		return c.refuse("nodes whose name is not valid", n.Name)
@@ -144,7 +144,7 @@ func (c *checks) state(of *api.Cluster) bool {
 	return c.cluster(of.Name)
 }
 
-// kept are the items that may stay, each of which may be changed.
+// kept returns the items for which stays returns true; stays may change an item.
 func kept[T any](items []T, stays func(*T) bool) []T {
 	to := items[:0]
 	for i := range items {
@@ -155,7 +155,7 @@ func kept[T any](items []T, stays func(*T) bool) []T {
 	return to
 }
 
-// escapeTexts escapes the control characters of all strings in a value, so that none leaves its line.
+// escapeTexts escapes the control characters of all strings in a value, so that each stays on one line.
 func escapeTexts(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

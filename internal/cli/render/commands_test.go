@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// process is the one whose number a command has written to a file of the test.
+// process returns the process ID that a command has written to a file of the test.
 func (a *agent) process(name string) int {
 	a.t.Helper()
 	waittest.Until(a.t, "a process to write its number", func() bool { return strings.HasSuffix(a.has(name), "\n") })
@@ -25,7 +25,7 @@ func (a *agent) process(name string) int {
 	return n
 }
 
-// TestAllProcessesOfASlowCommandEnd: not the shell alone (xds.md C).
+// TestAllProcessesOfASlowCommandEnd: the children of the shell end too (xds.md C).
 func TestAllProcessesOfASlowCommandEnd(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
@@ -38,7 +38,7 @@ func TestAllProcessesOfASlowCommandEnd(t *testing.T) {
 	waittest.Until(t, "its child to end", func() bool { return hasEnded(child) })
 }
 
-// hasEnded reports whether a process is gone, or waits for somebody to ask for its end.
+// hasEnded reports whether a process is gone, or is a zombie.
 func hasEnded(process int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(process), "stat"))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -48,8 +48,8 @@ func hasEnded(process int) bool {
 	return strings.HasPrefix(state, "Z")
 }
 
-// TestACommandMayLeaveAServer: one that succeeds has succeeded, though something that it has started
-// goes on and keeps its output.
+// TestACommandMayLeaveAServer: a command that exits with success has succeeded, even if a process that it has started
+// continues to run and keeps its output open.
 func TestACommandMayLeaveAServer(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
@@ -64,7 +64,7 @@ func TestACommandMayLeaveAServer(t *testing.T) {
 	_ = syscall.Kill(child, syscall.SIGKILL)
 }
 
-// TestWhatIsNoFileStays: nothing but a regular file is replaced, and its owner stays (xds.md C).
+// TestWhatIsNoFileStays: only a regular file is replaced, and it keeps its owner (xds.md C).
 func TestWhatIsNoFileStays(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
@@ -97,7 +97,7 @@ func TestWhatIsNoFileStays(t *testing.T) {
 	}
 }
 
-// TestALaterMistakeIsReported: while it runs, a template that is wrong leaves the file as it is.
+// TestALaterMistakeIsReported: if a template becomes invalid while the command runs, the file stays as it is.
 func TestALaterMistakeIsReported(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
@@ -115,7 +115,7 @@ func TestALaterMistakeIsReported(t *testing.T) {
 	waittest.Until(t, "the template to be used again", func() bool { return a.has("out") == "server 10.0.0.2:8080;\n" })
 }
 
-// TestOnceWithoutAnAgent is an error of its own, which has the exit code of those that cannot ask.
+// TestOnceWithoutAnAgent: this is a separate error, with the exit code of commands that cannot reach the agent.
 func TestOnceWithoutAnAgent(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)

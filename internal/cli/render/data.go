@@ -14,17 +14,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// data is what templates ask for. It belongs to one goroutine.
+// data provides the data for templates. Only one goroutine may use it.
 type data struct {
 	ctx    context.Context
 	client *client.Client
 	zone   string
-	used   map[string]bool // resources that a template has asked for
+	used   map[string]bool // resources that a template has requested
 	checks *checks
 }
 
-// functions are those of templates, beside the ones of sprig that depend on nothing but their
-// arguments: none reads a file, the environment or the clock.
+// functions returns the functions of templates: ours, and those of sprig that depend only on their arguments. None
+// reads a file, the environment or the clock.
 func (d *data) functions() template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	all["clusters"] = func() ([]api.Cluster, error) { return list(d, "clusters", nil, d.checks.state) }
@@ -38,8 +38,8 @@ func (d *data) functions() template.FuncMap {
 	return all
 }
 
-// list asks for all objects of a resource that pass filters such as "namespace=shop" or "labels=app=web", and
-// the checks.
+// list returns all objects of a resource that pass the filters, such as "namespace=shop" or "labels=app=web", and the
+// checks.
 func list[T any](d *data, plural string, filters []string, passes func(*T) bool) ([]T, error) {
 	d.used[plural] = true
 	var q client.Query
@@ -55,30 +55,30 @@ func list[T any](d *data, plural string, filters []string, passes func(*T) bool)
 	return kept(items, passes), err
 }
 
-// Backends is where connections to a port of a service go.
+// Backends are the backends for connections to a port of a service.
 type Backends struct {
-	Known  bool // whether there is such a service
+	Known  bool // whether the service exists
 	Groups []Group
-	// Now are the backends that new connections go to: those of the best group that has some.
+	// Now are the backends for new connections: those of the best group that has backends.
 	Now []Backend
 	// Unconfirmed clusters may have other backends by now.
 	Unconfirmed []string
 }
 
-// Group is backends that are equally good; of a better one than the next.
+// Group is a group of equally good backends. Better groups come first.
 type Group struct {
 	Use, Side, Near    string
 	Backends, Draining []Backend
 }
 
-// Backend is one of them.
+// Backend is a backend of a group.
 type Backend struct {
 	api.ChosenBackend
-	Port    uint16 // the first of its ports that were asked for; 0 for none
+	Port    uint16 // the first matching port; 0 for none
 	Address string // with the port, if there is one, as in 10.0.0.1:80 or [fd00::1]:80
 }
 
-// backends asks for those of a service, NAMESPACE/NAME, that have a port.
+// backends returns the backends of a service, NAMESPACE/NAME, that have the port.
 func (d *data) backends(service string, port ...string) (Backends, error) {
 	d.used["services"] = true
 	namespace, name, ok := strings.Cut(service, "/")
@@ -97,7 +97,7 @@ func (d *data) backends(service string, port ...string) (Backends, error) {
 	for _, g := range chosen.Groups {
 		group := Group{g.Use, g.Side, g.Near, d.withAddresses(g.Backends, asked), d.withAddresses(g.Draining, asked)}
 		if len(group.Backends)+len(group.Draining) == 0 {
-			continue // all were left out
+			continue // the checks removed all backends
 		}
 		b.Groups = append(b.Groups, group)
 		if b.Now == nil && len(group.Backends) > 0 {

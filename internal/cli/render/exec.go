@@ -26,10 +26,10 @@ func (r *renderer) runPending(ctx context.Context) error {
 	return nil
 }
 
-const outputDelay = 2 * time.Second // how long the output of a command is waited for after its end
+const outputDelay = 2 * time.Second // time to wait for the output of a command after its end
 
-// command lets the shell run a command. All processes that it starts are killed when it takes too
-// long. When it succeeds, those that go on in the background stay. The error has the end of what it printed.
+// command runs a command in the shell. When it takes too long, all processes that it started are killed. When it
+// succeeds, its background processes continue. The error has the last part of its output.
 func (r *renderer) command(ctx context.Context, text string, environment ...string) error {
 	bounded, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -40,7 +40,7 @@ func (r *renderer) command(ctx context.Context, text string, environment ...stri
 	cmd.WaitDelay = outputDelay
 	printed, err := cmd.CombinedOutput()
 	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay): // the latter: it has succeeded, and something in the background has its output
+	case err == nil, errors.Is(err, exec.ErrWaitDelay): // ErrWaitDelay: it succeeded, and a background process still has its output open
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -51,4 +51,4 @@ func (r *renderer) command(ctx context.Context, text string, environment ...stri
 	return fmt.Errorf("%s: %w: %s", text, err, printer.OneLine(fmt.Errorf("%s", said)))
 }
 
-const mostPrinted = 2000 // bytes of a command's output, in an error
+const mostPrinted = 2000 // bytes of a command's output in an error

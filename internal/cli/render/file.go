@@ -15,17 +15,18 @@ import (
 
 // change is the new text of a file, before it replaces the old one.
 type change struct {
-	file      string // as the command line names it
-	path      string // behind symbolic links, which stay
+	file      string // as on the command line
+	path      string // after symbolic links, which are kept
 	old, text []byte
 	exists    bool
-	next      *renameio.PendingFile // it has the new text; nil if nobody needs it
+	next      *renameio.PendingFile // the file with the new text; nil if none is needed
 	inPlace   error                 // why the file cannot be replaced as a whole; nil if it can be, as far as known
 }
 
 const newFileMode = 0o644
 
-// prepare writes a text to a file of its own, beside the one that it is for. It is nil if that has this text already.
+// prepare writes a text to a temporary file in the directory of the file that it is for. It returns nil if that file
+// has this text already.
 func (r *renderer) prepare(file string, text []byte) (*change, error) {
 	c := &change{file: file, text: text}
 	info, err := os.Stat(file)
@@ -52,8 +53,8 @@ func (r *renderer) prepare(file string, text []byte) (*change, error) {
 	return c, nil
 }
 
-// behindLinks is the file that a path leads to, also where there is none yet. It asks os.Stat first, with which the
-// kernel decides whether to follow links of other users.
+// behindLinks returns the file that a path leads to, also when it does not exist yet. It calls os.Stat first, so that
+// the kernel decides whether to follow links of other users.
 func behindLinks(path string) (string, error) {
 	_, err := os.Stat(path)
 	if err == nil {
@@ -63,7 +64,7 @@ func behindLinks(path string) (string, error) {
 		return "", err
 	}
 	to, err := os.Readlink(path)
-	if err != nil { // there is no link either
+	if err != nil { // no file and no link exists
 		return path, nil
 	}
 	if !filepath.IsAbs(to) {
@@ -72,7 +73,8 @@ func behindLinks(path string) (string, error) {
 	return behindLinks(to)
 }
 
-// create writes the new file. Where its directory takes no files, only a check needs one, elsewhere.
+// create writes the new file. When the directory is not writable, it writes a temporary file elsewhere, but only for
+// a check.
 func (c *change) create(info fs.FileInfo, checked bool) (err error) {
 	dir := filepath.Dir(c.path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -91,7 +93,7 @@ func (c *change) create(info fs.FileInfo, checked bool) (err error) {
 	}
 	if info != nil {
 		if owner, ok := info.Sys().(*syscall.Stat_t); ok && c.inPlace == nil {
-			_ = c.next.Chown(int(owner.Uid), int(owner.Gid)) // only root can give it to somebody else
+			_ = c.next.Chown(int(owner.Uid), int(owner.Gid)) // only root can change the owner
 		}
 	}
 	if _, err := c.next.Write(c.text); err != nil {
@@ -100,13 +102,13 @@ func (c *change) create(info fs.FileInfo, checked bool) (err error) {
 	return c.next.Sync()
 }
 
-// cannotReplace reports whether an error means that a file cannot be replaced, though it may be writable: it is a
-// mount of its own, or its directory is read-only or belongs to others.
+// cannotReplace reports whether an error means that a file cannot be replaced, although it may be writable: it is a
+// mount point, or its directory is read-only or has another owner.
 func cannotReplace(err error) bool {
 	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)
 }
 
-// remove leaves nothing of the new file, unless it has replaced the old one.
+// remove deletes the new file, unless it has replaced the old one.
 func (c *change) remove() {
 	if c.next != nil {
 		_ = c.next.Cleanup()
@@ -124,7 +126,7 @@ func (r *renderer) checked(ctx context.Context, c *change) error {
 	return nil
 }
 
-// replace lets the new text take the place of the old one: as a whole, where that is possible.
+// replace replaces the old text by the new one: atomically, if possible.
 func (r *renderer) replace(c *change) error {
 	if c.inPlace == nil {
 		err := c.next.CloseAtomicallyReplace()
@@ -152,15 +154,15 @@ func (r *renderer) replace(c *change) error {
 	return nil
 }
 
-// overwritable is an open file.
+// overwritable is the part of an open file that overwrite needs.
 type overwritable interface {
 	WriteAt(text []byte, at int64) (int, error)
 	Truncate(size int64) error
 	Sync() error
 }
 
-// overwrite writes a text over another one. If that fails, for example because the file system is full, it writes
-// the old text again.
+// overwrite writes a text over another one. If that fails, for example because the file system is full, it restores
+// the old text.
 func overwrite(f overwritable, old, text []byte) error {
 	err := writeOver(f, text, len(old))
 	if err == nil {
@@ -172,7 +174,8 @@ func overwrite(f overwritable, old, text []byte) error {
 	return err
 }
 
-// writeOver begins with what makes the file longer, which is what fails: the old text is still there then.
+// writeOver first writes the part that makes the file longer, because this part may fail: then the old text still
+// exists.
 func writeOver(f overwritable, text []byte, length int) error {
 	n := min(len(text), length)
 	if len(text) > n {
@@ -189,14 +192,14 @@ func writeOver(f overwritable, text []byte, length int) error {
 	return f.Sync()
 }
 
-// syncDirectory makes a renaming survive a crash of the machine.
+// syncDirectory makes a rename survive a crash of the machine.
 func syncDirectory(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // not every file system knows it
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // not every file system supports it
 		return err
 	}
 	return nil

@@ -47,7 +47,7 @@ func TestNoneOrAll(t *testing.T) {
 	}
 }
 
-// TestLinksStay: what they lead to is replaced, also where there is nothing yet.
+// TestLinksStay: the target of a link is replaced, or created if it does not exist.
 func TestLinksStay(t *testing.T) {
 	t.Parallel()
 	_, a := newMesh(t)
@@ -69,8 +69,8 @@ func TestLinksStay(t *testing.T) {
 	}
 }
 
-// TestMountedFiles: a file that is a mount of its own, also in a directory that is read-only, is written in place, and that
-// is reported once. What is checked is the new file.
+// TestMountedFiles: a file that is itself a mount point, also in a read-only directory, is written in place, and this
+// is reported once. The check gets the new contents.
 func TestMountedFiles(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -108,7 +108,7 @@ func TestMountedFiles(t *testing.T) {
 	said := new(waittest.Output)
 	ctx := t.Context()
 	go func() {
-		runtime.LockOSThread() // for good: the thread has mounts of its own, and ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread has mounts of its own, and ends with the goroutine
 		err := syscall.Unshare(syscall.CLONE_NEWNS)
 		if err == nil {
 			err = syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "")

@@ -14,14 +14,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// Pauses after something that did not work.
+// Pauses after a failure.
 const (
 	firstPause = time.Second
 	lastPause  = time.Minute
 )
 
-// follow keeps the files up to date until ctx ends. It fails when the templates are wrong from the
-// start; a mistake that comes later is reported, and the files stay.
+// follow keeps the files up to date until ctx ends. It fails when the templates have a mistake at the start. A later
+// mistake is reported, and the files stay unchanged.
 func (r *renderer) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watches sync.WaitGroup
@@ -38,7 +38,7 @@ func (r *renderer) follow(ctx context.Context) error {
 			return err
 		}
 		written = written || err == nil
-		command.Progress(ctx).End() // changes can take for ever
+		command.Progress(ctx).End() // the wait for changes has no end
 		for _, plural := range slices.Sorted(maps.Keys(r.used)) {
 			if !watched[plural] {
 				watched[plural] = true
@@ -49,7 +49,7 @@ func (r *renderer) follow(ctx context.Context) error {
 		if err == nil {
 			pause, said = firstPause, ""
 		} else if ctx.Err() == nil {
-			if text := err.Error(); text != said { // not each time
+			if text := err.Error(); text != said { // each error only once
 				said = text
 				r.say("%v; trying again", err)
 			}
@@ -68,8 +68,8 @@ func (r *renderer) follow(ctx context.Context) error {
 	}
 }
 
-// watch tells of each change of a resource. What the agent refuses, or that it cannot be reached, is
-// seen by who asks it for the objects.
+// watch signals each change of a resource. It ignores errors: a request for the objects, after the signal or at the
+// next attempt, reports them.
 func (r *renderer) watch(ctx context.Context, plural string, changed chan<- struct{}) {
 	for ctx.Err() == nil {
 		for _, err := range client.Watch[json.RawMessage](ctx, r.client, plural, client.Query{}, func(error) {}) {
@@ -88,7 +88,7 @@ func (r *renderer) watch(ctx context.Context, plural string, changed chan<- stru
 	}
 }
 
-// waitForQuiet waits until nothing has changed for a while, or for too long.
+// waitForQuiet waits until there are no changes for a while, but not longer than a limit.
 func (r *renderer) waitForQuiet(ctx context.Context, changed <-chan struct{}) error {
 	const most = 4
 	end := time.NewTimer(most * r.wait)

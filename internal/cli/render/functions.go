@@ -9,9 +9,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/safetext"
 )
 
-// upstreamName is the name of an nginx upstream or a HAProxy backend for a service, or for one port of it, with
-// the arguments of backends. It is different for each of them: hyphens in the namespace are doubled, and names in Kubernetes
-// neither begin nor end with one, so the first single hyphen is where the namespace ends. A dot is in none of the names.
+// upstreamName returns the name of an nginx upstream or a HAProxy backend for a service, or for one port of it; it
+// has the arguments of backends. The name is unique: hyphens in the namespace are doubled, and names in Kubernetes
+// neither begin nor end with a hyphen, so the first single hyphen is the end of the namespace. The names contain no
+// dots.
 func upstreamName(service string, port ...any) (string, error) {
 	namespace, name, _ := strings.Cut(service, "/")
 	if !isLabel(namespace) || !isLabel(name) || len(port) > 1 {
@@ -28,8 +29,8 @@ func upstreamName(service string, port ...any) (string, error) {
 	return full, nil
 }
 
-// hostsName is the name of a node in a file such as /etc/hosts. The cluster, which has no dots, comes last: no node
-// has the name of another cluster's, or a name outside its cluster.
+// hostsName returns the name of a node in a file such as /etc/hosts. The cluster, which has no dots, is the last
+// part: so the name of a node is never that of a node in another cluster, or of a host outside the cluster.
 func hostsName(node, cluster string) (string, error) {
 	if !isHost(node) || !isCluster(cluster) {
 		return "", usagef("hostsName %q %q: want the name of a node and of its cluster", node, cluster)
@@ -39,7 +40,7 @@ func hostsName(node, cluster string) (string, error) {
 
 const mostNginx = 2048 // bytes of a quoted text: nginx refuses a parameter that does not fit in its buffer of 4096
 
-// nginxQuote is a text as one parameter of nginx. nginx knows no escape for the start of a variable.
+// nginxQuote returns a text as one parameter of nginx. nginx has no escape for the start of a variable.
 func nginxQuote(text string) (string, error) {
 	quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 	if len(quoted) > mostNginx {
@@ -48,13 +49,13 @@ func nginxQuote(text string) (string, error) {
 	return quoted, quotable("nginxQuote", text, "$", "nginx reads it as a variable")
 }
 
-// haproxyQuote is a text as one argument of HAProxy. In some arguments HAProxy evaluates a percent sign after it has
-// removed the quotes.
+// haproxyQuote returns a text as one argument of HAProxy. In some arguments HAProxy evaluates a percent sign after it
+// has removed the quotes.
 func haproxyQuote(text string) (string, error) {
 	return `'` + strings.ReplaceAll(text, `'`, `'\''`) + `'`, quotable("haproxyQuote", text, "%", "HAProxy reads it as a variable")
 }
 
-// quotable fails for what no quotes can hold.
+// quotable fails for a text that cannot be quoted.
 func quotable(function, text, refused, why string) error {
 	short := text[:min(len(text), mostShown)]
 	if strings.Contains(text, refused) {
@@ -66,8 +67,8 @@ func quotable(function, text, refused, why string) error {
 	return nil
 }
 
-// firstControl is where a text has its first control character that is not allowed, or something that is not
-// UTF-8, and what that is. Without any it is negative.
+// firstControl returns the position of the first character that is not allowed: a control character outside allowed,
+// or invalid UTF-8. what describes it. Without any, the position is negative.
 func firstControl(text []byte, allowed string) (at int, what string) {
 	for at = 0; at < len(text); {
 		r, size := utf8.DecodeRune(text[at:])

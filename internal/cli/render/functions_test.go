@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFunctions: what they return, and what they refuse.
+// TestFunctions: their results, and the arguments that they refuse.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	_, a := newMesh(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// hostileTexts are what breaks the syntax of some file, and what is valid and may collide.
+// hostileTexts generates texts that break the syntax of some file, and valid ones that may collide.
 func hostileTexts() *rapid.Generator[string] {
 	whole := rapid.SampledFrom([]string{
 		"shop", "shop-my", "my-shop", "cart", "my-cart", "a", "localhost", "metadata.google.internal", "default", "include", "null", "1e3", "", "A", "é",
@@ -53,7 +53,7 @@ func hostileBackends() *rapid.Generator[api.ChosenBackend] {
 	})
 }
 
-// fill gives the mesh hostile contents. An address comes once in a service, as the agent promises.
+// fill gives the mesh hostile contents. An address occurs once in a service, as the agent guarantees.
 func (m *mesh) fill(t *rapid.T) {
 	text := hostileTexts()
 	m.services, m.nodes, m.clusters = []api.Service{}, []api.Node{}, []api.Cluster{}
@@ -100,7 +100,7 @@ func (m *mesh) fill(t *rapid.T) {
 
 const label = `[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?`
 
-// What the ready templates write, and nothing else.
+// The grammars of the files that the ready templates write.
 var (
 	nginxFile   = regexp.MustCompile(`^(?:upstream [-a-z0-9]+ \{\n(?:    server 127\.0\.0\.1:9 down;\n|    server [0-9.]+:[1-9]\d*;\n|    server \[[0-9a-f:]+\]:[1-9]\d*;\n|    server [][0-9a-f:.]+:[1-9]\d* backup;\n)+\}\n)*$`)
 	haproxyFile = regexp.MustCompile(`^listen mesh-agent-servers\n(?:    [a-z]+[a-z0-9 :./]*\n)+\n(?:backend [-a-z0-9]+\n    balance roundrobin\n(?:    server ` + label + `-[0-9a-f:.]+ [][0-9a-f:.]+:[1-9]\d* (?:check(?: backup)?|weight 0)\n)*\n)*$`)
@@ -108,15 +108,15 @@ var (
 	everything  = regexp.MustCompile(`^(?:# [^\n]*\n)*$`)
 )
 
-// all shows each text of each object, in lines that are comments.
+// all prints each text of each object, in lines that are comments.
 const all = `{{ range services }}# {{ printf "%+v" . }}
 {{ range (backends (printf "%s/%s" .Namespace .Name)).Groups }}# {{ printf "%+v" . }}
 {{ end }}{{ end }}{{ range nodes }}# {{ printf "%+v" . }}
 {{ end }}{{ range clusters }}# {{ printf "%+v" . }} {{ range .Refusals }}{{ printf "%+v" . }}{{ end }}
 {{ end }}`
 
-// TestHostileMeshes: whatever remote clusters write, each value stays at its place in the file, no two services share
-// a name, and each service has one.
+// TestHostileMeshes: with any contents of remote clusters, each value stays at its place in the file, no two services
+// share a name, and each service has one.
 func TestHostileMeshes(t *testing.T) {
 	t.Parallel()
 	m, a := newMesh(t)
@@ -182,7 +182,7 @@ func (m *mesh) checkNames(t *rapid.T, a *agent) {
 	}
 }
 
-// checkHosts: each line is of a node, and each name below its cluster.
+// checkHosts: each line is for a node, and each name is below its cluster.
 func (m *mesh) checkHosts(t *rapid.T, text string) {
 	known := make(map[string]bool)
 	for _, n := range m.nodes {
@@ -197,7 +197,7 @@ func (m *mesh) checkHosts(t *rapid.T, text string) {
 	}
 }
 
-// checkEnvoy: the file is YAML whose values are addresses, clusters and zones, and nothing else.
+// checkEnvoy: the file is YAML, and has only addresses, clusters and zones as values.
 func checkEnvoy(t *rapid.T, text string, of api.ServiceBackends) {
 	var file struct {
 		Resources []struct {
@@ -239,7 +239,7 @@ func checkEnvoy(t *rapid.T, text string, of api.ServiceBackends) {
 	}
 }
 
-// TestWhatIsLeftOutIsReported once, with its first example, and what is valid stays.
+// TestWhatIsLeftOutIsReported: it is reported once, with its first example, and valid entries stay.
 func TestWhatIsLeftOutIsReported(t *testing.T) {
 	t.Parallel()
 	m, a := newMesh(t)
@@ -281,12 +281,12 @@ n1 [{InternalIP 192.168.1.1}] map[app.example/x:y] map[note:two\nlines]
 			t.Errorf("%q was reported %d times in %q", want, n, said)
 		}
 	}
-	if len(lines) != 12 { // and the file
+	if len(lines) != 12 { // and the line about the file
 		t.Errorf("said %q", said)
 	}
 }
 
-// TestNoTwoServicesShareAName tries all short names: also those with ports, and with hyphens anywhere.
+// TestNoTwoServicesShareAName tries all short names, including names with ports, and with hyphens anywhere.
 func TestNoTwoServicesShareAName(t *testing.T) {
 	t.Parallel()
 	_, a := newMesh(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// mesh is what a fake agent answers: as one of an older release, which passes on all that remote clusters write.
+// mesh has the answers of a fake agent: like one of an older release, it passes on everything that remote clusters
+// write.
 type mesh struct {
 	services []api.Service
 	nodes    []api.Node
@@ -20,7 +21,7 @@ type mesh struct {
 	backends map[string]api.ServiceBackends // by NAMESPACE/NAME
 }
 
-// newMesh serves a mesh on the socket of an agent, from which the test takes the command.
+// newMesh serves a mesh on the socket of an agent, and returns both.
 func newMesh(t *testing.T) (*mesh, *agent) {
 	t.Helper()
 	m, a := &mesh{services: []api.Service{}, nodes: []api.Node{}, clusters: []api.Cluster{}, backends: make(map[string]api.ServiceBackends)}, &agent{t: t, dir: t.TempDir()}
@@ -59,7 +60,7 @@ func (m *mesh) serve(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// add lets the mesh have a service with groups of backends.
+// add adds a service with groups of backends.
 func (m *mesh) add(namespace, name string, groups ...api.BackendGroup) {
 	s := api.Service{Namespace: namespace, Name: name, Clusters: []api.ServiceCluster{{Cluster: "east", Reason: "a\nb"}}}
 	for _, g := range groups {

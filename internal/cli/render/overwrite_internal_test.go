@@ -11,7 +11,7 @@ import (
 
 var errFull = errors.New("no space left on device")
 
-// failing is a file of which one call fails, after it has done a half of what it was to do.
+// failing is a file of which one call fails; a failing write has written half of its text.
 type failing struct {
 	*os.File
 	calls, fails int
@@ -44,12 +44,12 @@ func (f *failing) Sync() error {
 	return f.File.Sync()
 }
 
-// TestOverwriteIsWholeOrNot: whichever call fails, the file has the old text as a whole afterwards.
+// TestOverwriteIsWholeOrNot: after a failure of any call, the file has the whole old text.
 func TestOverwriteIsWholeOrNot(t *testing.T) {
 	t.Parallel()
 	for _, texts := range [][2]string{{"old", "a new text"}, {"an old text", "new"}, {"same", "size"}, {"", "new"}, {"old", ""}} {
 		old, text := texts[0], texts[1]
-		for fails := range 6 { // 0: none
+		for fails := range 6 { // 0 for none
 			path := filepath.Join(t.TempDir(), "file")
 			waittest.Must(t, os.WriteFile(path, []byte(old), 0o600))
 			open, err := os.OpenFile(path, os.O_WRONLY, 0)

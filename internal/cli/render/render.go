@@ -1,4 +1,4 @@
-// Package render writes files from templates and what the agent knows, and keeps them up to date.
+// Package render writes files from templates and the agent's data, and keeps them up to date.
 package render
 
 import (
@@ -66,7 +66,7 @@ func New(c *command.Env) *cobra.Command {
 			if err := r.follow(ctx); ctx.Err() == nil {
 				return err
 			}
-			return nil // it was asked to end
+			return nil // ended by a signal
 		}),
 	}
 	f := cmd.Flags()
@@ -86,16 +86,16 @@ func New(c *command.Env) *cobra.Command {
 // target is a template and the file that it is written to.
 type target struct{ template, file string }
 
-// renderer writes the files. It belongs to one goroutine.
+// renderer writes the files. Only one goroutine may use it.
 type renderer struct {
 	options
 	targets  []target
 	client   *client.Client
 	out, log io.Writer
 	checks   *checks
-	used     map[string]bool // resources that the templates have asked for
-	inPlace  map[string]bool // files that cannot be replaced as a whole, once that is reported
-	pending  bool            // whether the command has yet to run
+	used     map[string]bool // resources that the templates have requested
+	inPlace  map[string]bool // files that cannot be replaced as a whole, after this was reported
+	pending  bool            // whether the command must still run
 }
 
 func newRenderer(o options, cl *client.Client, out, log io.Writer) (*renderer, error) {
@@ -124,14 +124,14 @@ func newRenderer(o options, cl *client.Client, out, log io.Writer) (*renderer, e
 
 func usagef(format string, args ...any) error { return exit.Usagef(format, args...) }
 
-// say tells what was done, or what was not.
+// say logs a message.
 func (r *renderer) say(format string, args ...any) {
 	fmt.Fprintln(r.log, printer.Clean(fmt.Sprintf(format, args...)))
 }
 
 var errNotReady = errors.New("the agent does not know every cluster yet")
 
-// ready fails while the agent does not know everything that it waits for.
+// ready fails while the agent has not read all clusters that it waits for.
 func (r *renderer) ready(ctx context.Context) error {
 	status, err := r.client.Status(ctx)
 	if err == nil && (!status.Ready || knowsNothing(status)) {
@@ -140,8 +140,8 @@ func (r *renderer) ready(ctx context.Context) error {
 	return err
 }
 
-// knowsNothing reports whether the agent could read no cluster since its start, although there are some: after
-// the sync timeout it is ready nevertheless.
+// knowsNothing reports whether there are clusters, but the agent has read none since its start: after the sync
+// timeout it is ready all the same.
 func knowsNothing(s *api.Status) bool {
 	all := s.Clusters
 	if s.OwnCluster != nil {

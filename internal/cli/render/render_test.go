@@ -74,7 +74,7 @@ func (a *agent) start() {
 	})
 }
 
-// file writes a file of the test at once, as whoever reads it meanwhile would take half of it, and returns its path.
+// file writes a file of the test atomically, so that a concurrent reader never gets a part of it, and returns its path.
 func (a *agent) file(name, text string) string {
 	a.t.Helper()
 	path := filepath.Join(a.dir, name)
@@ -210,8 +210,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFollow: the file follows the mesh; while the agent is away it stays, and nothing is written
-// before the agent knows everything.
+// TestFollow: the file follows the mesh. While the agent is away the file stays, and nothing is written before the
+// agent has read everything.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
@@ -241,7 +241,7 @@ func TestFollow(t *testing.T) {
 	stop()
 }
 
-// TestAFailedCommandIsTriedAgain: until it succeeds, also when nothing changes.
+// TestAFailedCommandIsTriedAgain: it is run again until it succeeds, also when nothing changes.
 func TestAFailedCommandIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
@@ -253,14 +253,14 @@ func TestAFailedCommandIsTriedAgain(t *testing.T) {
 	await(t, said, "ran test -e "+gate)
 }
 
-// await waits until a command has said something.
+// await waits until a command has written this text.
 func await(t *testing.T, said *waittest.Output, what string) {
 	t.Helper()
 	waittest.Until(t, what, func() bool { return said.Count(what) > 0 }, said.String)
 }
 
-// TestNothingIsWrittenWhileNoClusterIsRead: after the sync timeout an agent is ready, even when it could not
-// read any cluster since its start. The file stays.
+// TestNothingIsWrittenWhileNoClusterIsRead: after the sync timeout an agent is ready, even when it could not read any
+// cluster since its start. Then the file stays as it is.
 func TestNothingIsWrittenWhileNoClusterIsRead(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)

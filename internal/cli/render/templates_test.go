@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/doctest"
 )
 
-// TestReadyTemplates renders those of the documentation.
+// TestReadyTemplates renders the templates of the documentation.
 func TestReadyTemplates(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
@@ -108,8 +108,8 @@ backend team-a-web
 	}
 }
 
-// TestNamedServices: the template that docs/render.md describes has the sections of its services, also of one that no cluster
-// has.
+// TestNamedServices: the template in docs/render.md writes a section for each of its services, including a service that
+// no cluster has.
 func TestNamedServices(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)

@@ -11,8 +11,8 @@ import (
 	template "github.com/DataDog/datadog-agent/pkg/template/text"
 )
 
-// write renders all templates, checks the new files, and then replaces the files that are different. When one of
-// them cannot be rendered, or its check fails, none is replaced.
+// write renders all templates, checks the new files, and then replaces the files that differ. When one template
+// cannot be rendered, or a check fails, no file is replaced.
 func (r *renderer) write(ctx context.Context) error {
 	texts := make([][]byte, len(r.targets))
 	for i, t := range r.targets {
@@ -48,8 +48,8 @@ func (r *renderer) write(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// changes are the files that get another text, once all of them are checked. With an error, the caller has to
-// remove them, too.
+// changes returns the files whose text changes, after all of them are checked. After an error, the caller must remove
+// them, too.
 func (r *renderer) changes(ctx context.Context, texts [][]byte) (all []*change, err error) {
 	var errs []error
 	for i, t := range r.targets {

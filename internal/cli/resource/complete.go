@@ -15,11 +15,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// completionLimit is how many names are offered: completion must not keep an agent busy.
+// completionLimit is the maximum number of names to offer: completion must not load an agent.
 const completionLimit = 1000
 
-// complete asks an agent for the names of a resource. Addresses and identities are too many for that,
-// but for the addresses of a network whose beginning was typed.
+// complete requests the names of a resource. There are too many addresses and identities for that; it completes only
+// addresses of a network, when its first parts were typed.
 func (res Kind[T]) complete(ctx context.Context, cl *client.Client, begun string) []string {
 	query := client.Query{Limit: completionLimit}
 	switch res.Plural {
@@ -33,22 +33,22 @@ func (res Kind[T]) complete(ctx context.Context, cl *client.Client, begun string
 		query.Prefix = within.String()
 	}
 	var names []string
-	// Of an answer that breaks off, what came is offered.
+	// After an incomplete answer, the names so far are offered.
 	_, _ = each(ctx, cl, res.Plural, query, func(v T) { names = append(names, res.name(v)) })
 	return names
 }
 
-// networkOf is the network of all addresses that begin with a text that has whole parts, as 10.2.1 has
-// two; false when it has none.
+// networkOf returns the network of all addresses that begin with the whole parts of a text: 10.2.1 has two whole
+// parts; false without any.
 func networkOf(begun string) (netip.Prefix, bool) {
 	separator, rest, most := ".", ".0", 4
 	if strings.Contains(begun, ":") {
 		separator, rest, most = ":", ":0", 8
 	}
 	parts := strings.Split(begun, separator)
-	parts = parts[:len(parts)-1] // the last one may go on
+	parts = parts[:len(parts)-1] // the last part may be incomplete
 	if i := slices.Index(parts, ""); i >= 0 {
-		parts = parts[:i] // behind :: it is not known which parts they are
+		parts = parts[:i] // after :: the positions of the parts are unknown
 	}
 	n := len(parts)
 	if n == 0 || n >= most {
@@ -61,7 +61,7 @@ func networkOf(begun string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(addr, n*addr.BitLen()/most), true
 }
 
-// CompleteAddress completes an address that somebody claims as the only argument.
+// CompleteAddress completes a claimed address as the only argument.
 func CompleteAddress(c *command.Env) command.Completer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -77,7 +77,7 @@ func CompleteAddress(c *command.Env) command.Completer {
 	}
 }
 
-// CompleteService completes the name of a service as the only argument, up to a port that may follow.
+// CompleteService completes the name of a service as the only argument, without its port.
 func CompleteService(c *command.Env) command.Completer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -129,7 +129,7 @@ func CompleteNamespace(c *command.Env) command.Completer {
 	})
 }
 
-// CompleteKind completes a kind that conflicts or events of the agent have.
+// CompleteKind completes a kind of the agent's conflicts or events.
 func CompleteKind(c *command.Env) command.Completer {
 	return command.Complete(func(cmd *cobra.Command, args []string) []string {
 		if len(args) == 0 {
@@ -152,7 +152,7 @@ func CompleteKind(c *command.Env) command.Completer {
 	})
 }
 
-// CompleteField completes the path of a field of the RESOURCE that was given.
+// CompleteField completes the path of a field of the given RESOURCE.
 func CompleteField(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -164,7 +164,7 @@ func CompleteField(_ *cobra.Command, args []string, begun string) ([]string, cob
 	return command.Begun(res.sortable(), begun), cobra.ShellCompDirectiveNoFileComp
 }
 
-// sortable are the fields that have one value.
+// sortable returns the fields that have one value.
 func (res Kind[T]) sortable() (paths []string) {
 	for field := range reflect.TypeFor[T]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -185,7 +185,7 @@ func askNames(c *command.Env, cmd *cobra.Command, resource, begun string) []stri
 	return ask(c, cmd, func(ctx context.Context, cl *client.Client) []string { return res.complete(ctx, cl, begun) })
 }
 
-// ask asks an agent within the time that a person waits for a completion.
+// ask sends a request to an agent, with the time limit of a completion.
 func ask(c *command.Env, cmd *cobra.Command, names func(context.Context, *client.Client) []string) []string {
 	cl, err := c.Connect(cmd)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// Conflicts are conflicts.
+// Conflicts returns the kind of conflicts.
 func Conflicts() Kind[api.Conflict] {
 	return Kind[api.Conflict]{
 		Plural: "conflicts", singular: "conflict", form: "KIND/SUBJECT", hint: ", such as ip/10.0.0.1/32",
@@ -29,7 +29,7 @@ func Conflicts() Kind[api.Conflict] {
 	}
 }
 
-// Events are recent events.
+// Events returns the kind of recent events.
 func Events() Kind[api.Event] {
 	return Kind[api.Event]{
 		Plural: "events", singular: "event", form: "ID", fades: true, ordered: true,
@@ -47,7 +47,7 @@ func Events() Kind[api.Event] {
 	}
 }
 
-// Health is the health of the modules and tasks.
+// Health returns the kind of the health of modules and tasks.
 func Health() Kind[api.Health] {
 	return Kind[api.Health]{
 		Plural: "health", singular: "health", form: "NAME",
@@ -65,5 +65,5 @@ func Health() Kind[api.Health] {
 	}
 }
 
-// EventObject is what an event is about, in the form that get and describe take.
+// EventObject returns the object of an event, in the form that get and describe accept.
 func EventObject(e api.Event) string { return strings.TrimSpace(e.Resource + " " + e.Name) }

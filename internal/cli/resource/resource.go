@@ -1,5 +1,5 @@
-// Package resource describes the kinds of objects that an agent shows: their names,
-// their tables, and how they are asked for, listed and watched.
+// Package resource has the kinds of objects that an agent shows: their names, their tables, and how they are
+// requested, listed and watched.
 package resource
 
 import (
@@ -23,20 +23,20 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// Request is what get or describe was asked for.
+// Request is a request of get or describe.
 type Request struct {
 	Client   *client.Client
 	Query    client.Query
 	Name     string // empty: the list
 	Watch    bool
-	SortBy   *printer.Path // nil: as the agent lists them
-	Since    time.Time     // only what happened after it; zero: everything
+	SortBy   *printer.Path // nil: the agent's order
+	Since    time.Time     // only objects after it; zero: all
 	Format   *printer.Format
 	Out, Err io.Writer
 	Style    printer.Style
 }
 
-// NewRequest is what a NAME, which may be empty, asks of the agent, whose client the caller closes.
+// NewRequest returns the request for a NAME, which may be empty. The caller closes its client.
 func NewRequest(c *command.Env, cmd *cobra.Command, name string, query client.Query, format *printer.Format) (Request, error) {
 	r := Request{Query: query, Name: name, Format: format, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
 	r.Style = c.Style(cmd)
@@ -53,7 +53,7 @@ type Resource interface {
 	complete(ctx context.Context, cl *client.Client, begun string) []string
 	sortable() []string // paths of fields
 	Get(ctx context.Context, r Request) error
-	// Exists reports whether there is an object of this name now.
+	// Exists reports whether an object of this name exists now.
 	Exists(ctx context.Context, cl *client.Client, name string) (bool, error)
 }
 
@@ -63,19 +63,19 @@ type Kind[T any] struct {
 	others           []string
 	table            printer.Table[T]
 	name             func(T) string
-	form             string // how one is named, for people
-	hint             string // what the help says behind the form
-	// fields are the filters for the parts of a name; nil when one object is nothing to watch.
+	form             string // the form of a name, for users
+	hint             string // the text of the help after the form
+	// fields are the filters for the parts of a name; nil for a kind whose objects do not change.
 	fields func(q *client.Query) []*string
-	// matches reports whether the name is an object's; nil when its parts as filters leave no other.
+	// matches reports whether an object has the name; nil when its parts as filters select only this object.
 	matches func(name string, v T) bool
-	// Explained: the agent says why there is none of a name.
+	// Explained is true when the agent explains why an object of a name does not exist.
 	Explained bool
-	// happened is when what an object is about was; nil for what has no such time.
+	// happened returns the time of the event that an object is about; nil for a kind without times.
 	happened func(T) time.Time
-	// ordered: the agent lists them by time or address, and not by name.
+	// ordered is true when the agent lists the objects by time or address, and not by name.
 	ordered bool
-	// fades: what goes has only grown old, so a watch for people does not show it.
+	// fades is true when objects are removed only because of their age: a watch for users does not show that.
 	fades bool
 }
 
@@ -83,16 +83,16 @@ func (res Kind[T]) names() []string {
 	return append([]string{res.Plural, res.singular}, res.others...)
 }
 
-// Is reports whether a person means this kind by a name.
+// Is reports whether a name means this kind.
 func (res Kind[T]) Is(name string) bool {
 	return slices.Contains(res.names(), strings.ToLower(name))
 }
 
 func (res Kind[T]) help() string { return res.form + res.hint }
 
-// Parts splits a name at its slashes into the parts of a path. What is missing at its
-// beginning is taken from the query, in which that is no filter then, and neither is
-// one that says the same. Nil: it is no such name.
+// Parts splits a name at its slashes into the parts of a path. Missing parts at its beginning are taken from the
+// query. A field of the query that is taken, or equals its part, is then removed from the query. The result is nil
+// when the name is invalid.
 func (res Kind[T]) Parts(name string, q *client.Query) []string {
 	if res.fields == nil {
 		return []string{name}
@@ -167,7 +167,7 @@ func (res Kind[T]) noSince(name string) string {
 	return "no time of " + res.Plural + " is kept"
 }
 
-// after are the objects of which something happened after a time; a zero one is before all.
+// after returns the objects with an event after a time; all for the zero time.
 func (res Kind[T]) after(since time.Time, items iter.Seq2[T, error]) iter.Seq2[T, error] {
 	if since.IsZero() {
 		return items
@@ -200,7 +200,7 @@ func (res Kind[T]) print(r Request, items iter.Seq2[T, error]) (n int, err error
 	return printer.TableFor(r.Format, res.table).Print(r.Out, items, r.Style)
 }
 
-// Fetch asks for the object that has the request's name.
+// Fetch requests the object with the request's name.
 func (res Kind[T]) Fetch(ctx context.Context, r Request) (*T, error) {
 	parts := res.Parts(r.Name, &r.Query)
 	if r.Query != (client.Query{}) {
@@ -211,7 +211,7 @@ func (res Kind[T]) Fetch(ctx context.Context, r Request) (*T, error) {
 	}
 	v, err := client.Get[T](ctx, r.Client, append([]string{"v1", res.Plural}, parts...)...)
 	if p, ok := errors.AsType[*api.Problem](err); ok && p.Status == http.StatusBadRequest {
-		// What cannot be a name is the name of nothing.
+		// There is no object with an invalid name.
 		return nil, errors.New(p.Detail)
 	}
 	return v, err
@@ -243,11 +243,11 @@ func allNames() (names []string) {
 	return names
 }
 
-// Names are the plurals of all kinds.
+// Names returns the plurals of all kinds.
 func Names() []string { return printer.Texts(All(), func(k Resource) string { return k.names()[0] }) }
 
-// Collect reads a list, or as many items of it as the query limits it to; cut tells
-// whether there are more. The result is never nil without an error.
+// Collect requests a list, at most the limit of the query; cut reports whether there are more items. Without an
+// error, the result is never nil.
 func Collect[T any](ctx context.Context, cl *client.Client, resource string, q client.Query) (items []T, cut bool, err error) {
 	items = []T{}
 	next, err := each(ctx, cl, resource, q, func(v T) { items = append(items, v) })
@@ -263,13 +263,13 @@ func IsNotFound(err error) bool {
 	return ok && p.Status == http.StatusNotFound
 }
 
-// Each asks for all objects of a resource.
+// Each requests all objects of a resource.
 func Each[T any](ctx context.Context, cl *client.Client, resource string, take func(T)) error {
 	_, err := each(ctx, cl, resource, client.Query{}, take)
 	return err
 }
 
-// each asks for some objects, and returns the cursor of those that follow.
+// each requests objects, and returns the cursor of the next ones.
 func each[T any](ctx context.Context, cl *client.Client, resource string, q client.Query, take func(T)) (next string, err error) {
 	l, err := client.List[T](ctx, cl, resource, q)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// ClusterTable shows clusters.
+// ClusterTable returns the table of clusters.
 func ClusterTable() printer.Table[api.Cluster] {
 	number := func(title string, of func(api.Cluster) int) printer.Column[api.Cluster] {
 		return printer.Column[api.Cluster]{Title: title, Right: true, Text: func(c api.Cluster) string { return strconv.Itoa(of(c)) }}
@@ -43,7 +43,7 @@ func ClusterTable() printer.Table[api.Cluster] {
 	}
 }
 
-// nodeAddress is the first internal address, or else the first of all.
+// nodeAddress returns the first internal address, or the first one when there is none.
 func nodeAddress(n api.Node) string {
 	for _, a := range n.Addresses {
 		if a.Type == "InternalIP" {
@@ -56,7 +56,7 @@ func nodeAddress(n api.Node) string {
 	return ""
 }
 
-// IdentityTable shows identities.
+// IdentityTable returns the table of identities.
 func IdentityTable() printer.Table[api.Identity] {
 	return printer.Table[api.Identity]{
 		{Title: "ID", Right: true, Text: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }},
@@ -65,7 +65,7 @@ func IdentityTable() printer.Table[api.Identity] {
 	}
 }
 
-// IPTable shows addresses.
+// IPTable returns the table of addresses.
 func IPTable() printer.Table[api.IP] {
 	return printer.Table[api.IP]{
 		{Title: "PREFIX", Text: func(i api.IP) string { return i.Prefix }},
@@ -80,7 +80,7 @@ func IPTable() printer.Table[api.IP] {
 	}
 }
 
-// Pod names the pod of an address; empty for none.
+// Pod returns the name of an address's pod; empty for none.
 func Pod(i api.IP) string {
 	if i.Pod == "" {
 		return ""
@@ -88,7 +88,7 @@ func Pod(i api.IP) string {
 	return i.Namespace + "/" + i.Pod
 }
 
-// ExportTable shows exports, with their age.
+// ExportTable returns the table of exports, with their age.
 func ExportTable(since func(time.Time) time.Duration) printer.Table[api.ServiceExport] {
 	return printer.Table[api.ServiceExport]{
 		{Title: "NAMESPACE", Text: func(e api.ServiceExport) string { return e.Namespace }},
@@ -101,7 +101,7 @@ func ExportTable(since func(time.Time) time.Duration) printer.Table[api.ServiceE
 	}
 }
 
-// SessionAffinityText is the session affinity with its timeout.
+// SessionAffinityText returns the session affinity with its timeout.
 func SessionAffinityText(e api.ServiceExport) string {
 	if e.SessionAffinity != wire.SessionAffinityClientIP {
 		return e.SessionAffinity
@@ -109,7 +109,7 @@ func SessionAffinityText(e api.ServiceExport) string {
 	return e.SessionAffinity + " " + strconv.Itoa(e.SessionAffinityTimeoutSeconds) + "s"
 }
 
-// PortTexts lists ports as in http=80/TCP.
+// PortTexts returns ports as http=80/TCP, separated by commas.
 func PortTexts(ports []api.Port) string {
 	return printer.Join(ports, ",", func(port api.Port) string {
 		text := strconv.Itoa(int(port.Port)) + "/" + port.Protocol
@@ -120,12 +120,12 @@ func PortTexts(ports []api.Port) string {
 	})
 }
 
-// All are all kinds of objects.
+// All returns all kinds of objects.
 func All() []Resource {
 	return []Resource{Clusters(), Nodes(), Services(), ServiceExports(), Identities(), IPs(), Conflicts(), Events(), Health()}
 }
 
-// Clusters are remote clusters.
+// Clusters returns the kind of remote clusters.
 func Clusters() Kind[api.Cluster] {
 	return Kind[api.Cluster]{
 		Plural: "clusters", singular: "cluster", form: "CLUSTER",
@@ -133,7 +133,7 @@ func Clusters() Kind[api.Cluster] {
 	}
 }
 
-// Nodes are nodes.
+// Nodes returns the kind of nodes.
 func Nodes() Kind[api.Node] {
 	return Kind[api.Node]{
 		Plural: "nodes", Explained: true, singular: "node", form: "CLUSTER/NAME", hint: ", or NAME with -c",
@@ -154,7 +154,7 @@ func Nodes() Kind[api.Node] {
 	}
 }
 
-// Services are services.
+// Services returns the kind of services.
 func Services() Kind[api.Service] {
 	return Kind[api.Service]{
 		Plural: "services", Explained: true, singular: "service", others: []string{"svc"}, form: "NAMESPACE/NAME", hint: ", or NAME with -n",
@@ -176,7 +176,7 @@ func Services() Kind[api.Service] {
 	}
 }
 
-// ServiceExports are exports of services.
+// ServiceExports returns the kind of exported services.
 func ServiceExports() Kind[api.ServiceExport] {
 	return Kind[api.ServiceExport]{
 		Plural: "serviceexports", singular: "serviceexport", form: "CLUSTER/NAMESPACE/NAME", hint: ", or only the parts that -c and -n do not set",
@@ -185,7 +185,7 @@ func ServiceExports() Kind[api.ServiceExport] {
 	}
 }
 
-// Identities are identities.
+// Identities returns the kind of identities.
 func Identities() Kind[api.Identity] {
 	return Kind[api.Identity]{
 		Plural: "identities", Explained: true, singular: "identity", form: "ID",
@@ -194,7 +194,7 @@ func Identities() Kind[api.Identity] {
 	}
 }
 
-// IPs are addresses.
+// IPs returns the kind of addresses.
 func IPs() Kind[api.IP] {
 	return Kind[api.IP]{
 		Plural: "ips", Explained: true, singular: "ip", others: []string{"address", "addresses"}, form: "PREFIX or ADDRESS",
@@ -203,7 +203,7 @@ func IPs() Kind[api.IP] {
 	}
 }
 
-// Help lists the kinds with the forms of their names.
+// Help returns the kinds with the forms of their names.
 func Help() string {
 	var b strings.Builder
 	for _, kind := range All() {
@@ -214,7 +214,7 @@ func Help() string {
 
 func onlyName(q *client.Query) []*string { return []*string{&q.Name} }
 
-// isPrefix reports whether a prefix, or an address, is exactly that of the claim.
+// isPrefix reports whether a prefix, or an address, is exactly the prefix of the claim.
 func isPrefix(name string, i api.IP) bool {
 	p, err := netip.ParsePrefix(name)
 	if a, none := netip.ParseAddr(name); none == nil {

@@ -21,7 +21,7 @@ import (
 func (res Kind[T]) watch(ctx context.Context, r Request) error {
 	if r.Name != "" {
 		if _, err := res.Fetch(ctx, r); err != nil {
-			return err // what does not exist is not waited for
+			return err // a watch does not wait for an object that does not exist
 		}
 		if err := res.narrowTo(&r); err != nil {
 			return err
@@ -43,7 +43,7 @@ func (res Kind[T]) watch(ctx context.Context, r Request) error {
 		}
 		switch {
 		case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-			return nil // interrupted: that is how it ends
+			return nil // interrupted: this is the normal end
 		case err != nil:
 			return err
 		}
@@ -58,14 +58,14 @@ func (res Kind[T]) narrowTo(r *Request) error {
 	if res.fields == nil {
 		return exit.Usagef("one of the %s does not change: watch all of them", res.Plural)
 	}
-	parts := res.Parts(r.Name, &r.Query) // as Fetch has found it
+	parts := res.Parts(r.Name, &r.Query) // Fetch has parsed the name, too
 	for i, field := range res.fields(&r.Query) {
 		*field = parts[i]
 	}
 	return nil
 }
 
-// only shows what passes, and what is about no object.
+// only shows events whose object passes, and events without an object.
 func only[T any](passes func(T) bool, show func(client.Event[T]) error) func(client.Event[T]) error {
 	return func(e client.Event[T]) error {
 		if e.Object != nil && !passes(*e.Object) {
@@ -75,7 +75,7 @@ func only[T any](passes func(T) bool, show func(client.Event[T]) error) func(cli
 	}
 }
 
-// Shower returns what writes one event in the form that was asked for.
+// Shower returns a function that writes one event in the requested format.
 func (res Kind[T]) Shower(r Request) func(client.Event[T]) error {
 	switch r.Format.String() {
 	case printer.JSON:
@@ -100,7 +100,7 @@ func (res Kind[T]) Shower(r Request) func(client.Event[T]) error {
 
 func jsonLine(v any) ([]byte, error) { return safetext.JSON(v, "") }
 
-// writeEvent writes one event as a whole, so that a program can read them one by one.
+// writeEvent writes one event in one write, so that a program can read event by event.
 func writeEvent(w io.Writer, e any, marshal func(any) ([]byte, error), before, after string) error {
 	text, err := marshal(e)
 	if err == nil {
@@ -125,10 +125,10 @@ type change[T any] struct {
 	at     string // empty in the state
 	what   string
 	object T
-	how    string // what is otherwise than before
+	how    string // the differences from the last state
 }
 
-// rows writes the events as a table: the state first, then each change at once, with the time when it came.
+// rows writes the events as a table: the state first, then each change at once, with its time.
 func (res Kind[T]) rows(r Request) func(client.Event[T]) error {
 	table := printer.Table[change[T]]{{Title: "TIME    ", Text: func(c change[T]) string { return c.at }}, {Title: "EVENT", Text: func(c change[T]) string { return c.what }, Color: func(c change[T]) printer.Color {
 		if c.what == api.WatchDelete {
@@ -146,7 +146,7 @@ func (res Kind[T]) rows(r Request) func(client.Event[T]) error {
 		}
 		table = append(table, wrapped)
 	}
-	if !res.fades { // what has happened does not change any more
+	if !res.fades { // past events do not change
 		table = append(table, printer.Column[change[T]]{Title: "CHANGE", Kept: true, Text: func(c change[T]) string { return c.how }})
 	}
 	live, synced, before := table.Live(r.Out, r.Style), false, seen[T]{res: &res, objects: map[string]T{}}
@@ -170,17 +170,17 @@ func (res Kind[T]) rows(r Request) func(client.Event[T]) error {
 	}
 }
 
-// mostSeen bounds how many objects a watch remembers; of others it does not say what changed.
+// mostSeen is the maximum number of objects that a watch stores; for others, it does not show the differences.
 const mostSeen = 50_000
 
-// seen remembers objects, to say what a change changed. It belongs to one goroutine.
+// seen stores objects, to show the differences of a change. Only one goroutine may use it.
 type seen[T any] struct {
 	res     *Kind[T]
 	objects map[string]T
 }
 
-// changed takes an event, and says which columns show something else than before: "backends 3→2". Columns that are
-// not shown are named without their values.
+// changed stores the object of an event, and returns the columns that have changed: "backends 3→2". Columns that are
+// not shown appear without values.
 func (s seen[T]) changed(e client.Event[T]) string {
 	name := s.res.name(*e.Object)
 	before, known := s.objects[name]
@@ -202,7 +202,7 @@ func (s seen[T]) changed(e client.Event[T]) string {
 		was, is := column.Text(before), column.Text(*e.Object)
 		title := strings.ToLower(column.Title)
 		switch {
-		case was == is || title == "age" || title == "since": // time passes without a change
+		case was == is || title == "age" || title == "since": // these change only with time
 		case column.Wide:
 			changes = append(changes, title)
 		default:

@@ -1,5 +1,5 @@
-// Package run has the commands that stay: one for each mode of the agent, and the one
-// that prints their object graphs.
+// Package run has the long-running commands: one for each mode of the agent, and the one that prints their object
+// graphs.
 package run
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 )
 
-// Commands are those of the modes, and the one that prints their object graphs, of
-// this version of the program.
+// Commands returns the commands of the modes, and the one that prints their object graphs, for this version of the
+// program.
 func Commands(v version.Info) []*cobra.Command {
 	return []*cobra.Command{
 		newModeCommand(v, config.ModeRun, "Run the agent: connect to the clusters of the mesh directory and serve one view of them",
@@ -66,7 +66,7 @@ func newModeCommand(v version.Info, m config.Mode, short, more string) *cobra.Co
 			log.Warn("No setting has the name of this environment variable", "variable", name)
 		}
 		for _, name := range s.Unused(m) {
-			level := slog.LevelDebug // a file and the environment can be those of several modes
+			level := slog.LevelDebug // several modes can share a file and an environment
 			if s.OnCommandLine(name) {
 				level = slog.LevelWarn
 			}
@@ -85,8 +85,8 @@ func newModeCommand(v version.Info, m config.Mode, short, more string) *cobra.Co
 	return cmd
 }
 
-// ended says why the agent ended: as a line of the log where programs read it,
-// or else as every command does.
+// ended returns why the agent ended. With the log format json, it logs the error for programs; otherwise the error is
+// printed as for every command.
 func ended(log *slog.Logger, c config.Config, err error) error {
 	err = fmt.Errorf("the agent ended: %w", err)
 	if c.LogFormat != "json" {
@@ -96,23 +96,23 @@ func ended(log *slog.Logger, c config.Config, err error) error {
 	return exit.ReportedError{Err: err}
 }
 
-// newHiveCommand prints the object graph of the program in a mode: a command
-// below it for each of the others.
+// newHiveCommand returns the command that prints the object graph of the program in mode run, with a subcommand for
+// each other mode.
 func newHiveCommand(v version.Info) *cobra.Command {
 	cmd := graphCommand(v, config.ModeRun)
 	cmd.Use, cmd.Short = "hive", "Print the object graph of the program"
 	for _, m := range []config.Mode{config.ModeOperate, config.ModeMirror} {
 		below := graphCommand(v, m)
-		for flag, value := range map[string]string{"cluster-name": "own", "cluster-id": "1"} { // no mode but run goes without
-			_ = below.PersistentFlags().Set(flag, value) // both are there, and take these
+		for flag, value := range map[string]string{"cluster-name": "own", "cluster-id": "1"} { // only run works without these
+			_ = below.PersistentFlags().Set(flag, value) // both flags exist, and accept these values
 		}
 		cmd.AddCommand(below)
 	}
 	return cmd
 }
 
-// graphCommand is not hive's own one: that draws the graph too, with a template, and the linker keeps
-// every exported method of everything in a program that runs one of the standard library.
+// graphCommand replaces hive's own command. That one also draws the graph with a template of the standard library. In a
+// program that runs a template, the linker keeps all exported methods.
 func graphCommand(v version.Info, m config.Mode) *cobra.Command {
 	h := agent.NewHive(v, m, new(logging.Level))
 	cmd := &cobra.Command{

@@ -8,15 +8,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// What makes status exit with 1.
+// The reasons for which status exits with 1.
 const (
-	failOnConflicts = "conflicts" // clusters disagree on something
+	failOnConflicts = "conflicts" // clusters have conflicting claims
 	failOnRefusals  = "refusals"  // entries of a cluster are refused
-	failOnDegraded  = "degraded"  // a cluster is not ready, or not known as of now
+	failOnDegraded  = "degraded"  // a cluster is not ready, or its data is not confirmed as current
 	failOnNone      = "none"
 )
 
-// failures are those that status looks for.
+// failures are the reasons that status checks.
 type failures []string
 
 func allFailures() failures { return failures{failOnConflicts, failOnRefusals, failOnDegraded} }
@@ -50,8 +50,8 @@ func (f *failures) Set(text string) error {
 	return nil
 }
 
-// found are those of them that there are, of all clusters or of one. A conflict is
-// about several, and is none of the state of one.
+// found returns the reasons that apply, for all clusters or for one. A conflict is between several clusters, so it is
+// not part of the state of one.
 func (f failures) found(st *api.Status, cluster string) []string {
 	clusters := st.Clusters
 	if cluster != "" {

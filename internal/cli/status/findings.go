@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// How many conflicts and notices status shows.
+// Maximum numbers of conflicts and notices that status shows.
 const (
 	mostConflicts = 5
 	mostNotices   = 5
@@ -29,7 +29,7 @@ func firstConflicts(ctx context.Context, cl *client.Client, st *api.Status) ([]a
 	return conflicts, err
 }
 
-// writeImpact says what services have in clusters that are not known as of now.
+// writeImpact writes the services that have backends in clusters whose data is not confirmed as current.
 func (v *View) writeImpact(p *printer.Page) {
 	if v.Impact == nil {
 		return
@@ -39,7 +39,7 @@ func (v *View) writeImpact(p *printer.Page) {
 	}
 }
 
-// writeConflicts tells of what clusters disagree on: they may be ready all the same.
+// writeConflicts writes the conflicts between clusters. The clusters may be ready all the same.
 func (v *View) writeConflicts(p *printer.Page) {
 	if len(v.conflicts) == 0 {
 		return
@@ -60,7 +60,7 @@ func (v *View) writeConflicts(p *printer.Page) {
 	}
 }
 
-// writeNotices tells of what will go wrong, or may, with the agent and clusters, each once with those that it is about.
+// writeNotices writes expected or possible future problems of the agent and of clusters, each once with its clusters.
 func (v *View) writeNotices(p *printer.Page) {
 	var all []api.Notice
 	var remedies clustertext.Advice
@@ -68,7 +68,7 @@ func (v *View) writeNotices(p *printer.Page) {
 	add := func(name string, notices []api.Notice) {
 		for _, n := range notices {
 			remedies.AddFor(n.Code, n.Remedy, name)
-			n.Remedy = "" // which names the cluster
+			n.Remedy = "" // it contains the name of the cluster
 			if of[n] == nil {
 				all = append(all, n)
 			}
@@ -114,8 +114,8 @@ func writeExit(p *printer.Page, why []string) {
 	}
 }
 
-// writePolicy tells of the clusters whose service backends are not used as usual,
-// or soon will not be, and whether the policy is held.
+// writePolicy writes the clusters whose service backends are not used as usual, or soon will not be, and whether the
+// policy is held.
 func (v *View) writePolicy(p *printer.Page) {
 	var concerned []api.Cluster
 	var held *api.ClusterPolicy
@@ -144,7 +144,7 @@ func (v *View) writePolicy(p *printer.Page) {
 	}
 }
 
-// writeRejected tells of entries that were refused: the cluster may be ready all the same.
+// writeRejected writes refused entries. The cluster may be ready all the same.
 func (v *View) writeRejected(p *printer.Page) {
 	refusing := slices.DeleteFunc(slices.Clone(v.worstFirst), func(c api.Cluster) bool { return len(c.Refusals) == 0 })
 	if len(refusing) == 0 {

@@ -13,16 +13,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// This file is what the status says of the own cluster: its description, and its
-// kvstore with what is written to it.
+// This file has the status of the own cluster: its description, and its kvstore with the entries that are written to
+// it.
 
-// standsBy reports whether the process waits for another one to end.
+// standsBy reports whether another process leads, and this one waits.
 func (v *View) standsBy() bool { return v.Agent.Leads != nil && !*v.Agent.Leads }
 
-// operates reports whether the process publishes, and looks for no clusters.
+// operates reports whether the process only publishes, and reads no clusters.
 func (v *View) operates() bool { return v.Agent.Mode == string(config.ModeOperate) }
 
-// leads says what a process that others stand by for does.
+// leads returns the role of a process with leader election.
 func leads(yes bool) string {
 	if yes {
 		return "leading"
@@ -30,8 +30,8 @@ func leads(yes bool) string {
 	return "standby: another process leads (its own status shows it), or no process can lead"
 }
 
-// writeKVStore says how the local kvstore is, and when it is not well, why and
-// what to do, as for a cluster.
+// writeKVStore writes the state of the local kvstore, and after a problem the reason and the remedy, as for a
+// cluster.
 func (v *View) writeKVStore(p *printer.Page) {
 	k := v.KVStore
 	rest := "not connected"
@@ -67,13 +67,13 @@ func (v *View) writeKVStore(p *printer.Page) {
 	v.writeWritten(p)
 }
 
-// writeWritten says what the process keeps in the kvstore: all of it where that is
-// all that it does, else what is not as it should be.
+// writeWritten writes the entries that the process keeps in the kvstore: all of them for an operator, otherwise only
+// those with pending or refused writes.
 func (v *View) writeWritten(p *printer.Page) {
 	refused := false
 	for _, w := range v.KVStore.Written {
 		if !v.KVStore.Connected {
-			w.LastError = "" // which is said already
+			w.LastError = "" // it is shown already
 		}
 		if w.Pending > 0 || w.Refused > 0 || v.wide || v.operates() {
 			p.Item("  ", "%s", writtenText(w))

@@ -1,4 +1,4 @@
-// Package status shows the health of the mesh at a glance, and waits for it.
+// Package status shows the health of the mesh on one page, and waits for it.
 package status
 
 import (
@@ -30,11 +30,11 @@ type statusOptions struct {
 	failOn  failures
 }
 
-// What status can wait for, of every cluster.
+// The states of every cluster that status can wait for.
 const (
-	GoalReady  = "ready"  // it is ready
-	GoalSynced = "synced" // all of it was listed once
-	GoalFresh  = "fresh"  // it is ready, and all of it is known to equal the remote
+	GoalReady  = "ready"  // every cluster is ready
+	GoalSynced = "synced" // every cluster was listed completely once
+	GoalFresh  = "fresh"  // every cluster is ready, and its data is confirmed as current
 )
 
 // New returns the command.
@@ -116,7 +116,7 @@ func status(c *command.Env, cmd *cobra.Command, cl *client.Client, o *statusOpti
 	return nil
 }
 
-// showStatus prints the status, or that of one cluster, and in a text what makes the exit code 1.
+// showStatus prints the status, or that of one cluster, and in text output also the reason for exit code 1.
 func showStatus(c *command.Env, cmd *cobra.Command, cl *client.Client, o *statusOptions, st *api.Status, found []string) error {
 	if o.cluster != "" {
 		cluster := ClusterNamed(st.Clusters, o.cluster)
@@ -138,7 +138,7 @@ func showStatus(c *command.Env, cmd *cobra.Command, cl *client.Client, o *status
 	return Write(out, style, View{Status: st, Now: time.Now(), all: o.all, conflicts: conflicts, exit: found})
 }
 
-// ClusterNamed is the cluster of this name; nil for none.
+// ClusterNamed returns the cluster of this name; nil for none.
 func ClusterNamed(clusters []api.Cluster, name string) *api.Cluster {
 	for i := range clusters {
 		if clusters[i].Name == name {
@@ -148,7 +148,7 @@ func ClusterNamed(clusters []api.Cluster, name string) *api.Cluster {
 	return nil
 }
 
-// NoCluster says that there is no cluster of this name, and which there are.
+// NoCluster returns the error that there is no cluster of this name, with the existing ones.
 func NoCluster(clusters []api.Cluster, name string) error {
 	var names []string
 	for _, c := range clusters {
@@ -167,8 +167,8 @@ func wellOn(st *api.Status, cluster string) bool {
 	return st.State == api.StateReady && !slices.ContainsFunc(st.Clusters, func(c api.Cluster) bool { return !c.Well() })
 }
 
-// wait asks for the status until the goal is reached. It returns the last
-// status, nil if there was none, and why the goal was not reached.
+// wait requests the status until the goal is reached. It returns the last status, nil if there was none, and the
+// error why the goal was not reached.
 func wait(c *command.Env, ctx context.Context, cmd *cobra.Command, cl *client.Client, o *statusOptions) (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
@@ -208,7 +208,7 @@ func wait(c *command.Env, ctx context.Context, cmd *cobra.Command, cl *client.Cl
 	}
 }
 
-// missingFor says what the goal lacks; empty when it is reached.
+// missingFor returns the missing conditions of the goal; empty when it is reached.
 func missingFor(st *api.Status, goal, cluster string) string {
 	clusters := st.Clusters
 	if cluster != "" {
@@ -221,7 +221,7 @@ func missingFor(st *api.Status, goal, cluster string) string {
 	var late, missing []string
 	for i := range clusters {
 		if clusters[i].State == "removing" {
-			continue // it is not in the directory any more
+			continue // it was removed from the directory
 		}
 		if !Reached(&clusters[i], goal) {
 			late = append(late, fmt.Sprintf("%s (%s)", clusters[i].Name, stateText(&clusters[i])))
@@ -239,7 +239,7 @@ func missingFor(st *api.Status, goal, cluster string) string {
 	return strings.Join(missing, " and ")
 }
 
-// Reached reports whether a cluster is as a goal says.
+// Reached reports whether a cluster has reached a goal.
 func Reached(c *api.Cluster, goal string) bool {
 	switch goal {
 	case GoalReady:

@@ -17,32 +17,30 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// noClusters is what to do about an empty mesh.
+// noClusters is the advice for an empty mesh.
 const noClusters = "No remote clusters. For each of them put an etcd client file, named like the cluster, into the mesh directory: %s"
 
-// What a screen takes, in lines. A list that is longer is cut on a terminal,
-// unless everything is asked for; a pipe gets everything.
+// Maximum numbers of lines on a terminal. A longer list is cut there, unless --all is given; a pipe gets all lines.
 const (
 	mostRows    = 15 // of the table
-	mostStories = 3  // of one kind of trouble
+	mostStories = 3  // for one kind of trouble
 
 	mostRemedies = 4 // for one kind of trouble
 )
 
-// View is the status as a person wants to see it.
+// View is the status for users.
 type View struct {
 	*api.Status
 	Now  time.Time
 	all  bool // show a line for each cluster, also on a terminal
-	wide bool // everything about each
+	wide bool // all details of each cluster
 
 	worstFirst []api.Cluster
 	conflicts  []api.Conflict // the first ones
-	exit       []string       // why the exit code is 1; none where it is not, or is nobody's concern
+	exit       []string       // the reasons for exit code 1; none for exit code 0, and where the exit code is not used
 }
 
-// Write prints the whole status for a person: a summary, the clusters
-// with what is wrong first, and then what is wrong.
+// Write writes the whole status for users: a summary, the clusters with problems first, and then the problems.
 func Write(w io.Writer, style printer.Style, v View) error {
 	v.all, v.wide, v.worstFirst = v.all || style.Wide || style.Width == 0, style.Wide, slices.Clone(v.Clusters)
 	slices.SortStableFunc(v.worstFirst, func(a, b api.Cluster) int {
@@ -59,7 +57,7 @@ func Write(w io.Writer, style printer.Style, v View) error {
 	return p.Flush()
 }
 
-// writeClusters tells of the clusters, where there are to be any.
+// writeClusters writes the clusters, in modes that read clusters.
 func (v *View) writeClusters(p *printer.Page) {
 	if v.operates() || v.standsBy() {
 		return
@@ -103,8 +101,8 @@ func (v *View) writeSummary(p *printer.Page) {
 	}
 }
 
-// writeCounts says how many of everything there are: what an agent shows, what a
-// mirror copies. An operator has neither.
+// writeCounts writes the numbers of objects: in the view of an agent, or in the copies of a mirror. An operator has
+// neither.
 func (v *View) writeCounts(p *printer.Page) {
 	if v.operates() {
 		return
@@ -128,8 +126,8 @@ func (v *View) writeCounts(p *printer.Page) {
 		printer.Counted(s.Identities, "identity", "identities"), printer.Counted(s.IPs, "address", "addresses"), printer.Count(s.Conflicts, "conflict"))
 }
 
-// writeTable writes a line for each cluster. On a terminal it leaves out those
-// that are well when there are too many of them, and says so.
+// writeTable writes a line for each cluster. On a terminal, it leaves out the clusters without problems when there
+// are too many lines, and writes how many.
 func (v *View) writeTable(p *printer.Page) {
 	clusters, shown := v.worstFirst, v.worstFirst
 	unwell := slices.IndexFunc(clusters, func(c api.Cluster) bool { return c.Trouble == nil })
@@ -173,8 +171,7 @@ func statusTable() printer.Table[api.Cluster] {
 	}
 }
 
-// writeIgnored tells of files that an operator may have meant as clusters, and of
-// a directory that is not there.
+// writeIgnored writes the files that may have been meant as client files, and whether the directory is missing.
 func writeIgnored(p *printer.Page, directory string, ignored []api.Ignored) {
 	if len(ignored) == 0 {
 		return
@@ -194,7 +191,7 @@ func writeIgnored(p *printer.Page, directory string, ignored []api.Ignored) {
 	p.Advice("A client file is named as its cluster. Rename these, or move them out of the directory.")
 }
 
-// kinds of trouble, the worst first, each with the heading of the clusters that have it.
+// kinds returns the kinds of trouble, the worst first, each with the heading for its clusters.
 func kinds() [][2]string {
 	return [][2]string{
 		{"failed", "Cannot be used as configured"},
@@ -207,8 +204,8 @@ func kinds() [][2]string {
 	}
 }
 
-// severity is the place of a cluster's trouble among the kinds; one that only a newer
-// agent knows comes first.
+// severity returns the position of a cluster's trouble among the kinds. A kind of a newer agent is unknown, and comes
+// first.
 func severity(c *api.Cluster) int {
 	if c.Trouble == nil {
 		return len(kinds())
@@ -216,7 +213,7 @@ func severity(c *api.Cluster) int {
 	return slices.IndexFunc(kinds(), func(kind [2]string) bool { return kind[0] == c.Trouble.Kind })
 }
 
-// troubled are the clusters that are not well, together by the kind of their trouble.
+// troubled returns the clusters with problems, grouped by the kind of their trouble.
 func (v *View) troubled() [][]api.Cluster {
 	var all [][]api.Cluster
 	for i, c := range v.worstFirst {
@@ -231,7 +228,7 @@ func (v *View) troubled() [][]api.Cluster {
 	return all
 }
 
-// writeTroubles says what is wrong, by kind, and what to do about each kind.
+// writeTroubles writes the problems by kind, with the remedies of each kind.
 func (v *View) writeTroubles(p *printer.Page) {
 	for _, clusters := range v.troubled() {
 		heading := clusters[0].Trouble.Kind
@@ -246,8 +243,8 @@ func (v *View) writeTroubles(p *printer.Page) {
 	}
 }
 
-// remedies are what to do about clusters with one kind of trouble, each once and the
-// first ones of many. Copies may not get on for want of our own kvstore.
+// remedies returns the remedies for clusters with one kind of trouble, each once, and at most mostRemedies. Copies
+// may wait because there is no connection to the own kvstore.
 func (v *View) remedies(clusters []api.Cluster) []string {
 	if clusters[0].Trouble.Kind == "degraded" && v.Agent.Leads != nil && v.KVStore != nil && !v.KVStore.Connected {
 		return []string{"The local kvstore, where the copies go, cannot be reached: see above. They continue by themselves when it answers again."}

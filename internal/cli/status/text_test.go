@@ -17,8 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/samples"
 )
 
-// TestWaitingHasTheKVStore: whatever is waited for, the own cluster is waited
-// for too, unless another one was named.
+// TestWaitingHasTheKVStore: for each goal, the command also waits for the own cluster, unless a cluster is named.
 func TestWaitingHasTheKVStore(t *testing.T) {
 	t.Parallel()
 	st := samples.StatusOf([]api.Cluster{samples.GoodCluster("accra", 2)})
@@ -40,7 +39,7 @@ func TestWaitingHasTheKVStore(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotKeptIsNotWell: it may be ready and fresh, and yet get no traffic.
+// TestWhoIsNotKeptIsNotWell: a cluster may be ready and fresh, and yet get no traffic by policy.
 func TestWhoIsNotKeptIsNotWell(t *testing.T) {
 	t.Parallel()
 	for _, c := range samples.Policed() {
@@ -65,7 +64,7 @@ func TestStatusText(t *testing.T) {
 		}
 		return c
 	})
-	// Names of 32 characters, and numbers as large as they come.
+	// Names of 32 characters, and the largest possible numbers.
 	wide := samples.ManyClusters("a-cluster-with-quite-a-long-n%03d", func(i int, c api.Cluster) api.Cluster {
 		c.Counts.IPs, c.State = 12345678, "connecting"
 		return samples.StaleBy(samples.Failing(c, "connecting", "not connected: connection refused"), 364*24*time.Hour+time.Duration(i)*time.Hour)
@@ -129,7 +128,7 @@ func TestStatusText(t *testing.T) {
 	}
 }
 
-// TestTextsOfOthersAreHarmless: nothing that a remote wrote reaches a terminal as it is.
+// TestTextsOfOthersAreHarmless: no text of a remote cluster reaches a terminal unquoted.
 func TestTextsOfOthersAreHarmless(t *testing.T) {
 	t.Parallel()
 	text := printer.NewFormat(printer.Text)
@@ -165,7 +164,7 @@ func TestTextsOfOthersAreHarmless(t *testing.T) {
 	}
 }
 
-// TestAMissingMeshDirectoryIsNoFileToRename.
+// TestAMissingMeshDirectoryIsNoFileToRename: the remedy for a missing mesh directory does not suggest to rename it.
 func TestAMissingMeshDirectoryIsNoFileToRename(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -195,8 +194,7 @@ func written(prefix string, entries int, change func(*api.Written)) api.Written 
 	return w
 }
 
-// TestStatusTextOfTheModes: who operates, who mirrors, who stands by, and what is
-// wrong with the description.
+// TestStatusTextOfTheModes: an operator, a mirror, a standby, and errors in the description.
 func TestStatusTextOfTheModes(t *testing.T) {
 	t.Parallel()
 	described := &api.Description{Source: "/etc/mesh/manifests", Listed: true, AsOf: samples.Before(0), Objects: map[string]int{"services": 3, "nodes": 2}}
@@ -244,7 +242,7 @@ func TestStatusTextOfTheModes(t *testing.T) {
 			codes.ListenerCertificateEnds.Notice("a certificate above the first one in /tls/tls.crt expires at 2026-12-11T01:02:03Z"),
 		},
 	}
-	var wide strings.Builder // the times in its table are those of now
+	var wide strings.Builder // the table has the current times
 	if err := Write(&wide, printer.Style{Wide: true}, View{Status: serves, Now: samples.Now}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package target chooses the kvstore that a command asks without an agent, and connects to it.
+// Package target chooses the kvstore of a command that needs no agent, and connects to it.
 package target
 
 import (
@@ -21,22 +21,22 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Choice says which kvstore is asked.
+// Choice is the kvstore that the flags of a command choose.
 type Choice struct {
 	Settings *config.Settings
 	Cluster  string // empty: the local kvstore
 	Timeout  time.Duration
 }
 
-// Target is a kvstore that can be asked.
+// Target is a kvstore that a command can connect to.
 type Target struct {
-	Name     string // for people
+	Name     string // for users
 	Settings config.Config
 	Cfg      *clientfile.Config
 	Opts     etcd.Options
 }
 
-// Choose finds out which kvstore is meant, and how to connect to it.
+// Choose returns the chosen kvstore, with the settings of the connection.
 func Choose(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 	t, err := ChooseAny(c, cmd, k)
 	if err == nil && t.Cfg == nil {
@@ -46,7 +46,7 @@ func Choose(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 	return t, err
 }
 
-// Asking is what a command runs that asks the kvstore of a choice.
+// Asking returns the function of a command that uses the chosen kvstore.
 func Asking(c *command.Env, k *Choice, ask func(cmd *cobra.Command, args []string, t *Target) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		t, err := Choose(c, cmd, k)
@@ -57,7 +57,7 @@ func Asking(c *command.Env, k *Choice, ask func(cmd *cobra.Command, args []strin
 	}
 }
 
-// ChooseAny is [Choose] for who may do without a kvstore: then it has no configuration.
+// ChooseAny is [Choose] for a command that may work without a kvstore: then Cfg is nil.
 func ChooseAny(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 	settings, err := c.Resolve(cmd, k.Settings)
 	if err != nil {
@@ -82,7 +82,7 @@ func ChooseAny(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 	return t, nil
 }
 
-// Connect opens a session with the first endpoint that answers. The error tells of every endpoint.
+// Connect opens a session with the first endpoint that answers. The error has the errors of all endpoints.
 func (t *Target) Connect(ctx context.Context) (*etcd.Session, error) {
 	var failed kvErrors
 	for attempt := range t.Cfg.Endpoints {
@@ -136,7 +136,7 @@ func clusterConfig(dir, cluster string) (*clientfile.Config, error) {
 	return cfg, nil
 }
 
-// ClientFiles are those of the mesh directory, by cluster.
+// ClientFiles returns the client files of the mesh directory, by cluster.
 func ClientFiles(dir string) (map[string]clustermesh.File, error) {
 	files, err := clustermesh.Files(dir)
 	if err != nil {
@@ -145,7 +145,7 @@ func ClientFiles(dir string) (map[string]clustermesh.File, error) {
 	return files, nil
 }
 
-// NoClientFile says that a cluster has none, and which have.
+// NoClientFile returns the error that a cluster has no client file, with the clusters that have one.
 func NoClientFile(dir, cluster string, files map[string]clustermesh.File) error {
 	there := "none at all"
 	if len(files) > 0 {

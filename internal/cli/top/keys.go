@@ -7,19 +7,19 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 )
 
-// Keys that have no character.
+// Keys without a printable character.
 const (
 	escape    = 0x1b
 	backspace = 0x7f
 )
 
-// mostTyped is how long a filter may be.
+// mostTyped is the maximum length of a filter.
 const mostTyped = 64
 
-// orders are what the rows can be sorted by, in the order in which a key goes through them.
+// orders returns the sort orders, in the order in which the key selects them.
 func orders() []string { return []string{byRate, byEntries, byLag, byAge, byCluster} }
 
-// press takes a key, and reports whether it ends the command.
+// press handles a key, and reports whether it ends the command.
 func (l *look) press(key byte) (quit bool) {
 	l.again = true
 	if l.typing {
@@ -53,7 +53,7 @@ func (l *look) typeKey(key byte) {
 	}
 }
 
-// arranged is the last sample with the rows that pass the filter, in order.
+// arranged returns the last sample with the rows that pass the filter, sorted.
 func (l *look) arranged() *sample {
 	s := *l.sample
 	s.Rows = sorted(slices.DeleteFunc(slices.Clone(s.Rows), func(r row) bool {
@@ -66,7 +66,7 @@ func (l *look) arranged() *sample {
 	return &s
 }
 
-// help says what the keys do.
+// help returns the meaning of the keys.
 func (l *look) help() string {
 	filter := "none"
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// sample is what one look shows.
+// sample is the output of one interval.
 type sample struct {
 	Agent           string  `json:"agent"` // its version
 	Node            string  `json:"node"`
@@ -20,7 +20,7 @@ type sample struct {
 	EventsPerSecond float64 `json:"eventsPerSecond"`
 	Rows            []row   `json:"rows"`
 
-	keys     string // what the keys do, where there are some
+	keys     string // the meaning of the keys, if there are keys
 	filtered bool   // there are rows, and none passes the filter
 }
 
@@ -28,33 +28,33 @@ type sample struct {
 type row struct {
 	Cluster  string `json:"cluster"`
 	Resource string `json:"resource"`
-	State    string `json:"state"` // how fresh it is
+	State    string `json:"state"` // of its data
 	Entries  int    `json:"entries"`
-	Change   int    `json:"change"` // of their number, since the last look
+	Change   int    `json:"change"` // of Entries, since the last sample
 	Rejected int    `json:"rejected"`
-	// EventsPerSecond is null at the first look.
+	// EventsPerSecond is null in the first sample.
 	EventsPerSecond *float64 `json:"eventsPerSecond"`
-	AgeSeconds      *float64 `json:"ageSeconds"` // null when it never was known
-	// The lag is null while no event has come.
+	AgeSeconds      *float64 `json:"ageSeconds"` // null when no data was ever confirmed
+	// The lag is null before the first event.
 	LagMedianSeconds *float64 `json:"lagMedianSeconds"`
 	LagP99Seconds    *float64 `json:"lagP99Seconds"`
 	LagMaxSeconds    *float64 `json:"lagMaxSeconds"`
 }
 
-// look remembers what the last answer of the agent said. It belongs to one goroutine.
+// look stores the last answer of the agent. Only one goroutine may use it.
 type look struct {
 	options
 	client *client.Client
 	now    func() time.Time
 
 	at    time.Time // of the last answer; zero for none
-	agent time.Time // when the agent of the last answer was started
+	agent time.Time // start time of the agent of the last answer
 	last  map[place]seen
 
 	sample *sample // the last one, with all rows
-	again  bool    // it is shown once more, as a key was pressed
+	again  bool    // show the last sample again, because a key was pressed
 	keys   bool    // whether there are keys
-	filter string  // what the cluster or the resource of a row contains; it is being typed, while typing
+	filter string  // text in the cluster or the resource of a row; incomplete while typing is true
 	typing bool
 }
 
@@ -64,13 +64,13 @@ type place struct {
 	resource wire.Resource
 }
 
-// seen is what was seen of it.
+// seen are the numbers of a place in the last answer.
 type seen struct {
 	entries int
 	events  uint64
 }
 
-// next asks the agent, but after a key.
+// next requests the status of the agent. After a key, it returns the last sample again.
 func (l *look) next(ctx context.Context) (*sample, error) {
 	if l.again && l.sample != nil {
 		l.again = false
@@ -90,7 +90,7 @@ func (l *look) next(ctx context.Context) (*sample, error) {
 	return l.compare(st, l.now()), nil
 }
 
-// compare makes the rows of an answer, with what has changed since the last one of the same process.
+// compare returns the sample of an answer, with the changes since the last answer of the same process.
 func (l *look) compare(st *api.Status, now time.Time) *sample {
 	clusters := st.Clusters
 	if st.OwnCluster != nil {
@@ -137,7 +137,7 @@ func rowOf(c *api.Cluster, r wire.Resource, f *api.Freshness) row {
 	return is
 }
 
-// changedFrom fills in what has changed. A number of events that is below the one before began again.
+// changedFrom sets the changes. When the number of events is smaller than before, it started again at 0.
 func (r *row) changedFrom(was, is seen, elapsed float64) {
 	r.Change = is.entries - was.entries
 	events := is.events

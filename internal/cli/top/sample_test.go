@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// statusOf is that of an agent with one cluster, of which only nodes are read.
+// statusOf is the status of an agent with one cluster, of which only nodes are read.
 func statusOf(started time.Time, entries int, events uint64) *api.Status {
 	c := api.Cluster{Name: "c2"}
 	c.Counts.Nodes = entries
@@ -17,8 +17,8 @@ func statusOf(started time.Time, entries int, events uint64) *api.Status {
 	return &api.Status{Agent: api.AgentInfo{Version: "v1", Node: "n", Started: started}, State: api.StateReady, Clusters: []api.Cluster{c}}
 }
 
-// TestRates: a rate is of the time between two looks, also when the count of events began again; the first look, and that of
-// another process, has none.
+// TestRates: a rate covers the time between two samples, also when the counter of events was reset. The first sample,
+// and the first of another process, have no rate.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)
@@ -28,7 +28,7 @@ func TestRates(t *testing.T) {
 		entries     int
 		events      uint64
 		change      int
-		rate        float64 // -1: none
+		rate        float64 // -1 for none
 	}{
 		{0, 0, 10, 100, 0, -1},
 		{2, 0, 13, 150, 3, 25},
@@ -52,7 +52,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestOrder: the most of what was asked for comes first, equal rows stay as they are.
+// TestOrder: the largest value comes first, and equal rows keep their order.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	v := func(f float64) *float64 { return &f }

@@ -1,5 +1,5 @@
-// Package top shows how much the clusters change, how long that takes to become visible, and how many
-// entries there are, by cluster and resource.
+// Package top shows how often the clusters change, how long it takes until a change is visible, and how many entries
+// there are, by cluster and resource.
 package top
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// What the rows can be sorted by.
+// The sort orders of the rows.
 const (
 	byRate    = "rate"
 	byEntries = "entries"
@@ -80,7 +80,7 @@ func New(c *command.Env) *cobra.Command {
 	return command.WithOutput(cmd, o.format)
 }
 
-// keyboard is where keys are pressed: nowhere, unless a table is redrawn on a terminal.
+// keyboard returns the input for keys; nil unless a table is redrawn on a terminal.
 func keyboard(cmd *cobra.Command, format *printer.Format) any {
 	if _, shown := printer.Terminal(cmd.OutOrStdout()); !shown || format.Structured() {
 		return nil
@@ -88,7 +88,7 @@ func keyboard(cmd *cobra.Command, format *printer.Format) any {
 	return cmd.InOrStdin()
 }
 
-// once shows what happens within one interval.
+// once shows the changes within one interval.
 func (l *look) once(cmd *cobra.Command, show func(*cobra.Command, []string) error) error {
 	if l.interval <= 0 {
 		return exit.Usagef("--interval must be above zero")
@@ -156,7 +156,7 @@ func table() printer.Table[row] {
 	}
 }
 
-// span writes seconds, short ones in smaller units: a lag is far below a second mostly.
+// span formats seconds, short times in smaller units: a lag is usually far below a second.
 func span(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
@@ -168,7 +168,7 @@ func span(seconds float64) string {
 	return printer.Duration(d)
 }
 
-// sorted puts first what there is most of; rows of equal rank stay by cluster and resource.
+// sorted sorts the rows by the largest value first; rows with equal values stay sorted by cluster and resource.
 func sorted(rows []row, order string) []row {
 	of := map[string]func(row) float64{
 		byRate:    func(r row) float64 { return value(r.EventsPerSecond) },

@@ -1,4 +1,4 @@
-// Package troubleshoot checks step by step why a cluster cannot be connected.
+// Package troubleshoot checks step by step why an agent cannot connect to a cluster.
 package troubleshoot
 
 import (
@@ -25,7 +25,7 @@ import (
 type troubles struct {
 	Directory string                `json:"directory"` // the mesh directory
 	Failed    int                   `json:"failed"`    // clusters with a step that failed
-	Warnings  int                   `json:"warnings"`  // others, with a warning
+	Warnings  int                   `json:"warnings"`  // other clusters, with a warning
 	Clusters  []troubleshoot.Report `json:"clusters"`
 }
 
@@ -82,8 +82,8 @@ func New(c *command.Env) *cobra.Command {
 	return cmd
 }
 
-// allTargets are the clusters of these names, and the own one if wanted. For that
-// alone the mesh directory, for which the agent would wait, may be absent.
+// allTargets returns the clusters of these names, and the own one if local is true. When only the own one is checked,
+// the mesh directory may be missing: the agent would wait for it.
 func allTargets(cfg config.Config, s *config.Settings, names []string, local bool) ([]troubleshoot.Target, error) {
 	targets, err := remoteTargets(cfg, names)
 	if err != nil && !(local && len(names) == 0 && errors.Is(err, fs.ErrNotExist)) || !local {
@@ -93,8 +93,8 @@ func allTargets(cfg config.Config, s *config.Settings, names []string, local boo
 	return append(targets, own), err
 }
 
-// remoteTargets are the clusters of the mesh directory with these names, all of
-// them without any. The own one is among them only when it is named.
+// remoteTargets returns the clusters of the mesh directory with these names; without names, all of them. The own
+// cluster is included only when it is named.
 func remoteTargets(cfg config.Config, names []string) ([]troubleshoot.Target, error) {
 	files, err := target.ClientFiles(cfg.ClustermeshConfig)
 	if err != nil {
@@ -142,7 +142,7 @@ func newTroubles(dir string, reports []troubleshoot.Report) *troubles {
 	return t
 }
 
-// page shows a block for each configuration, and last what became of all.
+// page writes a block for each configuration, and at the end the verdict.
 func (t *troubles) page(p *printer.Page) {
 	if len(t.Clusters) == 0 {
 		p.Line("No client file in %s: there is nothing to check. 'mesh-agent config check' shows ignored files.", t.Directory)
@@ -157,7 +157,7 @@ func (t *troubles) page(p *printer.Page) {
 	p.Line("%s", t.verdict())
 }
 
-// pageSteps shows a line for each step, those of an endpoint below its URL.
+// pageSteps writes a line for each step; the steps of an endpoint are below its URL.
 func pageSteps(p *printer.Page, steps []troubleshoot.Step) {
 	endpoint := ""
 	for _, s := range steps {
@@ -198,7 +198,7 @@ func reportName(r troubleshoot.Report) string {
 	return r.Name
 }
 
-// verdict sums up: what fails, or else what is a warning, with its steps.
+// verdict returns the summary: the failures, or the warnings when there are none, with their steps.
 func (t *troubles) verdict() printer.Painted {
 	all := printer.Count(len(t.Clusters), "configuration") + " checked: "
 	switch {
@@ -210,7 +210,7 @@ func (t *troubles) verdict() printer.Painted {
 	return printer.Painted{Text: all + "all is well", Color: printer.Green}
 }
 
-// those names the configurations in a state, with their steps in it.
+// those returns the names of the configurations in a state, with their steps in it.
 func (t *troubles) those(state troubleshoot.State) string {
 	var texts []string
 	for _, r := range t.Clusters {

@@ -1,4 +1,4 @@
-// Package users shows and makes the users of the own cluster's etcd.
+// Package users shows and creates the users of the own cluster's etcd.
 package users
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
-// New is about the users of the own cluster's etcd.
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	k := &target.Choice{Settings: config.NewSettings()}
 	cmd := command.Group("users", "Show and create the users of the own cluster's etcd", usersShowCommand(c, k), usersEnsureCommand(c, k))
@@ -57,8 +57,7 @@ func usersShowCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	}, format)
 }
 
-// usersEnsureCommand is for a job that has the certificate of etcd's root, so that
-// nothing that keeps running has to have it.
+// usersEnsureCommand is for a job with the certificate of etcd's root user, so that no long-running process needs it.
 func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ensure",
@@ -101,7 +100,7 @@ type keyRight struct {
 	// Until it is the one key.
 	From  string `json:"from"`
 	Until string `json:"until,omitempty"`
-	Keys  string `json:"keys"` // the same, as people read it
+	Keys  string `json:"keys"` // the same range for users
 }
 
 func rightsOf(cluster string, users []operate.User) []keyRight {
@@ -127,7 +126,7 @@ func rightsOf(cluster string, users []operate.User) []keyRight {
 	return all
 }
 
-// keysOf shows a range: one key, PREFIX*, or FIRST up to the key after the last.
+// keysOf formats a range: one key, PREFIX*, or FIRST up to the key after the last.
 func keysOf(a etcd.Access) string {
 	switch {
 	case a.Whole:

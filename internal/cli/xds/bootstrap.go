@@ -47,9 +47,9 @@ func bootstrapCommand(c *command.Env) *cobra.Command {
 	return cmd
 }
 
-// serverFlags are those that say where a server is, and who the client is.
+// serverFlags adds the flags of the server's address, and of the client's ID and certificates.
 func serverFlags(cmd *cobra.Command, b *xdsserver.Bootstrap) {
-	name, _ := os.Hostname() // empty is an ID, too
+	name, _ := os.Hostname() // an empty ID is valid, too
 	f := cmd.Flags()
 	f.StringVar(&b.Address, "address", "", "xDS address of the agent: HOST:PORT or unix:PATH; default: the running agent reports it")
 	f.StringVar(&b.Node, "node-id", name, "ID of the client, which 'mesh-agent xds clients' shows")
@@ -59,7 +59,7 @@ func serverFlags(cmd *cobra.Command, b *xdsserver.Bootstrap) {
 	f.StringVar(&b.Key, "key-file", "", "key of the client certificate")
 }
 
-// check completes what was given, which may contradict itself.
+// check validates the flags, which may contradict each other, and sets TLS when they require it.
 func check(b *xdsserver.Bootstrap) error {
 	if (b.Cert == "") != (b.Key == "") {
 		return exit.Usagef("--cert-file and --key-file are given together")

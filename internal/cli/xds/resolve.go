@@ -31,23 +31,23 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// answerTime is how long an agent may take for all answers.
+// answerTime is the time limit for all answers of an agent.
 const answerTime = 15 * time.Second
 
-// resolved is where the calls of a client go that dials a target.
+// resolved are the endpoints for a client that dials a target.
 type resolved struct {
 	Target    string     `json:"target"`
 	Cluster   string     `json:"cluster"`
 	Endpoints []endpoint `json:"endpoints"`
 }
 
-// endpoint is a backend of it. Calls go to those of the first priority that has one that is healthy.
+// endpoint is one backend. Calls go to the first priority that has a healthy endpoint.
 type endpoint struct {
 	Priority uint32 `json:"priority"`
 	Cluster  string `json:"cluster"`
 	Zone     string `json:"zone"`
 	Address  string `json:"address"`
-	// Additional is the other address of a pod that has two.
+	// Additional has the second address of a dual-stack pod.
 	Additional []string `json:"additionalAddresses,omitempty"`
 	State      string   `json:"state"` // "healthy" or "draining"
 }
@@ -81,7 +81,7 @@ func resolveCommand(c *command.Env) *cobra.Command {
 	return c.Watched(command.WithOutput(cmd, format))
 }
 
-// served calls next when b has the address of the server: that of the running agent, if none was given.
+// served calls next when b has the address of the server. If none was given, it is the address of the running agent.
 func served(c *command.Env, cmd *cobra.Command, b *xdsserver.Bootstrap, next func() error) error {
 	if err := check(b); err != nil {
 		return err
@@ -104,7 +104,7 @@ func served(c *command.Env, cmd *cobra.Command, b *xdsserver.Bootstrap, next fun
 	})(cmd, nil)
 }
 
-// resolve asks for what a gRPC client needs: the listener with its routes, the cluster, the endpoints.
+// resolve requests the resources that a gRPC client needs: the listener with its routes, the cluster, the endpoints.
 func resolve(ctx context.Context, b xdsserver.Bootstrap, name string) (resolved, error) {
 	conn, err := dial(b)
 	if err != nil {
@@ -157,20 +157,20 @@ func dial(b xdsserver.Bootstrap) (*grpc.ClientConn, error) {
 	return grpc.NewClient(b.Target(), grpc.WithTransportCredentials(creds))
 }
 
-// questions are those of one stream.
+// questions are the requests of one stream.
 type questions struct {
 	stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesClient
-	node   *corev3.Node // in the first alone
+	node   *corev3.Node // only in the first request
 }
 
-// ask asks for one resource.
+// ask requests one resource.
 func (q *questions) ask(url, name string, into proto.Message) error {
 	err := q.stream.Send(&discovery.DiscoveryRequest{Node: q.node, TypeUrl: url, ResourceNames: []string{name}})
 	q.node = nil
 	for err == nil {
 		var answer *discovery.DiscoveryResponse
 		if answer, err = q.stream.Recv(); err != nil || answer.GetTypeUrl() != url {
-			continue // an update of what was asked before
+			continue // an update of an earlier resource
 		}
 		all := answer.GetResources()
 		if len(all) != 1 {
@@ -184,7 +184,7 @@ func (q *questions) ask(url, name string, into proto.Message) error {
 	return err
 }
 
-// routed is the cluster that the only route leads to; empty without one.
+// routed returns the cluster of the only route; empty without one.
 func routed(m *hcmv3.HttpConnectionManager) string {
 	for _, host := range m.GetRouteConfig().GetVirtualHosts() {
 		for _, r := range host.GetRoutes() {

@@ -1,5 +1,5 @@
-// Package xds helps gRPC programs and Envoys that follow an agent by xDS: what they read at their
-// start, what they are sent, and who follows it now.
+// Package xds has commands for gRPC programs and Envoys that are xDS clients of an agent: their bootstrap file, the
+// resources that they receive, and the current clients.
 package xds
 
 import (
@@ -49,7 +49,7 @@ func clientsCommand(c *command.Env) *cobra.Command {
 // row is one type of resource of a client.
 type row struct {
 	*api.XDSClient
-	follows *api.XDSFollowing // nil: it has asked for nothing yet
+	follows *api.XDSFollowing // nil: it has subscribed to nothing yet
 }
 
 func write(p *printer.Page, all api.XDSClients, wide bool, now time.Time) {
@@ -70,7 +70,7 @@ func write(p *printer.Page, all api.XDSClients, wide bool, now time.Time) {
 	}
 }
 
-// namesOf are the names that a client followed, of all types.
+// namesOf returns the names that a client has subscribed to, of all types.
 func namesOf(c api.XDSClient) (names []string) {
 	for _, f := range c.Follows {
 		names = append(names, f.Names...)

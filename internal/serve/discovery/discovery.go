@@ -1,9 +1,9 @@
-// Package discovery makes targets for Prometheus of what the view has, in the form of its HTTP
-// service discovery (xds.md B): pure functions of one snapshot, whose order is that of the objects.
+// Package discovery makes Prometheus targets from the view, in the format of the HTTP service discovery of Prometheus
+// (xds.md B). All functions are pure functions of one snapshot, and return the targets in the order of the objects.
 //
-// Labels begin with __meta_mesh_. A target of a cluster that is not known to be as of now keeps its
-// place, and has stale="true". Everything that comes from a cluster is text: names of labels are
-// made of letters, digits and "_", values are valid UTF-8.
+// Labels begin with __meta_mesh_. A target of a cluster that is not known to be up to date stays in the list, with
+// stale="true". All data of a cluster is handled as text: names of labels consist of letters, digits and "_", values
+// are valid UTF-8.
 package discovery
 
 import (
@@ -27,18 +27,19 @@ type Group struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// Known is what is known of the clusters.
+// Known has the settings of a list, and the state of the clusters.
 type Known struct {
-	Stale func(cluster string) bool // whether what a cluster brings may not be what it has now
-	Zone  string                    // of DNS, in which services have names
-	Asker backends.Asker            // where who asks is
-	// Pod says whose an address is, so that a pod with two is one target; nil: each address is one.
+	Stale func(cluster string) bool // whether the data of a cluster may be out of date
+	Zone  string                    // the DNS zone in which services have names
+	Asker backends.Asker            // the place of the client
+	// Pod returns the pod of an address, so that a pod with two addresses is one target; nil: each address is one.
 	Pod backends.Pods
-	// Name is the name by which clients know a service, empty when they mean another one by it; nil: all have their own.
+	// Name returns the name that clients use for a service, empty when that name stands for another service; nil: all
+	// services have their own names.
 	Name func(*services.Global) string
 }
 
-// Nodes are a port of each node, at the address by which the others reach it. Nodes without an
+// Nodes returns a target for each node: a port at the address that the other nodes use for it. Nodes without an
 // address are left out.
 func Nodes(all iter.Seq[*nodes.Node], port uint16, known Known) iter.Seq[Group] {
 	return func(yield func(Group) bool) {
@@ -63,8 +64,8 @@ func Nodes(all iter.Seq[*nodes.Node], port uint16, known Known) iter.Seq[Group] 
 	}
 }
 
-// Endpoints are all ports of the backends that connections go to, or would, when others fail:
-// group is 0 for those of the best group, and draining tells of those that terminate.
+// Endpoints returns a target for each port of each backend that connections go to, or would go to when others fail.
+// The label group is 0 for the best group. The label draining is "true" for backends that terminate.
 func Endpoints(all iter.Seq[*services.Global], known Known) iter.Seq[Group] {
 	return func(yield func(Group) bool) {
 		for g := range all {
@@ -105,7 +106,8 @@ func (k Known) endpoints(g *services.Global, name string, of int, all []backends
 	return true
 }
 
-// Services are the ports of each service, by its name in DNS. A service without backends has none.
+// Services returns a target for each port of each service, with the DNS name of the service. A service without
+// backends has no targets.
 func Services(all iter.Seq[*services.Global], known Known) iter.Seq[Group] {
 	return func(yield func(Group) bool) {
 		for g := range all {
@@ -146,7 +148,7 @@ func group(ip netip.Addr, port uint16, l labels) Group {
 	return Group{[]string{netip.AddrPortFrom(ip, port).String()}, l}
 }
 
-// family names the family of an address as Kubernetes does.
+// family returns the name that Kubernetes uses for the family of an address.
 func family(ip netip.Addr) string {
 	if ip.Is4() {
 		return services.IPv4
@@ -156,10 +158,10 @@ func family(ip netip.Addr) string {
 
 const prefix = "__meta_mesh_"
 
-// LabelCluster is the label of the cluster that a target is in.
+// LabelCluster is the label with the cluster of a target.
 const LabelCluster = prefix + "cluster"
 
-// labels of a target. An empty value is as none.
+// labels are the labels of a target. An empty value is the same as no label.
 type labels map[string]string
 
 func (k Known) labels(cluster string, id uint32) labels {
@@ -197,14 +199,14 @@ func (l labels) port(p services.Port) {
 	l.set("port_number", strconv.Itoa(int(p.Port)))
 }
 
-// all sets those of an object. Of two names that become one the first in their order counts.
+// all sets the labels of an object. If two names become the same, the first one in their order is used.
 func (l labels) all(kind string, of map[string]string) {
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(of))) {
 		l.set(kind+name, of[name])
 	}
 }
 
-// sanitized is a name as all versions of Prometheus take it.
+// sanitized returns a name that all versions of Prometheus accept.
 func sanitized(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {

@@ -91,7 +91,7 @@ func TestDualStackPods(t *testing.T) {
 	}
 }
 
-// TestHostileLabels: names of labels are such as every Prometheus takes, values are UTF-8.
+// TestHostileLabels: every Prometheus accepts the names of the labels, and values are UTF-8.
 func TestHostileLabels(t *testing.T) {
 	t.Parallel()
 	n := &nodes.Node{Cluster: "east", Name: "n\xff1", Labels: map[string]string{"a.b/c": "1", "a-b_c": "2", "é\"}": "\xf0\x28"}}
@@ -107,7 +107,7 @@ func TestHostileLabels(t *testing.T) {
 	}
 }
 
-// TestImportedServices have the name that clients know, and a name is there once.
+// TestImportedServices: imported services have the name that clients use, and each name occurs once.
 func TestImportedServices(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)

@@ -10,10 +10,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// A service with addresses of its own for the mesh (ClusterSetIP, KEP-1645 2.3) answers with these,
-// whether or not it has backends now. Its backends have no names.
+// A service with addresses of its own for the mesh (ClusterSetIP, KEP-1645 2.3) answers with these addresses, with or
+// without backends. Its backends have no names.
 
-// findAddressed finds a name below such a service: labels are what is to the left of its own.
+// findAddressed finds a name below a service with addresses; labels are the labels to the left of the name of the
+// service.
 func (s serviceName) findAddressed(labels []string, addresses []netip.Addr) {
 	s.ownPartOnly = true
 	switch {
@@ -35,11 +36,11 @@ func (s serviceName) findAddressed(labels []string, addresses []netip.Addr) {
 	}
 }
 
-// portsOf gives an SRV record for each port of the service that matches (2.3.2), with the addresses
-// of the service, which is the target. Without addresses the name only exists.
+// portsOf adds an SRV record for each port of the service that matches (2.3.2). The target is the service, and its
+// addresses are added, too. Without addresses, the name exists, but has no records.
 func (s serviceName) portsOf(addresses []netip.Addr, matches func(services.Port) bool) {
 	var records []dns.RR
-	last := uint16(0) // they are by number; several protocols may have one, and a record is there once
+	last := uint16(0) // ports are sorted by number; several protocols may share a number, and get one record
 	for _, p := range s.service.Local().Ports {
 		if !matches(p) {
 			continue
@@ -60,8 +61,8 @@ func (s serviceName) portsOf(addresses []netip.Addr, matches func(services.Port)
 	}
 }
 
-// isNamed reports whether a port has a name in the import, too, and so a record (2.3.2): without one among
-// several it has a name in the derived Service alone.
+// isNamed reports whether a port has a name in the import, and so an SRV record (2.3.2). If one of several ports has
+// no name in the import, it has one only in the derived Service.
 func isNamed(p services.Port) bool {
 	return p.Name != "" && p.Name != mcs.UnnamedPort(p.Protocol, int(p.Port))
 }

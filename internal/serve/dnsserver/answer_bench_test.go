@@ -23,8 +23,8 @@ func queryOf(t testing.TB, m *dns.Msg) *query {
 	return &q
 }
 
-// BenchmarkOneAnswer: what it takes to read a question and to answer it, without the sockets. The floor is one
-// fixed record, as the library packs it.
+// BenchmarkOneAnswer measures how long it takes to read a question and to answer it, without the sockets. The floor is
+// one fixed record, packed by the library.
 func BenchmarkOneAnswer(b *testing.B) {
 	w := viewtest.New(b)
 	for i := range 2000 {
@@ -64,7 +64,7 @@ func BenchmarkOneAnswer(b *testing.B) {
 	} {
 		b.Run(of.what, func(b *testing.B) {
 			var all [][]byte
-			for i := range 100 { // so few that answers that are kept stay
+			for i := range 100 { // so few that the kept answers stay
 				packed, err := question(fmt.Sprintf(of.name, i), of.kind).Pack()
 				waittest.Must(b, err)
 				all = append(all, packed)

@@ -10,20 +10,20 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Which names there are below a service is kept, too: nobody who asks for names that do not exist makes the
-// agent look through a large service for each of them.
+// The names below a service are kept, too. So a client that asks for many names that do not exist does not make the
+// agent search a large service for each of them.
 
-// ports are the named ports and the protocols of the backends of a service, by a number for each: true where a
-// backend has it that does not terminate.
+// ports has the named ports and the protocols of the backends of a service, each as a number. The value is true if a
+// backend that does not terminate has it.
 type ports struct {
 	seed maphash.Seed
 	all  map[uint64]bool
-	some bool // there are more than are kept
+	some bool // there are more ports than are kept
 }
 
-const mostPorts = 1 << 16 // different ones of a service, of those that are kept
+const mostPorts = 1 << 16 // different ports that are kept of a service
 
-// ports returns those of a service, or of one cluster's part in it.
+// ports returns the ports of a service, or of the part of one cluster if cluster is not empty.
 func (r *resolver) ports(g *services.Global, cluster string) *ports {
 	key := keptKey{kind: keptPorts, namespace: g.Namespace, name: g.Name, cluster: cluster}
 	return remember(r.kept, key, g, func() (*ports, int64) {
@@ -34,7 +34,7 @@ func (r *resolver) ports(g *services.Global, cluster string) *ports {
 }
 
 func (p *ports) read(g *services.Global, cluster string) {
-	var last []services.Port // backends share their list of ports, mostly
+	var last []services.Port // most backends share their list of ports
 	lastStays := false
 	for part, b := range backends.Usable(g) {
 		if cluster != "" && part.Cluster != cluster {
@@ -65,8 +65,8 @@ func (p *ports) add(number uint64, stays bool) {
 	}
 }
 
-// any is the number of what all backends have. port is that of a port with its protocol, as it is written, and
-// protocol that of all named ports of a protocol.
+// any is the number that each backend has. port is the number of a port with its protocol, in their original case.
+// protocol is the number that all named ports of a protocol share.
 func (p *ports) any() uint64 { return maphash.Comparable(p.seed, true) }
 
 func (p *ports) port(name, protocol string) uint64 {
@@ -77,7 +77,7 @@ func (p *ports) protocol(protocol string) uint64 {
 	return maphash.String(p.seed, strings.ToUpper(protocol))
 }
 
-// has reports whether there may be a port, stay whether a backend has it that does not terminate.
+// has reports whether there may be a port. stay reports whether a backend that does not terminate may have it.
 func (p *ports) has(number uint64) bool {
 	_, has := p.all[number]
 	return has || p.some
@@ -88,18 +88,19 @@ func (p *ports) stay(number uint64) bool {
 	return stays || !has && p.some
 }
 
-// hosts are the backends that a cluster has in a service, by the number of their host name.
+// hosts has the backends of a cluster in a service, by the number of their host name.
 type hosts struct {
 	seed  maphash.Seed
 	inUse bool
-	// named has the number of a name, whether the backend terminates, and where it is among the part's, which
-	// are 32, 1 and 31 bits; sorted. Of those of one name and family it has as many as an answer may have.
+	// named has an entry for each usable backend with a valid host name: the number of its host name (32 bits),
+	// whether it terminates (1 bit), and its index in the part (31 bits). It is sorted. For each name and family, it
+	// has at most as many backends as an answer may have.
 	named []uint64
 }
 
 const terminates = 1 << 31
 
-// hosts returns those of a cluster's part.
+// hosts returns the hosts of the part of a cluster.
 func (r *resolver) hosts(g *services.Global, part *services.Service) *hosts {
 	key := keptKey{kind: keptHosts, namespace: g.Namespace, name: g.Name, cluster: part.Cluster}
 	return remember(r.kept, key, g, func() (*hosts, int64) {
@@ -143,7 +144,7 @@ func (h *hosts) read(part *services.Service, most int) {
 
 func (h *hosts) number(host string) uint64 { return maphash.String(h.seed, host) >> 32 }
 
-// of iterates over the usable backends of a host name or dashed address.
+// of iterates over the usable backends with this host name or dashed address.
 func (h *hosts) of(part *services.Service, host string) iter.Seq[*services.Backend] {
 	return func(yield func(*services.Backend) bool) {
 		if !h.inUse {

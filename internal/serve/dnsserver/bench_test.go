@@ -29,9 +29,9 @@ const (
 	benchClients  = 16
 )
 
-// BenchmarkAnswers asks for the addresses of services over loopback, as fast as answers come, while
-// services change. The floor is the same library with one fixed record. Then it asks half as often,
-// for how long an answer takes.
+// BenchmarkAnswers asks for the addresses of services over loopback, as fast as the server answers, while services
+// change. The floor is the same library with one fixed record. Then it asks at half that rate, to measure how long an
+// answer takes.
 func BenchmarkAnswers(b *testing.B) {
 	w := viewtest.New(b)
 	for i := range benchServices {
@@ -114,8 +114,8 @@ func question(b *testing.B, name string) []byte {
 	return wire
 }
 
-// flood asks from several clients, each its next question after an answer, and returns how many
-// answers came in a second.
+// flood asks from several clients, each of which sends its next question after an answer. It returns the number of
+// answers in a second.
 func flood(b *testing.B, address string, questions [][]byte) float64 {
 	b.Helper()
 	const lasts = time.Second

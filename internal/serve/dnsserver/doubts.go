@@ -9,21 +9,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// doubts is what is not known as of now. It is asked for with each question, and found out at most
-// once in a while. Its methods may be called by any goroutine.
+// doubts finds the clusters whose data may be out of date. It is used for each question, and looks at the clusters at
+// most once per doubtInterval. Its methods may be called by any goroutine.
 type doubts struct {
 	view  *view.View
-	ready atomic.Bool // which the view stays
+	ready atomic.Bool // MayDeny was true once, and stays true
 	last  atomic.Pointer[unconfirmed]
 }
 
-// unconfirmed are the clusters whose services are not known as of a moment.
+// unconfirmed has the clusters whose services are not known to be up to date at a moment.
 type unconfirmed struct {
 	at       time.Time
 	clusters []string
 }
 
-// doubtInterval is how old the list of unconfirmed clusters may be.
+// doubtInterval is the maximum age of the list of unconfirmed clusters.
 const doubtInterval = time.Second
 
 func (d *doubts) isReady() bool {
@@ -48,8 +48,9 @@ func (d *doubts) unconfirmed() []string {
 	return last.clusters
 }
 
-// staleFor says which clusters an answer rests on that are not known as of now; empty for none. A
-// service rests on those that have a part in it, a name that is not found on all of them.
+// staleFor returns a text with the clusters that an answer depends on and that are not known to be up to date; empty
+// for none. The answer for a service depends on the clusters that have a part in it. A negative answer depends on all
+// clusters.
 func (d *doubts) staleFor(a *answer) string {
 	if a.fixed {
 		return ""
@@ -69,4 +70,4 @@ func (d *doubts) staleFor(a *answer) string {
 	return "not known as of now: " + strings.Join(all, ", ")
 }
 
-const mostNamed = 3 // clusters, in an answer
+const mostNamed = 3 // clusters that are named in an answer

@@ -10,25 +10,26 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// keptKey is what something is kept for, in the case of the service: a question's own case does not matter.
+// keptKey is the key of a kept value. Its names have the case of the service, so the case of the question does not
+// matter.
 type keptKey struct {
 	kind            keptKind
 	namespace, name string // of the service
-	cluster         string // whose backends alone are meant; empty for those of all
+	cluster         string // the cluster whose backends are used; empty: all clusters
 	port, protocol  string // of a part; empty for all ports
 }
 
 type keptKind uint8
 
-// What is kept.
+// Kinds of kept values.
 const (
 	keptPart  keptKind = iota // a [part]
 	keptPorts                 // the [ports] of a service
 	keptHosts                 // the [hosts] of a cluster's part in a service
 )
 
-// kept is something that follows from a service, as long as the service is the same object, which it does not
-// keep in memory.
+// kept is a value that was made from a service. It is valid as long as the service is the same object. The reference
+// is weak, so it does not keep the service in memory.
 type kept struct {
 	key     keptKey
 	service weak.Pointer[services.Global]
@@ -40,27 +41,28 @@ func (e *kept) is(key *keptKey, g *services.Global) bool {
 	return e != nil && e.key == *key && e.service.Value() == g
 }
 
-// Bounds of what is kept, in bytes.
+// Bounds of the kept values, in bytes.
 const (
 	mostKept    = 16 << 20
-	mostKeptOne = mostKept / 8 // what takes more is made for each question
+	mostKeptOne = mostKept / 8 // a larger value is made again for each question
 	keptSize    = 256          // of an entry without its value and its texts
 )
 
-// keptAnswers has what was made for questions before, in a bounded number of bytes. Something new takes the
-// place of its old version, or of one of few others; then others go, in turns, until there is room. It may be
-// used by any number of goroutines.
+// keptAnswers keeps values that were made for earlier questions, in a bounded number of bytes. A new entry replaces
+// its old version, or one of the few others in its places. Then other entries are removed, in turn, until there is
+// room. It may be used by any number of goroutines.
 type keptAnswers struct {
 	seed   maphash.Seed
 	all    [4096]keptPlaces
-	making [64]sync.Mutex // of what has the same places, by turns: many ask for it at once
+	making [64]sync.Mutex // for entries with the same places: one is made at a time, as many questions may need it at once
 
-	mu    sync.Mutex // guards changes of all, and the following
+	mu    sync.Mutex // guards changes of all, and the fields below
 	bytes int64
-	next  int // which goes next
+	next  int // the counter that selects the next entry to remove
 }
 
-// keptPlaces are those where something may be: if there was one alone, two that have the same would take turns.
+// keptPlaces has the places for an entry. With only one place, two entries for the same place would replace each other
+// again and again.
 type keptPlaces [4]atomic.Pointer[kept]
 
 func (p *keptPlaces) find(key *keptKey, g *services.Global) *kept {
@@ -72,7 +74,7 @@ func (p *keptPlaces) find(key *keptKey, g *services.Global) *kept {
 	return nil
 }
 
-// placeFor is where something new goes; next decides when there is something else everywhere.
+// placeFor returns the place for a new entry. If all places have other entries, next selects one of them.
 func (p *keptPlaces) placeFor(key *keptKey, next int) *atomic.Pointer[kept] {
 	place := &p[next%len(p)]
 	for i := range p {
@@ -86,7 +88,7 @@ func (p *keptPlaces) placeFor(key *keptKey, next int) *atomic.Pointer[kept] {
 	return place
 }
 
-// remember returns what is kept for a service, or makes it; bytes is the memory that it takes.
+// remember returns the value that is kept for a service, or makes it; bytes is the memory that it takes.
 func remember[T any](k *keptAnswers, key keptKey, g *services.Global, make func() (made T, bytes int64)) T {
 	at := maphash.Comparable(k.seed, key) % uint64(len(k.all))
 	if e := k.all[at].find(&key, g); e != nil {
@@ -108,7 +110,7 @@ func remember[T any](k *keptAnswers, key keptKey, g *services.Global, make func(
 	return made
 }
 
-// put keeps something, and drops others when there is no room.
+// put keeps an entry, and removes others until there is room.
 func (k *keptAnswers) put(at *keptPlaces, e *kept) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

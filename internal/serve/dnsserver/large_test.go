@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// largeBackends is how many the large service has.
+// largeBackends is the number of backends of the large service.
 const largeBackends = 60000
 
 // largeService has backends with host names, of which every tenth terminates.
@@ -95,7 +95,7 @@ func (s *Server) askLarge(t testing.TB, name string, kind uint16, n int) (reply 
 	return s.respond(read, netip.MustParseAddr("127.0.0.1"), "tcp")
 }
 
-// allocated is how many bytes of memory something takes, on average.
+// allocated returns how many bytes of memory f allocates, on average.
 func allocated(runs int, f func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -106,14 +106,15 @@ func allocated(runs int, f func()) int {
 	return int(after.TotalAlloc-before.TotalAlloc) / runs //nolint:gosec // it grows
 }
 
-// forget drops what was kept.
+// forget drops the kept answers and namespaces.
 func (s *Server) forget() {
 	s.names.kept = &keptAnswers{seed: s.names.seed}
 	s.names.spaces.all = nil
 }
 
-// TestAnAnswerCostsWhatItSends: no question takes memory for a whole service, whatever its type and name. The first
-// one for each version of a service looks through it, and takes less than the service itself by far.
+// TestAnAnswerCostsWhatItSends: no question allocates memory for a whole service, of any type and any name. The first
+// question for each version of a service reads through the service, and allocates far less than the size of the
+// service.
 func TestAnAnswerCostsWhatItSends(t *testing.T) { //nolint:paralleltest // it counts the memory of the process
 	_, s := newLargeServer(t)
 	for _, of := range largeQuestions {
@@ -131,8 +132,8 @@ func TestAnAnswerCostsWhatItSends(t *testing.T) { //nolint:paralleltest // it co
 	}
 }
 
-// BenchmarkLargeService has each kind of question to a service of 60,000 backends: when it was asked before, and
-// when the service is new with each question.
+// BenchmarkLargeService asks each kind of question to a service of 60,000 backends: with answers that are kept, and
+// with a service that is new for each question.
 func BenchmarkLargeService(b *testing.B) {
 	_, s := newLargeServer(b)
 	for _, of := range largeQuestions {

@@ -45,10 +45,10 @@ func (a *answer) inMesh(labels []string) {
 	}
 }
 
-// mostAddresses bounds those of a node.
+// mostAddresses bounds the addresses of a node.
 const mostAddresses = 64
 
-// addressesOf are those by which a node is reached.
+// addressesOf returns the addresses at which a node can be reached.
 func addressesOf(n *nodes.Node) (all []netip.Addr) {
 	for _, a := range n.Addresses[:min(len(n.Addresses), mostAddresses)] {
 		if a.Type != wire.AddressCiliumInternalIP && !slices.Contains(all, a.IP) {
@@ -58,13 +58,14 @@ func addressesOf(n *nodes.Node) (all []netip.Addr) {
 	return all
 }
 
-// claims reports whether an address counts as the cluster's.
+// claims reports whether an address belongs to the cluster.
 func (a *answer) claims(cluster string, ip netip.Addr) bool {
 	e := a.winner(ip)
 	return e != nil && e.Cluster().Name == cluster
 }
 
-// winner is who has an address, not a network that it is in; nil for nobody.
+// winner returns the entry that wins for this single address; nil for none. An entry of a network that contains the
+// address does not count.
 func (a *answer) winner(ip netip.Addr) *ipcache.Entry {
 	if e := a.view.IPs.LookupWinner(ip); e != nil && e.Prefix().IsSingleIP() {
 		return e
@@ -72,11 +73,11 @@ func (a *answer) winner(ip netip.Addr) *ipcache.Entry {
 	return nil
 }
 
-// reverse is how a zone of addresses writes them: how many labels, in which base, of how many bits.
+// reverse is the form of addresses in a reverse zone: the number of labels, their base, and the bits of each.
 type reverse struct{ labels, base, bits int }
 
-// address is the one that labels of a zone of addresses stand for; invalid for none. whole tells
-// whether they may be a part of one.
+// address returns the address that labels of a reverse zone stand for; invalid for none. partial reports whether the
+// labels may be the end of the name of an address.
 func (v reverse) address(labels []string) (ip netip.Addr, partial bool) {
 	if len(labels) > v.labels {
 		return ip, false
@@ -97,10 +98,10 @@ func (v reverse) address(labels []string) (ip netip.Addr, partial bool) {
 	return ip, false
 }
 
-// pointer names who has an address.
+// pointer adds a PTR record with the name of the pod address or node that has an address.
 func (a *answer) pointer(labels []string, family reverse, mesh string) {
 	ip, partial := family.address(labels)
-	if partial { // somewhere below it may be addresses
+	if partial { // there may be addresses below it
 		a.exists = true
 		return
 	}

@@ -6,21 +6,21 @@ import (
 	"github.com/miekg/dns"
 )
 
-// query is a message that asks one question, as far as it was read. What is sent back is made from it.
+// query is a message with one question, as far as it could be parsed. Replies are made from it.
 type query struct {
 	id, flags   uint16
-	question    string // the section, as it came: answers repeat it; empty when it could not be read
+	question    string // the section as it was received: replies repeat it; empty when it could not be parsed
 	name        string // of the question, in the form of a zone file
 	kind, class uint16
 
-	extended bool // there is an OPT record, from which the following is (RFC 6891)
+	extended bool // there is an OPT record, which the fields below are from (RFC 6891)
 	version  uint8
-	dnssec   bool // the bit DO, which answers repeat (RFC 3225)
+	dnssec   bool // the bit DO, which replies repeat (RFC 3225)
 	size     uint16
 }
 
-// ignored is the verdict on a message that is not answered: who answers answers, or what is too short for
-// one, helps those who forge addresses.
+// ignored is the result for a message that gets no reply. Replies to responses, and to messages that are too short for
+// a header, would help attackers who forge addresses.
 const ignored = -1
 
 // Parts of a message.
@@ -31,13 +31,13 @@ const (
 	isAnswer        = 1 << 15
 	opcodes         = 0xf << 11
 	isAuthoritative = 1 << 10
-	isRecursive     = 1 << 8 // recursion is desired, of the question
+	isRecursive     = 1 << 8 // the question asks for recursion
 	checksDisabled  = 1 << 4
 )
 
-// parse reads a message, and judges it by a response code: success for what may be answered. Nothing of it
-// was checked before. Names have no compression where there is nothing to refer to, and references go
-// backwards (RFC 9267). Bytes after the last record are ignored.
+// parse parses a message that has not been checked, and returns a response code: success for a question that may be
+// answered. Names must not be compressed where no name comes before them, and references must go backwards (RFC 9267).
+// Bytes after the last record are ignored.
 func parse(m []byte) (q query, rcode int) {
 	if len(m) < headerSize {
 		return q, ignored
@@ -58,13 +58,13 @@ func parse(m []byte) (q query, rcode int) {
 	return q, q.judge()
 }
 
-// judge is about what is well formed.
+// judge returns the response code for a well-formed message.
 func (q *query) judge() int {
 	if q.extended && q.version != 0 {
 		return dns.RcodeBadVers
 	}
 	switch q.kind {
-	case dns.TypeOPT, dns.TypeTSIG: // which nothing has that could be asked for
+	case dns.TypeOPT, dns.TypeTSIG: // no name can have records of these types
 		return dns.RcodeFormatError
 	case dns.TypeMAILA, dns.TypeMAILB, dns.TypeTKEY:
 		return dns.RcodeNotImplemented
@@ -72,7 +72,7 @@ func (q *query) judge() int {
 	return dns.RcodeSuccess
 }
 
-// readQuestion returns where the records begin.
+// readQuestion parses the question, and returns where the records begin.
 func (q *query) readQuestion(m []byte) (end int, ok bool) {
 	at := skipName(m, headerSize, headerSize)
 	end = at + 4
@@ -88,15 +88,15 @@ func (q *query) readQuestion(m []byte) (end int, ok bool) {
 	return end, true
 }
 
-// readRecords reads the records after the question. A question has none in the first two sections, but for the
-// SOA record of one for a transfer (RFC 1995). Of those in the last one only OPT means something here.
+// readRecords parses the records after the question. The first two sections must be empty, except for the SOA record
+// of a request for a transfer (RFC 1995). In the last section, only an OPT record is used.
 func (q *query) readRecords(m []byte, at int) bool {
 	for section := range 3 {
 		n := binary.BigEndian.Uint16(m[6+2*section:])
 		if n > 0 && (section == 0 || section == 1 && q.kind != dns.TypeIXFR) {
 			return false
 		}
-		for range n { // each takes bytes of the message, or ends it
+		for range n { // each record takes bytes of the message, or is an error
 			if at = q.readRecord(m, at, section == 2); at < 0 {
 				return false
 			}
@@ -105,7 +105,7 @@ func (q *query) readRecords(m []byte, at int) bool {
 	return true
 }
 
-// readRecord returns where the next record begins; less than 0 for one that is malformed.
+// readRecord returns where the next record begins; less than 0 if this one is malformed.
 func (q *query) readRecord(m []byte, at int, additional bool) int {
 	fixed := skipName(m, at, at)
 	if fixed < 0 || fixed+10 > len(m) {
@@ -119,7 +119,7 @@ func (q *query) readRecord(m []byte, at int, additional bool) int {
 	if !additional || binary.BigEndian.Uint16(m[fixed:]) != dns.TypeOPT {
 		return end
 	}
-	if q.extended || fixed != at+1 || !areOptions(m[data:end]) { // one, of the root
+	if q.extended || fixed != at+1 || !areOptions(m[data:end]) { // at most one OPT record, with the root as its name
 		return -1
 	}
 	q.extended, q.size = true, binary.BigEndian.Uint16(m[fixed+2:])
@@ -127,7 +127,7 @@ func (q *query) readRecord(m []byte, at int, additional bool) int {
 	return end
 }
 
-// areOptions reports whether the data of an OPT record is a list of options, whatever they say.
+// areOptions reports whether the data of an OPT record is a well-formed list of options, with any contents.
 func areOptions(data []byte) bool {
 	for len(data) > 0 {
 		if len(data) < 4 || 4+int(binary.BigEndian.Uint16(data[2:])) > len(data) {
@@ -138,8 +138,8 @@ func areOptions(data []byte) bool {
 	return true
 }
 
-// skipName returns where a name ends; less than 0 for one that is malformed. It may end with a reference to
-// what is after the header and before a place.
+// skipName returns where a name ends; less than 0 if it is malformed. It may end with a reference to an offset after
+// the header and below before.
 func skipName(m []byte, at, before int) int {
 	for length := 1; at < len(m); {
 		n := int(m[at])
@@ -166,7 +166,7 @@ func skipName(m []byte, at, before int) int {
 	return -1
 }
 
-// reply is the beginning of an answer, up to the question, with room for so many more bytes.
+// reply returns the beginning of a reply, up to the question, with capacity for more bytes.
 func (q *query) reply(flags uint16, answers, more int) []byte {
 	m := make([]byte, headerSize, headerSize+len(q.question)+more+optSize)
 	binary.BigEndian.PutUint16(m, q.id)
@@ -181,7 +181,7 @@ func (q *query) reply(flags uint16, answers, more int) []byte {
 	return append(m, q.question...)
 }
 
-// end appends the OPT record, if the question has one, with the upper bits of a response code.
+// end appends the OPT record with the upper bits of a response code, if the question has one.
 func (q *query) end(m []byte, rcode int) []byte {
 	if !q.extended {
 		return m
@@ -193,24 +193,25 @@ func (q *query) end(m []byte, rcode int) []byte {
 	return append(m, 0, 0, byte(dns.TypeOPT), udpSize>>8, udpSize&0xff, byte(rcode>>4), 0, flags, 0, 0, 0) //nolint:gosec // it has 12 bits
 }
 
-// failure is an answer that is a response code alone. It is not longer than the question.
+// failure returns a reply that has only a response code. It is not longer than the question.
 func (q *query) failure(rcode int) []byte {
 	return q.end(q.reply(uint16(rcode&0xf), 0, 0), rcode) //nolint:gosec // 4 bits
 }
 
-// prohibited is the answer to a client that may not ask: REFUSED, with the extended error that says why for those who
-// take one (RFC 8914, section 4.19). It has no text, so that who forges addresses gains 6 bytes at most.
+// prohibited returns the reply to a client that may not ask: REFUSED. If the client supports extended errors, it has
+// one with the reason (RFC 8914, section 4.19). This has no text, so that an attacker who forges addresses gains at
+// most 6 bytes.
 func (q *query) prohibited() []byte {
 	m := q.failure(dns.RcodeRefused)
 	if !q.extended {
 		return m
 	}
 	option := []byte{0, dns.EDNS0EDE, 0, 2, 0, byte(dns.ExtendedErrorCodeProhibited)}
-	m[len(m)-1] = byte(len(option)) // the length of the data of the OPT record, which is last
+	m[len(m)-1] = byte(len(option)) // the length of the data of the OPT record, which is the last field
 	return append(m, option...)
 }
 
-// sizeFor is how long an answer may be.
+// sizeFor returns the maximum length of a reply, in bytes.
 func (q *query) sizeFor(network string) int {
 	switch {
 	case network != "udp":

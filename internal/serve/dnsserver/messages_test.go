@@ -17,10 +17,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// silence is no response code: there is no answer.
+// silence means that there is no answer; it is not a response code.
 const silence = -1
 
-// rawMessage is one that may be malformed, and the response code of its answer.
+// rawMessage is a message that may be malformed, and the response code of its answer.
 type rawMessage struct {
 	what string
 	text string
@@ -195,7 +195,8 @@ func (c *rawConn) receive(t *testing.T) []byte {
 	return m
 }
 
-// TestRawMessages: each message gets the response code that the standards want, or none, and the server goes on.
+// TestRawMessages: each message gets the response code that the standards require, or no answer, and the server
+// continues.
 func TestRawMessages(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -230,7 +231,7 @@ func TestRawMessages(t *testing.T) {
 	}
 }
 
-// checkReply checks what is the same for each kind of answer.
+// checkReply checks the parts that are the same in each kind of answer.
 func checkReply(t *testing.T, what string, test rawMessage, text []byte) {
 	t.Helper()
 	m := new(dns.Msg)
@@ -257,7 +258,7 @@ func checkReply(t *testing.T, what string, test rawMessage, text []byte) {
 	}
 }
 
-// TestChangedMessages: whatever byte of a message is changed, others are answered.
+// TestChangedMessages: after messages with any byte changed, the server answers other messages.
 func TestChangedMessages(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -279,8 +280,8 @@ func TestChangedMessages(t *testing.T) {
 	}
 }
 
-// TestOthersLearnNothing: those who may not ask get one code, and with EDNS its reason, 6 bytes more than they sent, and for
-// what is malformed nothing.
+// TestOthersLearnNothing: clients that may not ask get one response code. With EDNS they also get its reason, which
+// makes the answer 6 bytes longer than the question. A malformed message gets no answer.
 func TestOthersLearnNothing(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -305,7 +306,7 @@ func TestOthersLearnNothing(t *testing.T) {
 	}
 }
 
-// TestLongMessagesOverTCP: what is longer than any question is read to its end, and malformed.
+// TestLongMessagesOverTCP: a message that is longer than any question is read to its end, and is malformed.
 func TestLongMessagesOverTCP(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)

@@ -12,17 +12,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
 )
 
-// Metrics count questions. It is a [prometheus.Collector].
+// Metrics count questions and refusals. It is a [prometheus.Collector].
 type Metrics struct {
 	prometheus.Collector // of all of them
 	queries              *prometheus.CounterVec
 	refused              *prometheus.CounterVec
 	seconds              prometheus.Histogram
 
-	ignored, malformed, unsupported, notPermitted prometheus.Counter // messages that are no questions to be answered
+	ignored, malformed, unsupported, notPermitted prometheus.Counter // messages that are not answered as questions
 }
 
-// NewMetrics returns metrics of which nothing has been counted.
+// NewMetrics returns metrics whose counts are all zero.
 func NewMetrics() *Metrics {
 	all := prometheus.NewRegistry()
 	of := promauto.With(all)
@@ -49,7 +49,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// places are bounded ones, whose refusals are counted.
+// places returns bounded places, whose refusals are counted.
 func (m *Metrics) places(of string, l transport.Limit) places {
 	return places{
 		Quota: quota.New[netip.Addr](int64(l.All), int64(l.Peer)),
@@ -57,7 +57,7 @@ func (m *Metrics) places(of string, l transport.Limit) places {
 	}
 }
 
-// Totals are how many questions were answered, and how many questions and connections were not taken.
+// Totals returns how many questions were answered, and how many questions and connections were refused.
 func (m *Metrics) Totals() (answered, refused uint64) {
 	return total(m.queries), total(m.refused)
 }
@@ -67,7 +67,7 @@ func total(c prometheus.Collector) (sum uint64) {
 	if reg.Register(c) != nil {
 		return 0
 	}
-	families, _ := reg.Gather() // what a counter says of itself is right
+	families, _ := reg.Gather() // no error: the counter describes itself correctly
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			sum += uint64(m.GetCounter().GetValue())
@@ -81,7 +81,8 @@ func (m *Metrics) answered(network string, kind uint16, rcode int, took time.Dur
 	m.seconds.Observe(took.Seconds())
 }
 
-// typeName is one of a few: anybody may ask for any type.
+// typeName returns the name of a supported type, or "other". Clients may ask for any type, and a label must have few
+// values.
 func typeName(kind uint16) string {
 	switch kind {
 	case dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT, dns.TypePTR, dns.TypeSOA, dns.TypeNS:

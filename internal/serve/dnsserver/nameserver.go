@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 )
 
-// apex has what each zone has.
+// apex adds the records that each zone has at its apex.
 func (a *answer) apex() {
 	switch a.kind {
 	case dns.TypeSOA:
@@ -21,8 +21,8 @@ func (a *answer) apex() {
 	}
 }
 
-// nameServer is the name of the agent itself. A zone of services has one for it, and the others have that of the first
-// such zone: below them are clusters and addresses alone.
+// nameServer returns the DNS name of the agent itself. Each zone of services has its own. The other zones use the name
+// of the first zone of services: below them are only clusters and addresses.
 func (a *answer) nameServer() string {
 	if a.zone.services {
 		return "ns.dns." + a.zone.name
@@ -35,8 +35,8 @@ func (a *answer) nameServer() string {
 	return a.zone.name // there is always one
 }
 
-// serverAddresses are those at which the agent is asked: where it listens or, where that is any address, those of its node
-// as far as they are known.
+// serverAddresses returns the addresses at which clients reach the agent: the address that it listens on or, if it
+// listens on all, the known addresses of its node.
 func (a *answer) serverAddresses() []netip.Addr {
 	if a.server.IsValid() {
 		return []netip.Addr{a.server}

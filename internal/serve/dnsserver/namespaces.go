@@ -7,8 +7,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// keptNamespaces has what was found in large namespaces: a service that shows that there is one, or that there was none
-// at a revision. It may be used by any number of goroutines.
+// keptNamespaces keeps the results of searches in large namespaces: the name of a service that was found, or the
+// revision at which there was none. It may be used by any number of goroutines.
 type keptNamespaces struct {
 	mu  sync.Mutex
 	all map[keptNamespace]found
@@ -17,25 +17,25 @@ type keptNamespaces struct {
 type keptNamespace struct{ namespace, cluster string }
 
 type found struct {
-	service  string // in the namespace; empty for none
+	service  string // its name; empty: none was found
 	revision uint64 // of the services
 	at       time.Time
 }
 
-// Bounds of what is kept of namespaces. Whoever asks for small ones again has them looked through again.
+// Bounds of the kept results. Small namespaces are searched again for each question.
 const (
-	largeNamespace     = 1000                   // services that were looked at
-	mostNamespaces     = 1024                   // when there are more, all are forgotten
-	namespacesInterval = 100 * time.Millisecond // how old it may be that there was no service
+	largeNamespace     = 1000                   // services that a search has looked at
+	mostNamespaces     = 1024                   // when there are more, all are removed
+	namespacesInterval = 100 * time.Millisecond // how long a result without a service is used after a change
 )
 
-// hasNamespace reports whether there is a service in a namespace, or one of a cluster.
+// hasNamespace reports whether a namespace has a shared service or, with a cluster, any service of that cluster.
 func (a *answer) hasNamespace(namespace, cluster string) bool {
 	counts := func(g *services.Global) bool {
 		return cluster == "" && g.Shared() || cluster != "" && g.Part(cluster) != nil
 	}
 	key, k, table := keptNamespace{namespace, cluster}, &a.spaces, a.view.Services.Global()
-	k.mu.Lock() // one at a time looks through a large one
+	k.mu.Lock() // one search of a large namespace at a time
 	defer k.mu.Unlock()
 	revision, now := table.Revision(a.txn), a.view.Now()
 	if last, is := k.all[key]; is {

@@ -24,7 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// Whom the process of the paced client asks, and how often in a second.
+// The environment of the process of the paced client: the server's address, and the number of questions in a second.
 const (
 	pacedAddress = "DNS_BENCHMARK_ADDRESS"
 	pacedRate    = "DNS_BENCHMARK_RATE"
@@ -50,8 +50,8 @@ type delays struct {
 	Lost           int
 }
 
-// paced asks so many questions a second from another process, whose threads wait in the kernel: timers and
-// goroutines of the process of the server would measure themselves.
+// paced sends this many questions a second from another process, whose threads wait in the kernel: timers and
+// goroutines in the process of the server would measure their own delays.
 func paced(b *testing.B, address string, rate float64) (d delays) {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -96,7 +96,7 @@ func runPaced(address, rate string) error {
 		next := every * time.Duration(sent)
 		if early := next - time.Since(began); early > 0 {
 			rest := syscall.NsecToTimespec(int64(early))
-			_ = syscall.Nanosleep(&rest, nil) // one that ends too soon is no harm
+			_ = syscall.Nanosleep(&rest, nil) // it may end too soon
 		}
 		q, id := questions[rand.IntN(len(questions))], uint16(sent) //nolint:gosec // in turns
 		binary.BigEndian.PutUint16(q, id)
@@ -105,7 +105,7 @@ func runPaced(address, rate string) error {
 			return err
 		}
 	}
-	if err := <-read; err != nil { // when none came for a second
+	if err := <-read; err != nil { // when no answer came for a second
 		return err
 	}
 	slices.Sort(took)
@@ -113,7 +113,7 @@ func runPaced(address, rate string) error {
 	return json.NewEncoder(os.Stdout).Encode(delays{P50: at(50), P99: at(99), Most: at(100), Lost: most - len(took)})
 }
 
-// readAnswers returns when none came for a second.
+// readAnswers returns when no answer came for a second.
 func readAnswers(socket int, note func(id uint16)) error {
 	runtime.LockOSThread()
 	for buffer := make([]byte, 4096); ; {

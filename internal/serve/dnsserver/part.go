@@ -14,33 +14,33 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// part is of the backends that connections to a port of a service go to now ([backends.Choose]): a bounded number
-// of each family, whatever the service has. Which ones, a number for each address decides. So the parts for
-// different questions agree with each other, those of different agents differ, and a change of one backend
-// changes at most one of the part.
+// part is a selection of the backends that connections to a port of a service go to now ([backends.Choose]): a bounded
+// number of each family. A number for each address, its score, decides which ones. So the parts for different
+// questions agree with each other, the parts of different agents differ, and a change of one backend changes at most
+// one backend of the part.
 type part struct {
 	exists  bool
 	a, aaaa records
-	targets []target // of SRV records: of both families together as many as of one
+	targets []target // for SRV records: both families together have as many as one
 }
 
-// records are addresses as they are sent, each of the same size. Their owner is the name of the question.
+// records are encoded address records, each of the same size. Their owner is the name of the question.
 type records struct {
 	bytes []byte
 	count int
 }
 
-// target is what the SRV records of a backend are made from.
+// target has the data for the SRV records of a backend.
 type target struct {
-	name  string // below that of the service
+	name  string // relative to the name of the service
 	ip    netip.Addr
 	ports []uint16
 }
 
-// mostRecords bounds the SRV records of an answer, which have a port each.
+// mostRecords bounds the SRV records of an answer. Each record has one port.
 const mostRecords = 1024
 
-// size is how much memory it takes.
+// size is an estimate of the memory of a part, in bytes.
 func (p *part) size() int64 {
 	n := 128 + len(p.a.bytes) + len(p.aaaa.bytes)
 	for i := range p.targets {
@@ -56,7 +56,8 @@ func (p *part) of(kind uint16) *records {
 	return &p.aaaa
 }
 
-// part returns that for a port of a service. With a cluster it is of that one's backends alone, in any group.
+// part returns the part for a port of a service. With a cluster, it has only the backends of that cluster, from all
+// groups.
 func (r *resolver) part(g *services.Global, cluster string, port backends.Port, name, protocol string) *part {
 	key := keptKey{keptPart, g.Namespace, g.Name, cluster, name, protocol}
 	return remember(r.kept, key, g, func() (*part, int64) {
@@ -83,23 +84,23 @@ func (r *resolver) makePart(g *services.Global, cluster string, port backends.Po
 			leaving.add(r.scoreOf(c.IP), &c)
 		}
 	}
-	if !stays { // they are all that is left
+	if !stays { // all backends terminate
 		staying = leaving
 	}
 	return staying.part(r.ttl, cluster == "")
 }
 
-// scoreOf is the number by which an address is a part of answers: the least ones are.
+// scoreOf returns the score of an address. The addresses with the least scores are in the answers.
 func (r *resolver) scoreOf(ip netip.Addr) uint64 {
 	bytes := ip.As16()
 	return maphash.Bytes(r.seed, bytes[:])
 }
 
-// picks are those of the candidates of the best group that have the least numbers, of each family.
+// picks collects the candidates of the best group that have the least scores, for each family.
 type picks struct {
 	most   int
 	rank   int
-	v4, v6 []pick // sorted
+	v4, v6 []pick // sorted by score
 }
 
 type pick struct {
@@ -113,7 +114,7 @@ func comparePicks(a, b *pick) int {
 
 func newPicks(most int) *picks { return &picks{most: most, rank: math.MaxInt} }
 
-// add adds a candidate; the first one of those with the same address stays.
+// add adds a candidate. Of several with the same address, the first one stays.
 func (p *picks) add(score uint64, c *backends.Candidate) {
 	if c.Rank > p.rank {
 		return
@@ -139,7 +140,7 @@ func (p *picks) add(score uint64, c *backends.Candidate) {
 	*of = slices.Insert(*of, at, one)
 }
 
-// part is what answers need of them. The names of targets have a cluster, or are within one.
+// part returns the data for answers. With withCluster, the names of targets contain the cluster.
 func (p *picks) part(ttl uint32, withCluster bool) *part {
 	result := &part{exists: len(p.v4)+len(p.v6) > 0, a: recordsOf(p.v4, dns.TypeA, ttl), aaaa: recordsOf(p.v6, dns.TypeAAAA, ttl)}
 	all := slices.Concat(p.v4, p.v6)
@@ -155,7 +156,7 @@ func (p *picks) part(ttl uint32, withCluster bool) *part {
 			continue
 		}
 		t := target{name: name, ip: b.IP}
-		for _, port := range b.Ports { // by number; several protocols may have one, and a record is there once
+		for _, port := range b.Ports { // ports are sorted by number; several protocols may share a number, and get one record
 			if n := len(t.ports); n < mostRecords/len(all) && (n == 0 || t.ports[n-1] != port.Port) {
 				t.ports = append(t.ports, port.Port)
 			}
@@ -173,7 +174,7 @@ func recordsOf(all []pick, kind uint16, ttl uint32) (r records) {
 	return r
 }
 
-// appendRecord adds an address of the name that is asked for, which is at offset 12 of the message.
+// appendRecord appends the record of an address. Its owner is the name of the question, at offset 12 of the message.
 func appendRecord(to []byte, kind uint16, ttl uint32, ip netip.Addr) []byte {
 	to = append(to, 0xc0, headerSize)
 	to = binary.BigEndian.AppendUint16(to, kind)
@@ -183,7 +184,7 @@ func appendRecord(to []byte, kind uint16, ttl uint32, ip netip.Addr) []byte {
 	return append(to, ip.AsSlice()...)
 }
 
-// addresses are those of the records, as of the kind that they have.
+// addresses returns the addresses of the records.
 func (r *records) addresses() []netip.Addr {
 	all := make([]netip.Addr, 0, r.count)
 	for n := range r.count {

@@ -11,7 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
 )
 
-// ownerOf is who counts as one client: a peer, and on a link each address, since machines share its network.
+// ownerOf returns the client that an address is counted for: its peer. A link-local address counts alone, since the
+// machines of a link share its network.
 func ownerOf(a netip.Addr) netip.Addr {
 	if a.Is6() && a.IsLinkLocalUnicast() {
 		return a.WithZone("")
@@ -19,18 +20,18 @@ func ownerOf(a netip.Addr) netip.Addr {
 	return transport.Peer(a)
 }
 
-// isAnswerable reports whether an answer to an address reaches one machine. Others are forged.
+// isAnswerable reports whether a reply to an address reaches one machine. Other addresses are forged.
 func isAnswerable(a netip.AddrPort) bool {
 	ip := a.Addr()
 	return a.Port() != 0 && ip.IsValid() && !ip.IsUnspecified() && !ip.IsMulticast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// admits reports whether an address may ask. No remote cluster has a say in that.
+// admits reports whether an address may ask. Remote clusters cannot influence this.
 func (s *Server) admits(peer netip.Addr) bool {
 	return slices.ContainsFunc(s.clients, func(p netip.Prefix) bool { return p.Contains(peer) }) || s.ownToo && s.names.view.IPs.IsOwn(peer)
 }
 
-// notAdmitted counts a client that may not ask, and says so now and then.
+// notAdmitted counts a client that may not ask, and logs it, at most once per refusalsLogged.
 func (s *Server) notAdmitted(peer netip.Addr) {
 	s.metrics.notPermitted.Inc()
 	s.refusals.Do(func() {
@@ -38,13 +39,13 @@ func (s *Server) notAdmitted(peer netip.Addr) {
 	})
 }
 
-// places are a number of something, with a share for each client.
+// places is a bounded number of places, of which each client has a share.
 type places struct {
 	*quota.Quota[netip.Addr]
-	all, own prometheus.Counter // what was refused, by bound
+	all, own prometheus.Counter // refusals, by bound
 }
 
-// take takes a place for a client until it is given back.
+// take takes a place for a client, until give returns it. It reports whether there was one.
 func (p places) take(peer netip.Addr) bool {
 	err := p.Take(ownerOf(peer), 1)
 	if err == nil {

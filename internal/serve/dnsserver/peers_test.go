@@ -14,8 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestWhoMayAsk: by default those who are not on the internet, and the own cluster wherever its networks are. What
-// remote clusters claim lets nobody in.
+// TestWhoMayAsk: by default clients whose addresses are not on the internet may ask, and the own cluster, in all of its
+// networks. Claims of remote clusters admit no client.
 func TestWhoMayAsk(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -36,7 +36,8 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-// TestWhoIsRefusedLearnsWhy: from the answer, if it takes extended errors. So does who reads the log, once a while.
+// TestWhoIsRefusedLearnsWhy: the answer has the reason, if the client accepts extended errors. The log has it too, once
+// in a while.
 func TestWhoIsRefusedLearnsWhy(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -68,7 +69,7 @@ func TestWhoIsRefusedLearnsWhy(t *testing.T) {
 	}
 }
 
-// TestTheNameServerHasAddresses: where it listens or, where that is every address, those of its node.
+// TestTheNameServerHasAddresses: those on which it listens or, if it listens on every address, those of its node.
 func TestTheNameServerHasAddresses(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)

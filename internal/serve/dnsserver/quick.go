@@ -9,11 +9,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
 )
 
-// What nearly everybody asks for are the addresses of a service. These answers are put together without the
-// library, from the records of a [part]. Any other question, and any answer with more to say, goes the long
-// way; both say the same.
+// Most questions are for the addresses of a service. Their replies are made from the records of a [part], without the
+// DNS library. All other questions, and all replies with more than these records, are handled by [Server.answer]. For
+// the same question, both give the same reply.
 
-// quick is the whole answer to a question, for up to size bytes; nil when it takes the long way.
+// quick returns the reply to a question, of at most size bytes; nil if [Server.answer] has to handle it.
 func (s *Server) quick(q *query, size int) []byte {
 	if q.kind != dns.TypeA && q.kind != dns.TypeAAAA || q.class != dns.ClassINET || !s.known.isReady() {
 		return nil
@@ -37,7 +37,7 @@ func (s *Server) quick(q *query, size int) []byte {
 	return r.part(g, "", backends.Port{}, "", "").of(q.kind).message(q, size)
 }
 
-// message puts an answer together, in turns; nil when it is too long, or has no records.
+// message returns the reply, in which a random record is the first; nil if it is too long, or there are no records.
 func (r *records) message(q *query, size int) []byte {
 	if r.count == 0 {
 		return nil

@@ -26,8 +26,8 @@ func newServer(t testing.TB, w *viewtest.World) *Server {
 	return s
 }
 
-// TestBothWaysSayTheSame: an answer that is kept is the one that would be made, and both are the
-// choice, whatever has changed before.
+// TestBothWaysSayTheSame: a kept answer is the same as a newly made one, and both have the chosen backends, after any
+// sequence of changes.
 func TestBothWaysSayTheSame(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -36,7 +36,7 @@ func TestBothWaysSayTheSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
 	quick := 0
-	w.Play(t, "export east shop/cart") // imported or not, by turns
+	w.Play(t, "export east shop/cart") // imported at some times, and at others not
 	for range 3000 {
 		name := pick("cart", "toys", "books")
 		line := "service " + pick("own", "east", "west") + " shop/" + name + pick("", " affinity=local", " affinity=remote", " shared=false")

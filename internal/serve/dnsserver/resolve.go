@@ -16,28 +16,28 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// resolver answers questions from the view. Each answer is of one moment.
+// resolver answers questions from the view. Each answer is made from one snapshot.
 type resolver struct {
 	view   *view.View
 	own    string // the own cluster's name
 	asker  backends.Asker
-	zones  []zone       // the longest first
-	ttl    uint32       // of answers, seconds
+	zones  []zone       // the longest name first
+	ttl    uint32       // of answers, in seconds
 	most   int          // backends in an answer
-	seed   maphash.Seed // it decides which of them, of a service that has more: agents differ in it
+	seed   maphash.Seed // selects the backends of a service that has more than most; each agent has another one
 	kept   *keptAnswers
 	spaces keptNamespaces
-	server netip.Addr // where questions come to, set before the first one; invalid: any address of the node
+	server netip.Addr // the address that the server listens on, set before the first question; invalid: all addresses of the node
 }
 
-// zone is one that is answered for.
+// zone is a zone that the server answers for.
 type zone struct {
-	name     string // in lower case, with its final dot
-	services bool   // of all clusters
+	name     string // in lower case, with the final dot
+	services bool   // it has the services of all clusters
 	find     func(a *answer, labels []string)
 }
 
-// newZones returns the zones of services, and with a zone of its own for the mesh that and those of
+// newZones returns the zones of services. With a mesh zone, it also returns this zone and the reverse zones of
 // addresses.
 func newZones(ofServices []string, mesh string) []zone {
 	var all []zone
@@ -55,7 +55,7 @@ func newZones(ofServices []string, mesh string) []zone {
 	return all
 }
 
-// zoneOf is the zone of a name in lower case; nil for one that nobody asks us for.
+// zoneOf returns the zone of a name in lower case; nil for a name outside all zones.
 func (r *resolver) zoneOf(name string) *zone {
 	for i := range r.zones {
 		z := r.zones[i].name
@@ -66,24 +66,24 @@ func (r *resolver) zoneOf(name string) *zone {
 	return nil
 }
 
-// answer is what is known of a name: whether it exists, and the records that were asked for.
+// answer is the result for a name: whether the name exists, and the records of the question.
 type answer struct {
 	*resolver
 	txn  statedb.ReadTxn
 	zone *zone
-	name string // that was asked for, as it was written
-	kind uint16 // of the records that are asked for
+	name string // of the question, in its original case
+	kind uint16 // the record type of the question
 
 	exists  bool
-	fixed   bool             // whether it is so whatever the clusters have
+	fixed   bool             // the answer does not depend on data of clusters
 	service *services.Global // that the name belongs to
-	// ownPartOnly reports whether the answer depends on the own cluster's part of the service alone.
+	// ownPartOnly reports whether the answer depends only on the own cluster's part of the service.
 	ownPartOnly bool
 	records     []dns.RR
-	extra       []dns.RR // addresses of the targets
+	extra       []dns.RR // addresses of the targets of records
 }
 
-// resolve answers a question of a zone.
+// resolve answers a question for a name in a zone.
 func (r *resolver) resolve(txn statedb.ReadTxn, z *zone, name string, kind uint16) *answer {
 	a := &answer{resolver: r, txn: txn, zone: z, name: name, kind: kind}
 	left := strings.TrimSuffix(dns.CanonicalName(name), z.name)
@@ -91,7 +91,7 @@ func (r *resolver) resolve(txn statedb.ReadTxn, z *zone, name string, kind uint1
 	case left == "":
 		a.exists, a.fixed = true, true
 		a.apex()
-	case strings.Contains(left, `\`): // no name of ours has such bytes
+	case strings.Contains(left, `\`): // no name in our zones has such bytes
 	default:
 		z.find(a, strings.Split(strings.TrimSuffix(left, "."), "."))
 	}
@@ -102,18 +102,18 @@ func (a *answer) header(name string, kind uint16, ttl uint32) dns.RR_Header {
 	return dns.RR_Header{Name: name, Rrtype: kind, Class: dns.ClassINET, Ttl: ttl}
 }
 
-// Times of a zone, seconds, as those of CoreDNS (mcs.md A).
+// Times of a zone in seconds, the same as those of CoreDNS (mcs.md A).
 const (
 	refresh        = 7200
 	retry          = 1800
 	expire         = 86400
-	mostNegative   = 300 // how long a negative answer is kept at the most
+	mostNegative   = 300 // the longest time for which a negative answer may be cached
 	versionTTL     = 28800
 	serviceVersion = "1.0.0" // of the names below a zone of services (KEP-1645)
 )
 
-// soa is the record that a negative answer has. Its serial is the revision of the services, which
-// grows with each change.
+// soa returns the SOA record of a negative answer. Its serial is the revision of the services, which grows with each
+// change.
 func (a *answer) soa(ttl uint32) dns.RR {
 	return &dns.SOA{
 		Hdr: a.header(a.zone.name, dns.TypeSOA, ttl), Ns: a.nameServer(), Mbox: "hostmaster." + a.zone.name,
@@ -141,8 +141,8 @@ func (a *answer) inServices(labels []string) {
 	}
 }
 
-// belowServices finds a name in a tree of services, those of one cluster or, if it is empty, of all.
-// What is to the right of the labels is base.
+// belowServices finds a name in a tree of services: those of one cluster or, if cluster is empty, of all clusters.
+// base is the part of the name to the right of the labels.
 func (a *answer) belowServices(labels []string, cluster, base string) {
 	n := len(labels)
 	if n == 0 {
@@ -156,7 +156,7 @@ func (a *answer) belowServices(labels []string, cluster, base string) {
 	}
 	name := labels[n-2]
 	g, addresses := a.find(a.txn, namespace, name)
-	if cluster != "" && g == nil { // what is not shared has a name in its cluster's tree alone
+	if cluster != "" && g == nil { // a service that is not shared has a name only in the tree of its cluster
 		g, _, _ = a.view.Services.Global().Get(a.txn, services.GlobalByName(namespace, name))
 	}
 	if g == nil {
@@ -171,8 +171,8 @@ func (a *answer) belowServices(labels []string, cluster, base string) {
 	s.find(labels[:n-2])
 }
 
-// find finds the shared service of a name; nil for none. It has addresses when the own cluster imports it and has given
-// it some for the mesh.
+// find returns the shared service with this name; nil for none. It also returns the addresses of the service, if the
+// own cluster imports it and has given it addresses for the mesh.
 func (r *resolver) find(txn statedb.ReadTxn, namespace, name string) (g *services.Global, addresses []netip.Addr) {
 	g = r.view.Services.Find(txn, namespace, name, (*services.Global).Shared)
 	if g != nil && g.Name != name && g.Local() != nil {
@@ -181,8 +181,8 @@ func (r *resolver) find(txn statedb.ReadTxn, namespace, name string) (g *service
 	return g, nil
 }
 
-// ofImport are those addresses of a derived Service that its import has, too (mcs.md B, spec.ips): a cluster
-// with both families gives it one of each, also where the exporters have no backends of the other one.
+// ofImport returns those addresses of a derived Service that its import has, too (mcs.md B, spec.ips). A cluster with
+// both families gives the Service an address of each, even if the exporters have no backends of one family.
 func (r *resolver) ofImport(txn statedb.ReadTxn, namespace, name string, addresses []netip.Addr) (all []netip.Addr) {
 	if len(addresses) < 2 {
 		return addresses

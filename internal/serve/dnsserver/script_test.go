@@ -33,7 +33,7 @@ type player struct {
 	said   strings.Builder
 }
 
-// Do knows, beside the lines of a world:
+// Do runs a line of a script. In addition to the lines of a world, there is:
 //
 //	dig NAME TYPE [tcp]
 func (p *player) Do(line string) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
 )
 
-// check reads a message: it is a question that may be answered, or there is a reply that needs no answer; for
-// neither there is silence. It costs little, whatever the message is: who sends it may be anybody.
+// check parses a message. It returns a question that may be answered, or the reply to any other message; neither if
+// the message is ignored. It must be cheap for every message, as anyone can send one.
 func (s *Server) check(message []byte, peer netip.Addr) (q *query, reply []byte) {
 	_ = s.boundary.Run(func() error { q, reply = s.judge(message, peer); return nil }, "client", peer)
 	return q, reply
@@ -40,7 +40,7 @@ func (s *Server) judge(message []byte, peer netip.Addr) (*query, []byte) {
 	return nil, q.failure(rcode)
 }
 
-// respond answers a question. When the work for it fails, the client gets SERVFAIL.
+// respond answers a question. If that fails, the client gets SERVFAIL.
 func (s *Server) respond(q *query, peer netip.Addr, network string) (reply []byte) {
 	began, rcode := time.Now(), dns.RcodeSuccess
 	err := s.boundary.Run(func() (err error) {
@@ -48,7 +48,7 @@ func (s *Server) respond(q *query, peer netip.Addr, network string) (reply []byt
 		return err
 	}, "client", peer)
 	if err != nil {
-		if !errors.Is(err, boundary.ErrInternal) { // which was reported
+		if !errors.Is(err, boundary.ErrInternal) { // which Run has already reported
 			s.boundary.Report(err, "client", peer)
 		}
 		reply, rcode = q.failure(dns.RcodeServerFailure), dns.RcodeServerFailure
@@ -57,7 +57,7 @@ func (s *Server) respond(q *query, peer netip.Addr, network string) (reply []byt
 	return reply
 }
 
-// compose returns an answer as it is sent. The error is a bug: there is no answer that cannot be sent.
+// compose returns an encoded reply. An error is a bug: every reply can be encoded.
 func (s *Server) compose(q *query, network string) (reply []byte, rcode int, err error) {
 	size := q.sizeFor(network)
 	if m := s.quick(q, size); m != nil {
@@ -66,12 +66,12 @@ func (s *Server) compose(q *query, network string) (reply []byte, rcode int, err
 	m := s.answer(q)
 	whole := len(m.Answer)
 	m.Truncate(size)
-	m.Truncated = len(m.Answer) < whole // what is missing of the rest is not asked for again (RFC 2181, section 9)
+	m.Truncated = len(m.Answer) < whole // only for answers: a client does not ask again for other records that were cut (RFC 2181, section 9)
 	reply, err = m.Pack()
 	return reply, m.Rcode, err
 }
 
-// answer answers a question with all that there is to say.
+// answer returns the full reply to a question.
 func (s *Server) answer(q *query) *dns.Msg {
 	m := &dns.Msg{
 		MsgHdr: dns.MsgHdr{
@@ -90,9 +90,9 @@ func (s *Server) answer(q *query) *dns.Msg {
 		m.Rcode = dns.RcodeRefused
 		return m
 	}
-	ready := s.known.isReady() // before the question is looked at: what is there then was there already
+	ready := s.known.isReady() // read before the names are resolved, so that these are at least as new
 	a := s.resolve(z, q)
-	if !ready && !a.fixed && len(a.records) == 0 { // somebody may have what was asked for
+	if !ready && !a.fixed && len(a.records) == 0 { // a cluster that is not read yet may have the records
 		m.Rcode = dns.RcodeServerFailure
 		explain(m, dns.ExtendedErrorCodeNotReady, notReady)
 		return m
@@ -114,10 +114,11 @@ func (s *Server) answer(q *query) *dns.Msg {
 	return m
 }
 
-// anyKinds are those of which the first that a name has answers a question for all of them (RFC 8482, section 4.1).
+// anyKinds are the types for a question of type ANY. The first of them that a name has is the answer (RFC 8482,
+// section 4.1).
 var anyKinds = [...]uint16{dns.TypeSOA, dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypePTR, dns.TypeTXT}
 
-// resolve finds what is asked for, at one moment.
+// resolve answers a question from one snapshot.
 func (s *Server) resolve(z *zone, q *query) (a *answer) {
 	txn := s.names.view.DB.ReadTxn()
 	if q.kind != dns.TypeANY {
@@ -133,7 +134,7 @@ func (s *Server) resolve(z *zone, q *query) (a *answer) {
 
 const notReady = "the agent still reads the clusters"
 
-// explain adds an extended error for those who take one; an empty text is none.
+// explain adds an extended error for clients that support them; with an empty text it adds none.
 func explain(m *dns.Msg, code uint16, text string) {
 	if opt := m.IsEdns0(); opt != nil && text != "" {
 		opt.Option = append(opt.Option, &dns.EDNS0_EDE{InfoCode: code, ExtraText: text})

@@ -24,7 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// start runs a server whose zone of services does something else first for a name below it.
+// start runs a server whose zone of services calls instead first, for a name below the zone.
 func start(t *testing.T, p Params, instead func(label string)) *Server {
 	t.Helper()
 	s, err := New(p)
@@ -50,7 +50,8 @@ func exchange(t *testing.T, s *Server, network, name string, kind uint16) *dns.M
 	return m
 }
 
-// TestAFailureEndsOneQuestion: who asks gets SERVFAIL, it is counted, and others are answered, also on the same connection.
+// TestAFailureEndsOneQuestion: its client gets SERVFAIL, the failure is counted, and others are answered, also on the
+// same connection.
 func TestAFailureEndsOneQuestion(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -82,7 +83,7 @@ func TestAFailureEndsOneQuestion(t *testing.T) {
 	}
 }
 
-// TestAClientHasAShare: whoever asks for much has a part of the places, and others have theirs.
+// TestAClientHasAShare: a client with many questions has a part of the places, and other clients have theirs.
 func TestAClientHasAShare(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -124,7 +125,7 @@ func TestAClientHasAShare(t *testing.T) {
 	}
 }
 
-// TestConnectionsHoldNoPlaces: who sends slowly, or nothing, has a connection and no place.
+// TestConnectionsHoldNoPlaces: a client that sends slowly, or nothing, holds a connection but no place.
 func TestConnectionsHoldNoPlaces(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -165,7 +166,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestFamiliesHaveTheirParts: many backends of one family leave those of the other in their answer.
+// TestFamiliesHaveTheirParts: many backends of one family leave room for those of the other in an answer.
 func TestFamiliesHaveTheirParts(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -183,7 +184,7 @@ func TestFamiliesHaveTheirParts(t *testing.T) {
 	}
 }
 
-// TestSpellingsAreOneName: what is kept for a service is kept once, however its name is written.
+// TestSpellingsAreOneName: the answer for a service is kept once for all spellings of its name.
 func TestSpellingsAreOneName(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -211,8 +212,8 @@ func TestSpellingsAreOneName(t *testing.T) {
 	}
 }
 
-// TestKeptIsBounded: what is kept is bounded in bytes, is made once for all who ask at the same time, and holds no
-// old version of a service.
+// TestKeptIsBounded: kept answers are bounded in bytes, made once for all clients that ask at the same time, and never
+// of an old version of a service.
 func TestKeptIsBounded(t *testing.T) {
 	t.Parallel()
 	k := &keptAnswers{}
@@ -222,7 +223,7 @@ func TestKeptIsBounded(t *testing.T) {
 	for n := range 2000 {
 		remember(k, keyOf(n), g, func() (int, int64) { return n, mostKeptOne / int64(1+n%100) })
 	}
-	remember(k, keyOf(-1), g, func() (int, int64) { return 0, mostKeptOne + 1 }) // which is not kept
+	remember(k, keyOf(-1), g, func() (int, int64) { return 0, mostKeptOne + 1 }) // this one is not kept
 	sum, count := int64(0), 0
 	for i := range k.all {
 		for j := range k.all[i] {
@@ -254,7 +255,7 @@ func TestKeptIsBounded(t *testing.T) {
 	waittest.Until(t, "the service to be collected", func() bool { runtime.GC(); return old.Value() == nil })
 }
 
-// FuzzMessage: whatever comes as a message, its answer, if it has one, is one to it, fits, and can be read.
+// FuzzMessage: for any message, an answer, if there is one, belongs to it, fits, and can be read.
 func FuzzMessage(f *testing.F) {
 	w := viewtest.New(f)
 	w.Play(f, `
@@ -299,7 +300,7 @@ func FuzzMessage(f *testing.F) {
 		m := new(dns.Msg)
 		err := m.Unpack(reply)
 		if m.Rcode == dns.RcodeRefused && m.IsEdns0() != nil {
-			size += 6 // the extended error of who may not ask
+			size += 6 // the extended error for a client that may not ask
 		}
 		if err != nil || len(reply) > size || !m.Response || m.Id != binary.BigEndian.Uint16(text) {
 			t.Errorf("%d bytes of %d: %v: %s", len(reply), size, err, m)

@@ -1,10 +1,10 @@
-// Package dnsserver answers DNS questions about the services of all clusters, from the view: the
-// multicluster names of Kubernetes (mcs.md A, KEP-1645) below clusterset.local or any other zone, and
-// on demand a zone of its own for the clusters, their nodes and addresses.
+// Package dnsserver answers DNS questions about the services of all clusters, from the view. It serves the
+// multicluster names of Kubernetes (mcs.md A, KEP-1645) below clusterset.local or any other zone. If configured, it
+// also serves a zone of its own for the clusters, their nodes and addresses.
 //
-// A service that has addresses of its own for the mesh answers with them. Any other one answers as a
-// headless one, with the backends that connections go to now ([backends.Choose]) as far as they take
-// new ones: each in turn the first, a bounded number of them.
+// A service that has addresses of its own for the mesh answers with these addresses. All other services answer as
+// headless ones, with the backends that connections go to now ([backends.Choose]) and that take new connections: a
+// bounded number of them, starting with a different one each time.
 //
 //	SERVICE.NAMESPACE.svc.ZONE                  A, AAAA, SRV
 //	_PORT._PROTOCOL.SERVICE.NAMESPACE.svc.ZONE  SRV
@@ -12,10 +12,9 @@
 //	CLUSTER.SERVICE.NAMESPACE.svc.ZONE          nothing: the name is reserved
 //	dns-version.ZONE                            TXT
 //
-// It never says that something is not there while it does not know: before the view is ready a name
-// that is not found is answered with SERVFAIL. Later, answers that rest on a copy of a cluster that
-// is not known to be as of now say so with an extended error (RFC 8914: Stale Answer, Stale NXDOMAIN
-// Answer), which resolvers log and dig shows.
+// The server never denies a name that may exist: before the view is ready, the answer for a name that is not found is
+// SERVFAIL. After that, an answer may depend on the copy of a cluster that is not known to be up to date. Then it has
+// an extended error (RFC 8914: Stale Answer, Stale NXDOMAIN Answer), which resolvers log and dig shows.
 //
 // [backends.Choose]: github.com/mesh-agent/mesh-agent/pkg/backends.Choose
 package dnsserver
@@ -50,11 +49,11 @@ const (
 	DefaultQueries = 1000
 )
 
-// refusalsLogged is how often the log says that a client was refused, at most: anybody can be.
+// refusalsLogged is the least interval of log messages about refused clients: anyone can cause them.
 const refusalsLogged = time.Minute
 
-// DefaultClients are the networks of machines that are not on the internet: loopback, private,
-// link-local and shared addresses.
+// DefaultClients returns the networks of machines that are not on the internet: loopback, private, link-local and
+// shared addresses.
 func DefaultClients() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
@@ -63,33 +62,32 @@ func DefaultClients() []netip.Prefix {
 	}
 }
 
-// Params says what a [Server] answers. View is required, the zero value of everything else is its
-// default.
+// Params has the settings of a [Server]. View is required; the zero value of each other field stands for its default.
 type Params struct {
 	View     *view.View
-	Cluster  string             // the own one
-	Asker    backends.Asker     // where the clients are
+	Cluster  string             // the name of the own cluster
+	Asker    backends.Asker     // the place of the clients
 	Zones    []string           // of services; none: DefaultZone
-	MeshZone string             // of clusters, nodes and addresses; empty: there is none
+	MeshZone string             // of clusters, nodes and addresses; empty: no such zone
 	TTL      *time.Duration     // of answers, in whole seconds; nil: DefaultTTL
 	Answers  int                // backends in an answer; 0: DefaultAnswers
-	Clients  []netip.Prefix     // who may ask; nil: DefaultClients, and the networks and nodes of the own cluster
-	Queries  int                // answered at once, a quarter of them of one client; 0: DefaultQueries
-	TCP      transport.Limit    // connections at once; zero: 1,000, and 100 of one client
-	Metrics  *Metrics           // nil: nobody looks at them
-	Boundary *boundary.Boundary // of each question; nil: failures are neither counted nor logged
-	Log      *slog.Logger       // nil: silence
+	Clients  []netip.Prefix     // networks that may ask; nil: DefaultClients, and the networks and nodes of the own cluster
+	Queries  int                // answered at once, at most a quarter of them for one client; 0: DefaultQueries
+	TCP      transport.Limit    // connections at once; zero: 1,000, and 100 per client
+	Metrics  *Metrics           // nil: not exported
+	Boundary *boundary.Boundary // of each question; nil: failures are logged, and not counted
+	Log      *slog.Logger       // nil: no log
 }
 
-// Server answers questions. [Server.Listen] opens its sockets, [Server.Run] answers.
+// Server answers questions. [Server.Listen] opens its sockets, [Server.Run] answers the questions.
 type Server struct {
 	names    resolver
 	known    doubts
 	clients  []netip.Prefix
-	ownToo   bool           // the networks of the own cluster are permitted, too
-	refusals rate.Sometimes // of the log
-	queries  places         // of questions that are answered
-	open     places         // of connections
+	ownToo   bool           // the networks of the own cluster may ask, too
+	refusals rate.Sometimes // limits the log messages about refused clients
+	queries  places         // for questions that are being answered
+	open     places         // for connections
 	metrics  *Metrics
 	boundary *boundary.Boundary // of each question
 	log      *slog.Logger
@@ -98,7 +96,7 @@ type Server struct {
 	connections net.Listener
 }
 
-// New returns a server that does not listen yet. The error names the parameter that is wrong.
+// New returns a server that does not listen yet. The error names the invalid parameter.
 func New(p Params) (*Server, error) {
 	if p.View == nil {
 		return nil, errors.New("dnsserver: View is missing")
@@ -136,7 +134,7 @@ func New(p Params) (*Server, error) {
 	return s, nil
 }
 
-// CheckZones tells what is wrong with the names of zones.
+// CheckZones returns an error if the name of a zone is invalid, or is given twice.
 func CheckZones(ofServices []string, mesh string) error {
 	seen := make(map[string]bool)
 	for _, name := range slices.Concat(ofServices, []string{mesh}) {
@@ -174,7 +172,8 @@ func (s *Server) Listen(address string) error {
 	return nil
 }
 
-// Address is where it listens, with the port that was chosen when the wanted one was 0; empty before.
+// Address returns the address that the server listens on. If the configured port is 0, it has the port that was
+// chosen. It is empty before Listen.
 func (s *Server) Address() string {
 	if s.connections == nil {
 		return ""
@@ -182,14 +181,14 @@ func (s *Server) Address() string {
 	return s.connections.Addr().String()
 }
 
-// Close closes what Listen opened, when Run is not called.
+// Close closes the sockets that Listen opened. It is for servers whose Run is not called.
 func (s *Server) Close() {
 	if s.connections != nil {
 		_, _ = s.connections.Close(), s.packets.Close()
 	}
 }
 
-// Run answers until ctx ends, whose error it returns, or a socket is closed.
+// Run answers until ctx ends or a socket is closed. It returns the error of ctx or of the socket.
 func (s *Server) Run(ctx context.Context) error {
 	return waiting.Together(ctx, s.serveUDP, s.serveTCP)
 }

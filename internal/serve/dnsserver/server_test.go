@@ -61,8 +61,8 @@ func ask(t testing.TB, s *dnsserver.Server, network, name string, kind uint16, s
 
 const cart = "cart.shop.svc.clusterset.local."
 
-// TestAnswersAreBounded: a large service answers with a part of its backends, the same one whatever
-// is asked for, and what does not fit into a packet is cut and asked for over TCP.
+// TestAnswersAreBounded: a large service answers with a part of its backends, which is the same for each type of
+// question. An answer that does not fit into a packet is truncated, and the client asks again over TCP.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	w := many(t, 300)
@@ -99,7 +99,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestAnswersTakeTurns: each backend comes first now and then.
+// TestAnswersTakeTurns: each backend is the first one of some answers.
 func TestAnswersTakeTurns(t *testing.T) {
 	t.Parallel()
 	w := many(t, 3)
@@ -115,7 +115,7 @@ func TestAnswersTakeTurns(t *testing.T) {
 	})
 }
 
-// TestOthersAreRefused: who is not in the networks of the clients learns nothing.
+// TestOthersAreRefused: a client outside of the clients' networks gets no information.
 func TestOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	w := many(t, 1)
@@ -125,7 +125,7 @@ func TestOthersAreRefused(t *testing.T) {
 	}
 }
 
-// TestOddMessages: each is answered by a code, or not at all; the server goes on.
+// TestOddMessages: each is answered with a response code, or not at all; the server continues to answer.
 func TestOddMessages(t *testing.T) {
 	t.Parallel()
 	w := many(t, 1)
@@ -164,7 +164,7 @@ func TestOddMessages(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: those beyond the limit are closed, and counted; others are served.
+// TestConnectionsAreBounded: connections above the limit are closed and counted; others are served.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := many(t, 1)

@@ -12,19 +12,19 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// serviceName is a service whose name, or one below it, is asked for.
+// serviceName is a service in a question for its name, or for a name below it.
 type serviceName struct {
 	*answer
-	base    string // its name, in lower case
-	cluster string // whose backends alone are meant; empty for those of all
+	base    string // the name of the service, in lower case
+	cluster string // the cluster whose backends are used; empty: all clusters
 }
 
-// find finds a name below the service: labels are what is to the left of its own.
+// find finds a name below the service; labels are the labels to the left of the name of the service.
 func (s serviceName) find(labels []string) {
 	var left, right string
 	switch len(labels) {
 	case 0:
-		if p := s.part(s.service, s.cluster, backends.Port{}, "", ""); p.exists { // no backend, no name (KEP-1645 2.4.1)
+		if p := s.part(s.service, s.cluster, backends.Port{}, "", ""); p.exists { // without backends, the name does not exist (KEP-1645 2.4.1)
 			s.exists = true
 			s.addresses(p)
 			s.targets(p)
@@ -48,14 +48,14 @@ func (s serviceName) find(labels []string) {
 	}
 }
 
-// addresses gives those of the family that is asked for.
+// addresses adds the addresses of a part, if the question is for addresses.
 func (s serviceName) addresses(p *part) {
 	if s.kind == dns.TypeA || s.kind == dns.TypeAAAA {
 		s.all(p.of(s.kind).addresses())
 	}
 }
 
-// all gives those of the addresses that are of the family that is asked for, in turns, and a bounded number of them.
+// all adds the addresses of the family of the question: a bounded number of them, starting with a random one.
 func (a *answer) all(addresses []netip.Addr) {
 	if len(addresses) == 0 {
 		return
@@ -79,7 +79,7 @@ func (a *answer) address(name string, ip netip.Addr) dns.RR {
 	return &dns.AAAA{Hdr: a.header(name, dns.TypeAAAA, a.ttl), AAAA: ip.AsSlice()}
 }
 
-// targets gives an SRV record for each backend and each of its ports. The targets' addresses come with them.
+// targets adds an SRV record for each backend and each of its ports, and the addresses of the targets.
 func (s serviceName) targets(p *part) {
 	if s.kind != dns.TypeSRV {
 		return
@@ -110,7 +110,7 @@ func (s serviceName) targets(p *part) {
 	rand.Shuffle(len(s.records), func(i, j int) { s.records[i], s.records[j] = s.records[j], s.records[i] })
 }
 
-// weigh gives each of the targets the same weight, as CoreDNS does (mcs.md A).
+// weigh gives each target the same weight, as CoreDNS does (mcs.md A).
 func weigh(targets []dns.RR) {
 	weight := uint16(max(1, 100/max(1, len(targets)))) //nolint:gosec // at the most 100
 	for _, rr := range targets {
@@ -118,12 +118,12 @@ func weigh(targets []dns.RR) {
 	}
 }
 
-// maxName is the longest name of DNS, with its final dot.
+// maxName is the maximum length of a DNS name, with its final dot.
 const maxName = 254
 
-// port finds the backends of a port of this name, those that connections to it go to: not the same as
-// those of the service where the best ones lack the port. Without a name it finds whether the protocol
-// has a port at all.
+// port finds the backends that connections to the port with this name go to. They may differ from those of the
+// service, if the best backends of the service lack the port. Without a name, it only checks whether the protocol has
+// a port.
 func (s serviceName) port(name, protocol string, malformed bool) {
 	if malformed {
 		return
@@ -143,8 +143,8 @@ func (s serviceName) port(name, protocol string, malformed bool) {
 	}
 }
 
-// ofCluster finds a host of a cluster. Without a host the name is reserved (KEP-1645 2.4.4): it owns
-// nothing, and yet exists when there are names below it (RFC 8020).
+// ofCluster finds a host of a cluster. Without a host, the name is reserved (KEP-1645 2.4.4): it has no records, but
+// it exists when there are names below it (RFC 8020).
 func (s serviceName) ofCluster(host, cluster string) {
 	switch {
 	case s.service.Part(cluster) == nil:
@@ -155,8 +155,8 @@ func (s serviceName) ofCluster(host, cluster string) {
 	}
 }
 
-// host finds the backends of a cluster that have a host name and take connections to any of their
-// ports, whatever is chosen among them.
+// host finds the backends of a cluster that have this host name and take connections to any of their ports, also those
+// that [backends.Choose] does not choose.
 func (s serviceName) host(host, cluster string) {
 	part := s.service.Part(cluster)
 	if part == nil {
@@ -171,16 +171,15 @@ func (s serviceName) host(host, cluster string) {
 	s.all(all)
 }
 
-// isLast reports whether a backend that terminates takes connections to any of its ports all the same:
-// whether all that have the port terminate.
+// isLast reports whether a backend that terminates still takes connections to one of its ports, because all backends
+// that have this port terminate.
 func (s serviceName) isLast(b *services.Backend) bool {
 	ports := s.ports(s.service, "")
 	return !ports.stay(ports.any()) ||
 		slices.ContainsFunc(b.Ports, func(o services.Port) bool { return !ports.stay(ports.port(o.Name, o.Protocol)) })
 }
 
-// hostOf is the host name of a backend, or its address with dashes where it has none that DNS can
-// have.
+// hostOf returns the host name of a backend. If that is not valid in DNS, it returns the address with dashes.
 func hostOf(hostname string, ip netip.Addr) string {
 	if isLabel(hostname) {
 		return hostname
@@ -201,7 +200,7 @@ func dashed(ip netip.Addr) string {
 	return text
 }
 
-// isLabel reports whether a text is one label of a name in lower case.
+// isLabel reports whether a text is a valid DNS label in lower case.
 func isLabel(text string) bool {
 	if text == "" || len(text) > 63 {
 		return false
@@ -214,7 +213,7 @@ func isLabel(text string) bool {
 	return true
 }
 
-// undashed is the address that dashed makes a label of; invalid for any other label.
+// undashed returns the address for which dashed returns this label; invalid for any other label.
 func undashed(label string) netip.Addr {
 	for _, separator := range []string{".", ":"} {
 		ip, err := netip.ParseAddr(strings.ReplaceAll(label, "-", separator))

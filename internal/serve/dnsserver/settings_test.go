@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/meshtest/viewtest"
 )
 
-// TestOnlyZonesOfServicesByDefault: the zone of the mesh, and with it the names of addresses, are
-// there only when they are asked for (mcs.md A).
+// TestOnlyZonesOfServicesByDefault: the zone of the mesh, with the names of addresses, is served only if it is
+// configured (mcs.md A).
 func TestOnlyZonesOfServicesByDefault(t *testing.T) {
 	t.Parallel()
 	w := viewtest.New(t)
@@ -35,8 +35,8 @@ func TestOnlyZonesOfServicesByDefault(t *testing.T) {
 	}
 }
 
-// TestTTL: answers have the one that is set, negative ones 300 seconds at the most, and the version
-// its own (mcs.md A).
+// TestTTL: answers have the TTL that is set, negative ones 300 seconds at most, and the record of the version its own
+// (mcs.md A).
 func TestTTL(t *testing.T) {
 	t.Parallel()
 	w := many(t, 1)

@@ -20,17 +20,17 @@ import (
 
 // Bounds of messages and connections.
 const (
-	udpSize    = 1232 // of messages over UDP, both ways
+	udpSize    = 1232 // of messages over UDP, in both directions
 	tcpSize    = 4096 // of questions over TCP; a longer one is malformed
 	tcpIdle    = 8 * time.Second
-	tcpRead    = 2 * time.Second // until the first question is there
+	tcpRead    = 2 * time.Second // until the first question was received
 	tcpWrite   = 2 * time.Second
 	tcpQueries = 128 // of one connection
 	pause      = time.Second
 )
 
-// The server reads the sockets itself: nothing of a message is used before it was checked, each client has
-// a share, and whatever goes wrong for one message ends in the boundary.
+// The server reads the sockets itself: a message is checked before any of it is used, each client has a share, and the
+// boundary contains all failures of one message.
 
 // serveUDP answers packets until ctx ends.
 func (s *Server) serveUDP(ctx context.Context) error {
@@ -57,15 +57,15 @@ func (s *Server) serveUDP(ctx context.Context) error {
 		q, reply := s.check(buffer[:n], peer)
 		switch {
 		case reply != nil:
-			_, _ = dns.WriteToSessionUDP(conn, reply, session) // who does not get it asks again
+			_, _ = dns.WriteToSessionUDP(conn, reply, session) // a client that gets no reply asks again
 		case q != nil && s.queries.take(peer):
 			running.Go(func() { _, _ = dns.WriteToSessionUDP(conn, s.respondInPlace(q, peer, "udp"), session) })
 		}
 	}
 }
 
-// failed waits after a socket has failed, which may be for a lack of memory or files that others have. The
-// error is that of ctx, or of a socket that was closed.
+// failed waits after an error of a socket, which may be a lack of memory or files that other programs use. It returns
+// the error of ctx, or an error for a closed socket.
 func (s *Server) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -104,13 +104,14 @@ func (s *Server) serveTCP(ctx context.Context) error {
 	}
 }
 
-// serveConnection answers one question after the other, until the client is too slow, has asked enough, or ctx ends.
+// serveConnection answers one question after the other, until the client is too slow, has asked tcpQueries questions,
+// or ctx ends.
 func (s *Server) serveConnection(ctx context.Context, conn net.Conn, peer netip.Addr) {
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
 	buffer := make([]byte, tcpSize)
 	wait := tcpRead
 	for range tcpQueries {
-		if conn.SetReadDeadline(time.Now().Add(wait)) != nil || ctx.Err() != nil { // ctx has no deadline that this replaces
+		if conn.SetReadDeadline(time.Now().Add(wait)) != nil || ctx.Err() != nil { // ctx is checked last: this may have replaced the deadline that is set when ctx ends
 			return
 		}
 		m, err := readMessage(conn, buffer)
@@ -135,15 +136,15 @@ func (s *Server) respondOverTCP(q *query, peer netip.Addr) []byte {
 	return s.respondInPlace(q, peer, "tcp")
 }
 
-// respondInPlace gives back the place that was taken before the answer is sent: how fast the client takes that is up to
-// the client, who has a place for the next question when it has the answer.
+// respondInPlace returns the place that was taken before the reply is sent. The time to send it depends on the client,
+// and a client that has the reply must have a place for its next question.
 func (s *Server) respondInPlace(q *query, peer netip.Addr, network string) []byte {
 	defer s.queries.give(peer)
 	return s.respond(q, peer, network)
 }
 
-// readMessage reads a message with its length. Of one that is too long it returns what there is room for, which
-// lacks its end.
+// readMessage reads a message with its length. If the message is too long for the buffer, it returns only the
+// beginning.
 func readMessage(conn net.Conn, buffer []byte) ([]byte, error) {
 	if _, err := io.ReadFull(conn, buffer[:2]); err != nil {
 		return nil, err
@@ -165,8 +166,8 @@ func writeMessage(conn net.Conn, m []byte) error {
 	return err
 }
 
-// listenUDP opens a socket that knows to which of the machine's addresses a packet was sent, from which it is
-// answered.
+// listenUDP opens a socket that reports to which address of the machine a packet was sent. The reply is sent from that
+// address.
 func listenUDP(address string) (*net.UDPConn, error) {
 	conn, err := net.ListenPacket("udp", address)
 	if err != nil {
@@ -175,7 +176,7 @@ func listenUDP(address string) (*net.UDPConn, error) {
 	udp := conn.(*net.UDPConn)
 	err6 := ipv6.NewPacketConn(udp).SetControlMessage(ipv6.FlagDst|ipv6.FlagInterface, true)
 	err4 := ipv4.NewPacketConn(udp).SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true)
-	if err6 != nil && err4 != nil { // a socket has one family, or both
+	if err6 != nil && err4 != nil { // a socket has one family or both
 		_ = udp.Close()
 		return nil, err4
 	}

@@ -25,7 +25,7 @@ func (s *Server) backendsRoute() route {
 	}
 }
 
-// serveBackends answers as the agent's own consumers of the view choose, or for another zone or node.
+// serveBackends answers with the choice of backends of this agent, or of another zone or node.
 func (s *Server) serveBackends(w http.ResponseWriter, r *http.Request) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

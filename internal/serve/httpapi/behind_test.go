@@ -22,8 +22,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// storm changes nodes, addresses and identities without end, each object in its turn:
-// it comes, becomes another, and goes.
+// storm changes nodes, addresses and identities without end, each object in turn: it is added, changed, and removed.
 type storm struct {
 	f       *fixture
 	objects int
@@ -39,7 +38,7 @@ func newStorm(f *fixture, objects int) *storm {
 	}
 }
 
-// blow makes n steps of three changes each, and lets the feed take them in.
+// blow makes n steps of three changes each, and lets the feed read them.
 func (s *storm) blow(n int) {
 	for range n {
 		s.step++
@@ -68,9 +67,9 @@ func (s *storm) blow(n int) {
 	s.f.View.Position()
 }
 
-// TestASteadyReaderGetsThere, however slow it is: while it reads the state, and as
-// long as more changes than it can read, several times as much changes as is kept.
-// It is never reset, and has in the end what the list has.
+// TestASteadyReaderGetsThere: a reader gets all contents, at any speed, while it reads the state, and while there are
+// more changes than it can read, several times as many as are kept. It is never reset, and ends with the same contents
+// as the list.
 func TestASteadyReaderGetsThere(t *testing.T) {
 	t.Parallel()
 	for _, m := range []*mirror{
@@ -111,7 +110,7 @@ func TestASteadyReaderGetsThere(t *testing.T) {
 				if m.resets > 0 {
 					t.Errorf("it was reset %d times", m.resets)
 				}
-				// Now that it keeps up it needs nothing any more.
+				// Now that it keeps up it no longer needs a turn.
 				if turns := f.states.Peers(); turns != 0 {
 					t.Errorf("%d peers have turns", turns)
 				}
@@ -153,7 +152,7 @@ func TestASlowReaderOverTCPGetsThere(t *testing.T) {
 			s.blow(100)
 		}
 	}
-	for m.signs == 0 || m.differs(t) != nil { // the rest comes, too
+	for m.signs == 0 || m.differs(t) != nil { // the rest arrives too
 		must(t, m.event(lines))
 	}
 	if m.resets > 0 {
@@ -161,8 +160,8 @@ func TestASlowReaderOverTCPGetsThere(t *testing.T) {
 	}
 }
 
-// TestASlowReaderGivesWay: it may take as long as it likes, unless somebody waits for its
-// turn when its time is up.
+// TestASlowReaderGivesWay: a slow reader has unlimited time, unless another one waits for its turn when its time is
+// over.
 func TestASlowReaderGivesWay(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string]bool{"alone": false, "others wait": true} {
@@ -189,7 +188,7 @@ func TestASlowReaderGivesWay(t *testing.T) {
 					}
 				}
 				if others {
-					waiting(true) // its time is not up
+					waiting(true) // its time is not over
 				}
 				time.Sleep(view.TurnTime + time.Second)
 				m.readUpTo(1000)

@@ -25,7 +25,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/meshtest/fakemesh"
 )
 
-// churn changes everything there is, at random.
+// churn makes random changes of all kinds of objects.
 type churn struct {
 	f          *fixture
 	nodes      map[string]*nodes.Node
@@ -42,7 +42,7 @@ func newChurn(f *fixture) *churn {
 	}
 }
 
-// become makes the object of a name what it is now, nil for nothing.
+// become sets the current object of a name, nil for none.
 func become[T any](all map[string]*T, name string, now *T) store.Change[T] {
 	ch := store.Change[T]{Name: name, Old: all[name], New: now}
 	if all[name] = now; now == nil {
@@ -57,7 +57,7 @@ func (c *churn) actions() map[string]func(*rapid.T) {
 	there := func(t *rapid.T) bool { return rapid.IntRange(0, 2).Draw(t, "there") > 0 }
 	return map[string]func(*rapid.T){
 		"address": func(t *rapid.T) {
-			// Some prefixes change more often, and several times before anybody looks.
+			// Some prefixes change more often, and several times between two reads.
 			for range rapid.IntRange(1, 4).Draw(t, "times") {
 				cluster, p := one(t, "c2", "c3"), one(t, "10.0.0.1/32", "10.0.0.1/32", "10.0.0.2/32")
 				name := cluster + p
@@ -127,7 +127,7 @@ func (c *churn) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// cluster makes one come, go, or become doubtful; its revision may stay.
+// cluster adds a cluster, removes one, or makes one doubtful; its revision may stay the same.
 func (c *churn) cluster(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"c2", "c3"}).Draw(t, "name")
 	now := readyCluster(name, uint32(name[1]-'0'))
@@ -152,8 +152,7 @@ func (c *churn) cluster(t *rapid.T) {
 	})
 }
 
-// followed are the resources with their filters, each with a value that some of what
-// [churn] makes passes.
+// followed are the resources with their filters, each with a value that some objects of [churn] pass.
 var followed = map[string][]string{
 	"clusters":       {"cluster=c2", "name=c3"},
 	"nodes":          {"cluster=c2", "name=n1", "prefix=10.0.0.0/24", "labels=app%3Dweb"},
@@ -166,11 +165,10 @@ var followed = map[string][]string{
 	"health":         {"cluster=c2", "name=remote-cluster.c2"},
 }
 
-// inBubble makes rapid leave the deadline of the test alone, which synctest refuses to tell.
+// inBubble hides the deadline of the test from rapid, as synctest does not allow to read it.
 type inBubble struct{ *testing.T }
 
-// someFollowers are as many mirrors, one of everything and others each of a resource
-// with a filter or without.
+// someFollowers returns n mirrors: one of everything, and others of one resource, with a filter or without.
 func someFollowers(f *fixture, rt *rapid.T, n int) []*mirror {
 	all := []*mirror{{f: f}}
 	for _, resource := range slices.Sorted(maps.Keys(followed)) {
@@ -182,9 +180,9 @@ func someFollowers(f *fixture, rt *rapid.T, n int) []*mirror {
 	return append(all[:1], others[:n-1]...)
 }
 
-// TestWhatIsFollowedIsWhatIsListed: whatever changes, and wherever connections are
-// cut and watches go on, each follower has in the end what the list has, byte for
-// byte, and never sees the end of what it did not have.
+// TestWhatIsFollowedIsWhatIsListed: with any changes, and with connections that are cut and resumed at any place, each
+// follower ends with the contents of the list, byte for byte, and never gets a deletion of an object that it did not
+// have.
 func TestWhatIsFollowedIsWhatIsListed(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -199,7 +197,7 @@ func TestWhatIsFollowedIsWhatIsListed(t *testing.T) {
 }
 
 func followsTheLists(t *testing.T, rt *rapid.T) {
-	// With the small rings nearly everybody falls behind at some time.
+	// With the small rings most followers fall behind at some time.
 	ring := rapid.SampledFrom([]uint64{12, 40, view.RingSize}).Draw(rt, "ring")
 	f := newFixtureOf(t, ring)
 	f.now, f.heartbeat = time.Now, 100*time.Millisecond
@@ -220,7 +218,7 @@ func followsTheLists(t *testing.T, rt *rapid.T) {
 	}()
 	world := newChurn(f)
 	actions := world.actions()
-	for _, name := range slices.Sorted(maps.Keys(actions)) { // there is something
+	for _, name := range slices.Sorted(maps.Keys(actions)) { // so that there are objects
 		actions[name](rt)
 	}
 	for _, m := range every {

@@ -5,7 +5,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// codesRoute gives the registry, for those who show codes and have none of their own.
+// codesRoute returns the registry of codes, for clients that show codes and do not have it.
 func codesRoute() route {
 	return says("/v1/codes", "codes", "Meaning and remedy of each finding code.", func() api.Codes {
 		return api.Codes{Items: converted(codes.All(), func(e codes.Entry) api.CodeEntry {

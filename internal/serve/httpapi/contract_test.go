@@ -8,7 +8,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// TestTheContractHasOurNames: package api imports neither the clusters nor the view, so it repeats the names of their states and events.
+// TestTheContractHasOurNames: package api imports neither the clusters nor the view, so it repeats the names of their
+// states and events.
 func TestTheContractHasOurNames(t *testing.T) {
 	t.Parallel()
 	for contract, ours := range map[string]string{

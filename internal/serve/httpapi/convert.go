@@ -50,7 +50,7 @@ func toNotices(st remotecluster.Status) []api.Notice {
 	return out
 }
 
-// bySource spreads what is known of the sources over the fields of the JSON.
+// bySource returns the status of the sources, as fields of the JSON.
 func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Time) (
 	synced api.ByResource[bool], counts, rejected api.ByResource[int], freshness api.ByResource[api.Freshness],
 ) {
@@ -85,8 +85,8 @@ func toRefusals(st remotecluster.Status) []api.Refusal {
 	return all
 }
 
-// own is the own cluster in the form of the others, and with what is particular to its
-// kvstore. It may hold services in both formats, and exports.
+// own returns the own cluster in the form of a remote cluster, and the fields that only its kvstore has. The own
+// cluster may have services in both formats, and exports.
 func (s *Server) own(st remotecluster.Status, now time.Time) (*api.Cluster, *api.KVStore) {
 	everything := wire.Everything()
 	if caps := st.Capabilities; caps != nil {
@@ -107,7 +107,7 @@ func (s *Server) own(st remotecluster.Status, now time.Time) (*api.Cluster, *api
 	}
 }
 
-// heartbeatAge is since when no heartbeat was seen, null when nothing is known of it.
+// heartbeatAge returns the time since the last heartbeat, null when it is unknown.
 func heartbeatAge(st remotecluster.Status) *float64 {
 	if !st.Connected && st.Heartbeat.Seen.IsZero() {
 		return nil
@@ -115,7 +115,7 @@ func heartbeatAge(st remotecluster.Status) *float64 {
 	return new(float64(st.Heartbeat.Age.Milliseconds()) / 1000)
 }
 
-// writtenKVStore is a kvstore that is only written to.
+// writtenKVStore returns a kvstore that is only written to.
 func writtenKVStore(st kvstore.Status) *api.KVStore {
 	k := &api.KVStore{
 		State: string(remotecluster.Connecting), Ready: st.Connected, Connected: st.Connected, WriteOnly: true,
@@ -144,7 +144,7 @@ func writtenKVStore(st kvstore.Status) *api.KVStore {
 
 const whyNoSpace = "the own etcd has raised the alarm NOSPACE: it refuses all writes; compact and defragment it, or raise its quota, and then run 'etcdctl alarm disarm'"
 
-// stopped notes why nothing is written for want of space, if that is so.
+// stopped sets the reason why no entries are written because there is no space, if there is one.
 func stopped(k *api.KVStore, code codes.Code, why string) {
 	if code == "" || !k.Connected {
 		return
@@ -170,7 +170,7 @@ func toFreshness(from remotecluster.Freshness, now time.Time) api.Freshness {
 	return f
 }
 
-// toFreshnesses keeps nil: a list of what does not come from clusters has none.
+// toFreshnesses returns nil for nil: a list of objects that are not from clusters has no freshness.
 func toFreshnesses(from map[string]remotecluster.Freshness, now time.Time) map[string]api.Freshness {
 	if from == nil {
 		return nil
@@ -219,7 +219,7 @@ func toService(_ *Server, _ *view.Snapshot, g *services.Global) api.Service {
 	return out
 }
 
-// doubtService says of each cluster why what it brings may not be what it has now.
+// doubtService adds to the reason of each cluster why its part of the service may be out of date.
 func doubtService(v *view.Snapshot, service *api.Service) {
 	for i := range service.Clusters {
 		c := &service.Clusters[i]

@@ -16,7 +16,7 @@ func describe(version string, routes []route) ([]byte, error) {
 		Description: "The view of all clusters of a mesh. Reads come from one consistent snapshot. " +
 			"Lists are streamed, or paged with limit and cursor. Errors are problem documents (RFC 9457).",
 		Problem: reflect.TypeFor[api.Problem](), ProblemMedia: api.MediaTypeProblem, License: "Apache-2.0",
-		Everywhere: []int{http.StatusForbidden, http.StatusMisdirectedRequest}, // of guard
+		Everywhere: []int{http.StatusForbidden, http.StatusMisdirectedRequest}, // the answers of guard
 		Parameters: map[string]openapi.Parameter{
 			"resource": {Repeated: true, Description: "The resources to watch, such as ips; repeated. Without it, all."},
 			"since":    {Description: "Continue after the event with this id. The header Last-Event-ID has the same meaning, and priority."},

@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// discoveryRoutes are for Prometheus, which takes a whole list each time, and keeps the last one when
-// there is none: so none is given while the view may not deny anything.
+// discoveryRoutes are for Prometheus. It replaces all its targets with each answer, and keeps the last ones after an
+// error: so the answer is an error while [view.View.MayDeny] is false.
 func (s *Server) discoveryRoutes() []route {
 	return []route{
 		discoveryRoute(s, nodeResource(), "nodes", "The nodes of all clusters, as targets for Prometheus.", true, func(all iter.Seq[*nodes.Node], known discovery.Known, q *discoveryQuery) iter.Seq[discovery.Group] {
@@ -33,13 +33,13 @@ func (s *Server) discoveryRoutes() []route {
 	}
 }
 
-// discovered counts the lists of targets that Prometheus asked for.
+// discovered counts the requests of Prometheus for lists of targets.
 type discovered struct{ *prometheus.CounterVec }
 
-// What became of a question, as a label.
+// The outcomes of a request, as labels.
 const (
 	targetsGiven   = "given"
-	targetsUnknown = "not ready" // what was asked before stays in force
+	targetsUnknown = "not ready" // Prometheus keeps the targets of the last answer
 )
 
 func newDiscovered() discovered {
@@ -54,13 +54,13 @@ func newDiscovered() discovered {
 	return d
 }
 
-// discoveryQuery is that of a list, without its pages: Prometheus takes no parts of a list.
+// discoveryQuery is the query of a list, without pages: Prometheus needs whole lists.
 type discoveryQuery struct {
 	query
 	port uint16 // of nodes
 }
 
-// parseDiscovery reads a query. Nodes have no ports of their own: which one is asked has to be said.
+// parseDiscovery parses a query. Nodes have no ports of their own: the query must give the port to scrape.
 func parseDiscovery(resource string, filters []string, withPort bool, raw string) (q discoveryQuery, err error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -84,7 +84,7 @@ func parseDiscovery(resource string, filters []string, withPort bool, raw string
 	return q, err
 }
 
-// discoveryRoute lists the objects of a resource as targets.
+// discoveryRoute returns the route that lists the objects of a resource as targets.
 func discoveryRoute[D, J any](s *Server, res *resource[D, J], name, summary string, withPort bool,
 	targets func(all iter.Seq[D], known discovery.Known, q *discoveryQuery) iter.Seq[discovery.Group],
 ) route {

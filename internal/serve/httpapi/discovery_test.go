@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/meshtest/fakemesh"
 )
 
-// TestDiscovery: targets pass the filters of the lists, and come as Prometheus takes them (xds.md B).
+// TestDiscovery: targets pass the filters of the lists, and have the format that Prometheus reads (xds.md B).
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -59,12 +59,12 @@ func TestDiscovery(t *testing.T) {
 	} {
 		f.wantProblem(t, http.MethodGet, "/v1/discovery/prometheus/"+path, http.StatusBadRequest)
 	}
-	// Prometheus keeps its last list when there is none, so that an incomplete one is never given.
+	// Prometheus keeps its last list when a request fails, so an incomplete list is never returned.
 	f.mesh.Set(func(is *fakemesh.Facts) { is.NotReady = map[string]string{"c9": "is being listed"} })
 	for _, path := range []string{"nodes?port=9100", "services", "endpoints"} {
 		f.wantProblem(t, http.MethodGet, "/v1/discovery/prometheus/"+path, http.StatusServiceUnavailable)
 	}
-	// Nor when the sync timeout has passed, and no cluster could be read.
+	// Also not when the sync timeout has passed and no cluster could be read.
 	f.mesh.Set(func(is *fakemesh.Facts) {
 		is.NotReady, is.Own = nil, nil
 		is.Clusters = []remotecluster.Status{{Name: "c9", Sources: map[wire.Resource]remotecluster.SourceStatus{wire.Services: {}}}}

@@ -36,7 +36,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// epoch is what the tests' servers take for the present time.
+// epoch is the present time of the tests' servers.
 var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
 // fixture is a server over real tables and a fake mesh.
@@ -58,7 +58,7 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 	return newFixtureOf(t, view.RingSize, options...)
 }
 
-// newFixtureOf keeps so many changes.
+// newFixtureOf returns a fixture whose view keeps this many changes.
 func newFixtureOf(t testing.TB, ring uint64, options ...Option) *fixture {
 	t.Helper()
 	tables, err := view.NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
@@ -94,7 +94,7 @@ func (f *fixture) Close() {
 	f.View.Close()
 }
 
-// logLevel is the level of a log that nobody reads.
+// logLevel is the level of a log that is discarded.
 func logLevel(t testing.TB) *logging.Level {
 	t.Helper()
 	_, level, err := logging.New(io.Discard, "info", "text")

@@ -20,7 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// wantBusy wants a refusal that says when to come again.
+// wantBusy wants a refusal with a Retry-After.
 func wantBusy(t *testing.T, status int, header http.Header, body string) {
 	t.Helper()
 	var p api.Problem
@@ -29,8 +29,8 @@ func wantBusy(t *testing.T, status int, header http.Header, body string) {
 	}
 }
 
-// eventuallyServed asks until it is answered well: what a client has ended is
-// noticed by the server a moment later.
+// eventuallyServed asks until it gets a good answer: the server notices a moment later that a client has closed its
+// connection.
 func eventuallyServed(t *testing.T, address, path string) {
 	t.Helper()
 	for t.Context().Err() == nil {
@@ -45,7 +45,7 @@ func eventuallyServed(t *testing.T, address, path string) {
 	}
 }
 
-// TestConnectionsAreBounded: those that are served keep their places. Probes are answered beyond the limit, too.
+// TestConnectionsAreBounded: served connections keep their places. Probes are answered above the limit too.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	limits := transport.DefaultLimits()
@@ -68,7 +68,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	eventuallyServed(t, f.Address(), "/v1/status")
 }
 
-// probeWhile asks for the health of an agent while somebody opens connections without an end, writes a text and
+// probeWhile sends probes to an agent while another client opens connections without end, writes a text to each and
 // closes none. Each probe has to succeed.
 func probeWhile(t *testing.T, address string, probes int, text string) {
 	t.Helper()
@@ -102,7 +102,8 @@ func probeWhile(t *testing.T, address string, probes int, text string) {
 	}
 }
 
-// TestProbesHaveAPlace, whoever holds all other connections, and however: they are taken back from those who wait.
+// TestProbesHaveAPlace: probes are answered while other clients hold all connections, in several ways: waiting
+// connections are closed for them.
 func TestProbesHaveAPlace(t *testing.T) {
 	t.Parallel()
 	waittest.Long(t)
@@ -124,7 +125,7 @@ func TestProbesHaveAPlace(t *testing.T) {
 	}
 }
 
-// TestAPanicEndsOneRequest, and is counted.
+// TestAPanicEndsOneRequest: the panic is counted.
 func TestAPanicEndsOneRequest(t *testing.T) {
 	t.Parallel()
 	bounds := boundary.New(nil)
@@ -210,7 +211,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	if got := refusals(t, f, "answers"); got != 4 {
 		t.Errorf("%v refusals of answers were counted", got)
 	}
-	for _, path := range []string{"/healthz", "/readyz"} { // probes have their answer whoever asks
+	for _, path := range []string{"/healthz", "/readyz"} { // probes are answered for all clients
 		if status, _, body := raw(t, "tcp", f.Address(), path, "Host: localhost"); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
@@ -222,12 +223,12 @@ func TestAnswersAreBounded(t *testing.T) {
 	eventuallyServed(t, f.Address(), "/v1/status")
 }
 
-// serveForTest adds a route to a server that runs; nobody asks for it before.
+// serveForTest adds a route to a running server; there were no requests for it before.
 func (f *fixture) serveForTest(path string, handle func(http.ResponseWriter, *http.Request) error) {
 	f.serve(route{method: http.MethodGet, path: path, handle: handle})
 }
 
-// TestLargeHeadersAreRefused: a request may not make the server keep much.
+// TestLargeHeadersAreRefused: a request cannot make the server keep much.
 func TestLargeHeadersAreRefused(t *testing.T) {
 	t.Parallel()
 	f, _, _ := served(t)
@@ -235,7 +236,7 @@ func TestLargeHeadersAreRefused(t *testing.T) {
 	must(t, err)
 	defer c.Close()
 	fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n", strings.Repeat("0", 2*maxHeader))
-	// What the server has not read may make the connection end before its answer is here.
+	// The connection may end before the answer arrives, because the server has not read all of the request.
 	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil && resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("%d", resp.StatusCode)
 	}

@@ -22,8 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestGolden compares answers, byte for byte, with files that are to be read
-// as the contract: names, nulls, forms of times and addresses.
+// TestGolden compares answers, byte for byte, with golden files, which show the contract: names, nulls, formats of
+// times and addresses.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for name, target := range map[string]string{
@@ -89,7 +89,7 @@ func TestGolden(t *testing.T) {
 					f.fill()
 					ended, cancel := context.WithCancel(t.Context())
 					cancel()
-					must(t, f.History.Run(ended)) // remembers this moment
+					must(t, f.History.Run(ended)) // the history has this moment
 				}
 				f.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_agent_answer", Help: "A number."}, func() float64 { return 42 }))
 				body := f.get(target).Body
@@ -138,8 +138,7 @@ func FuzzParseQuery(f *testing.F) {
 	})
 }
 
-// FuzzJustBefore: the start of a range leaves nothing of the range out and
-// nothing of an earlier address in.
+// FuzzJustBefore: a list that starts there has all addresses of the range, and none before it.
 func FuzzJustBefore(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0}, uint8(0))
 	f.Add([]byte{10, 0, 0, 0}, uint8(8))

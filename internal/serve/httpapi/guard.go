@@ -9,9 +9,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// guard refuses what a page in somebody's browser sends under a name that leads to
-// this machine (DNS rebinding), what pages of other origins send, and what comes on
-// a connection too many. The unix socket is out of the reach of browsers.
+// guard refuses requests of a web page under a name that resolves to this machine (DNS rebinding), requests of pages
+// of other origins, and requests on connections above the limit. Browsers cannot reach the unix socket.
 func (s *Server) guard(r *http.Request) error {
 	from := transport.OriginOf(r.Context())
 	switch {
@@ -31,12 +30,12 @@ func (s *Server) guard(r *http.Request) error {
 
 const retryAfter = "5" // seconds
 
-// busy refuses what is beyond a limit.
+// busy returns the error for a request above a limit.
 func busy(why string) *api.Problem {
 	return problemf(http.StatusServiceUnavailable, "%s: ask again in %s seconds, or over the unix socket", why, retryAfter)
 }
 
-// refused counts what the bounds have refused.
+// refused counts the refusals of the limits.
 type refused struct{ *prometheus.CounterVec }
 
 func newRefused() refused {
@@ -46,7 +45,7 @@ func newRefused() refused {
 	}, []string{"limit"})}
 }
 
-// by are the counters of one limit.
+// by returns the counters of one limit.
 func (r refused) by(limit string) transport.Refusals {
 	return transport.Refusals{All: r.WithLabelValues(limit), Peer: r.WithLabelValues(limit + "-per-peer")}
 }

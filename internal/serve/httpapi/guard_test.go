@@ -36,8 +36,8 @@ func raw(t *testing.T, network, address, path string, header ...string) (int, ht
 	return resp.StatusCode, resp.Header, string(body)
 }
 
-// TestWhatBrowsersSendForOthers: a name that leads here is not enough, and neither
-// is a page of somebody else. The unix socket is out of their reach.
+// TestWhatBrowsersSendForOthers: requests are refused if their Host is another name that resolves to this address, or
+// if a page of another origin sends them. Browsers cannot reach the unix socket.
 func TestWhatBrowsersSendForOthers(t *testing.T) {
 	t.Parallel()
 	f, _, _ := served(t)
@@ -106,8 +106,8 @@ func TestDebug(t *testing.T) {
 	}
 }
 
-// TestAPasswordCannotBeTried: who sees a configHash over TCP, and knows everything of a client file
-// but its password, cannot find that out. Who may use the socket can compare contents.
+// TestAPasswordCannotBeTried: a client that reads a configHash over TCP, and has all of a client file but its password,
+// cannot find the password. A client of the unix socket can compare contents.
 func TestAPasswordCannotBeTried(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "c2")
@@ -118,7 +118,7 @@ func TestAPasswordCannotBeTried(t *testing.T) {
 	shown := make(map[string]bool)
 	for range 2 {
 		f, tcp, unix := served(t)
-		f.configKey = clientfile.NewKey() // as the server has it, were it not for golden files
+		f.configKey = clientfile.NewKey() // as a server has it, except in golden files
 		c := readyCluster("c2", 2)
 		c.ConfigHash = plain
 		f.mesh.SetClusters(c, connectingCluster("c3"))
@@ -148,7 +148,7 @@ func TestAPasswordCannotBeTried(t *testing.T) {
 	}
 }
 
-// TestMoreNames: those that an operator gives, and no others that look like them.
+// TestMoreNames: the names that an operator configures are accepted, and no others that are similar.
 func TestMoreNames(t *testing.T) {
 	t.Parallel()
 	var none *transport.TLS

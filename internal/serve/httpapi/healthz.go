@@ -43,12 +43,12 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// metrics serves what can be gathered: one failing collector does not hide the others.
+// metrics serves all metrics that can be gathered: a failing collector does not hide the others.
 func (s *Server) metrics() func(http.ResponseWriter, *http.Request) error {
 	return handled(promhttp.HandlerFor(s.Gatherer, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, ErrorLog: gatherLog{s.log}}))
 }
 
-// gatherLog takes what collectors complain about.
+// gatherLog logs the errors of collectors.
 type gatherLog struct{ log *slog.Logger }
 
 func (g gatherLog) Println(v ...any) {

@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// historyRoutes are the last hour in numbers.
+// historyRoutes are the routes of the numbers of the last hour.
 func (s *Server) historyRoutes() []route {
 	if s.History == nil {
 		return nil

@@ -28,8 +28,8 @@ func ipResource() *resource[*ipcache.Entry, api.IP] {
 				(q.identity == nil || *q.identity == e.Identity()) &&
 				(q.labels == nil || hasLabels(s, v, q.labels, e))
 		},
-		// The labels of an address are those of its identity, which may come later, or go
-		// first (wire.md §3.7).
+		// The labels of an address are those of its identity, which may be added after the address, or removed before
+		// it (wire.md §3.7).
 		dependsOn: func(q *query) view.Kind {
 			if q.labels == nil {
 				return ""
@@ -43,7 +43,7 @@ func ipResource() *resource[*ipcache.Entry, api.IP] {
 	}
 }
 
-// mentioned reports whether the prefix of an address or the name of its pod has the text of the query.
+// mentioned reports whether the prefix of an address or the name of its pod contains the text of the query.
 func mentioned(q *query, e *ipcache.Entry) bool {
 	return q.contains == "" || q.mentions(e.Prefix().String()) || q.mentions(e.Namespace()+"/"+e.Pod())
 }
@@ -61,12 +61,12 @@ func hasLabels(s *Server, v *view.Snapshot, labels selector.Selector, e *ipcache
 	return id != nil && labels.Matches(maps.All(id.Labels))
 }
 
-// maxIndexed is how many addresses with an identity are looked up one by one. Where more have it,
-// looking at all in their order is as good: a page is soon full.
+// maxIndexed is the maximum number of addresses with an identity that are looked up one by one. When there are more,
+// a scan of all addresses in their order is as fast: a page is soon full.
 const maxIndexed = 8192
 
-// ipsFrom leaves out what is outside the query's prefix, which is one range of the snapshot, and
-// where few addresses have the query's identities those that have others.
+// ipsFrom returns only addresses within the query's prefix, which is one range of the snapshot. When few addresses
+// have the query's identities, it returns only these.
 func ipsFrom(s *Server, v *view.Snapshot, q *query) (iter.Seq[*ipcache.Entry], error) {
 	var last netip.Prefix
 	if q.after != "" {
@@ -102,8 +102,8 @@ func ipsFrom(s *Server, v *view.Snapshot, q *query) (iter.Seq[*ipcache.Entry], e
 	}, nil
 }
 
-// identitiesOf are the numbers that the addresses of a query may have: some
-// cluster's identity with the number passes, or a reserved one.
+// identitiesOf returns the identity numbers that the addresses of a query may have: numbers for which an identity of
+// some cluster passes, or a reserved identity.
 func identitiesOf(s *Server, v *view.Snapshot, q *query) []uint32 {
 	if q.identity != nil {
 		return []uint32{*q.identity}
@@ -127,8 +127,7 @@ func identitiesOf(s *Server, v *view.Snapshot, q *query) []uint32 {
 	return slices.Compact(ids)
 }
 
-// justBefore is the last prefix before those that begin with the address: none
-// for the very first address.
+// justBefore returns the last prefix before those that begin with the address: none for the very first address.
 func justBefore(a netip.Addr) netip.Prefix {
 	before := a.Prev()
 	if a == netip.IPv6Unspecified() {
@@ -140,12 +139,12 @@ func justBefore(a netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(before, before.BitLen())
 }
 
-// comparePrefixes has the order of the snapshot: by address, then by length.
+// comparePrefixes compares in the order of the snapshot: by address, then by length.
 func comparePrefixes(a, b netip.Prefix) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }
 
-// oneIP finds the winner of a prefix: exactly that prefix, not one that contains it.
+// oneIP returns the winner of a prefix: of exactly this prefix, not of one that contains it.
 func oneIP(s *Server, _ *view.Snapshot, path func(string) string) (*ipcache.Entry, error) {
 	text := path("address")
 	if length := path("length"); length != "" {

@@ -36,8 +36,8 @@ func (f *fixture) label(id uint32, labels string) {
 	}}})
 }
 
-// TestIPsOfAnIdentityAreFoundByAnIndex: whoever asks for one identity's addresses,
-// or for those of labels, does not pay for the others.
+// TestIPsOfAnIdentityAreFoundByAnIndex: a request for the addresses of one identity, or of labels, does not look at the
+// other addresses.
 func TestIPsOfAnIdentityAreFoundByAnIndex(t *testing.T) { // not parallel: it counts allocations
 	f := newFixture(t)
 	f.fillIPs(20_000)
@@ -57,8 +57,8 @@ func TestIPsOfAnIdentityAreFoundByAnIndex(t *testing.T) { // not parallel: it co
 	}
 }
 
-// TestIPsByIdentityInPages compares what is found by the index with what the whole
-// list has: by pages, within networks, with labels, while addresses change.
+// TestIPsByIdentityInPages compares the results of the index with those of the whole list: by pages, within networks,
+// with labels, while addresses change.
 func TestIPsByIdentityInPages(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -133,8 +133,8 @@ func BenchmarkIPsOfAnIdentity(b *testing.B) {
 	})
 }
 
-// TestBackendsFromBothFormats: what endpoint slices add, which backends get the
-// traffic, and that those of a withheld cluster are not there.
+// TestBackendsFromBothFormats: endpoint slices add backends, some backends get the traffic, and those of a withheld
+// cluster are absent.
 func TestBackendsFromBothFormats(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

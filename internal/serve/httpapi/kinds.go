@@ -10,7 +10,7 @@ type described interface {
 	routes(s *Server) []route
 }
 
-// allResources is everything that is listed and watched.
+// allResources returns all resources that can be listed and watched.
 func allResources() []described {
 	return []described{
 		clusterResource(), nodeResource(), serviceResource(), exportResource(), identityResource(), ipResource(),

@@ -55,7 +55,7 @@ func TestTheLocalKVStoreInTheStatus(t *testing.T) {
 	if s = status(); s.State != api.StateDegraded || s.KVStore.HeartbeatAgeSeconds != nil || s.KVStore.Message != "not connected" {
 		t.Errorf("lost: %s, %+v", s.State, s.KVStore)
 	}
-	// What is the own cluster's is as old as its copy.
+	// The entries of the own cluster are as old as its copy.
 	f.ips.Apply(claimed(ipcache.Spec{
 		Prefix: prefix("10.1.1.10/32"), Cluster: &ipcache.Cluster{Name: "c1", ID: 1}, Kind: ipcache.KindHost, Source: wire.SourceKVStore,
 	}))
@@ -79,7 +79,7 @@ type writer struct{ status kvstore.Status }
 
 func (w writer) Status() kvstore.Status { return w.status }
 
-// TestTheStatusOfWhoPublishes: what is described, what is written, and what is wrong with either.
+// TestTheStatusOfWhoPublishes: the status has the described objects, the written keys, and the errors of both.
 func TestTheStatusOfWhoPublishes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

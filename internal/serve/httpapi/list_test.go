@@ -163,7 +163,7 @@ func TestLimitIsClamped(t *testing.T) {
 	}
 }
 
-// TestLastPage: a page that happens to end with the last item has no next one.
+// TestLastPage: a page that ends exactly with the last item has no next one.
 func TestLastPage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -179,7 +179,7 @@ func TestLastPage(t *testing.T) {
 	if all := list[api.Node](t, f, "/v1/nodes?limit=3"); len(all.Items) != 3 || all.Next != "" {
 		t.Errorf("one page: %+v", all)
 	}
-	// The filters count before the limit.
+	// The filters apply before the limit.
 	if two := list[api.Node](t, f, "/v1/nodes?limit=2&cluster=c2"); len(two.Items) != 2 || two.Next != "" {
 		t.Errorf("filtered page: %+v", two)
 	}
@@ -193,8 +193,8 @@ func TestLastPage(t *testing.T) {
 	}
 }
 
-// TestPagingWhileWritersChurn walks every list in small pages while writers add and remove other
-// objects: what is there all along is seen exactly once, and the revision never goes back.
+// TestPagingWhileWritersChurn reads every list in small pages while writers add and remove other objects: the objects
+// that are always there are seen exactly once, and the revision never decreases.
 func TestPagingWhileWritersChurn(t *testing.T) {
 	t.Parallel()
 	const steady = 60
@@ -262,7 +262,7 @@ func (f *fixture) churn(c *ipcache.Cluster, writer int, stop <-chan struct{}) {
 	}
 }
 
-// walk reads a list in pages of 7 and checks that the steady objects come once.
+// walk reads a list in pages of 7 and checks that each steady object occurs once.
 func walk[T any](t *testing.T, f *fixture, resource string, steady int, name func(T) string) {
 	t.Helper()
 	seen := make(map[string]int)
@@ -323,8 +323,8 @@ func TestRevisionGrowsWithEveryChange(t *testing.T) {
 	waittest.Until(t, "the revision to grow with an address", func() bool { return list[api.Node](t, f, "/v1/nodes").Revision > last })
 }
 
-// TestAddressesAreThereAtOnce: what was applied before a request is in its
-// answer, however recently the last one was given.
+// TestAddressesAreThereAtOnce: an answer has all that was applied before the request, also shortly after another
+// answer.
 func TestAddressesAreThereAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

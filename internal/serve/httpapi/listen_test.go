@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// listening returns a fixture that listens, and what it logged. It is closed with the test.
+// listening returns a fixture that listens, and its log. It is closed with the test.
 func listening(t *testing.T, address, socket string, optional bool) (*fixture, string, error) {
 	t.Helper()
 	f := newFixture(t)
@@ -28,7 +28,7 @@ func listening(t *testing.T, address, socket string, optional bool) (*fixture, s
 	return f, log.String(), err
 }
 
-// deadSocket leaves a socket file that nobody listens on.
+// deadSocket leaves a socket file without a listener.
 func deadSocket(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -236,7 +236,7 @@ func TestServeDoesNotWaitForEver(t *testing.T) {
 	f.mux.HandleFunc("GET /stuck", func(_ http.ResponseWriter, r *http.Request) {
 		close(started)
 		<-r.Context().Done()
-		panic(http.ErrAbortHandler) // a return could still be answered
+		panic(http.ErrAbortHandler) // after a return the server could still send an answer
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
@@ -265,7 +265,7 @@ func TestServeSaysWhyItCannotGoOn(t *testing.T) {
 	t.Parallel()
 	f, _, err := listening(t, "127.0.0.1:0", "", false)
 	must(t, err)
-	f.Close() // somebody pulls the rug
+	f.Close() // the listener closes unexpectedly
 	if err := f.Serve(t.Context()); err == nil {
 		t.Error("no error")
 	}

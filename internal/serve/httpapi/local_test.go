@@ -56,7 +56,7 @@ func ask(t *testing.T, c *http.Client, method, path, body string) (*http.Respons
 	return resp, string(text)
 }
 
-// wantLocal wants a refusal that says where to go instead.
+// wantLocal wants a refusal that names the unix socket.
 func wantLocal(t *testing.T, f *fixture, resp *http.Response, body string) {
 	t.Helper()
 	var p api.Problem
@@ -80,7 +80,7 @@ func TestTheLogLevelIsChangedOverTheSocketOnly(t *testing.T) {
 	for _, test := range []struct {
 		body   string
 		status int
-		level  string // afterwards
+		level  string // the level afterwards
 		says   string
 	}{
 		{`{"level":"debug"}`, 200, "debug", `{"level":"debug"}`},
@@ -109,7 +109,7 @@ func TestTheLogLevelIsChangedOverTheSocketOnly(t *testing.T) {
 	}
 }
 
-// TestUnknownClientsWithoutASocket: the refusal says how to get one.
+// TestUnknownClientsWithoutASocket: the refusal explains how to configure one.
 func TestUnknownClientsWithoutASocket(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).do(http.MethodPut, "/v1/log-level")
@@ -151,7 +151,8 @@ func TestNoProfilesUnasked(t *testing.T) {
 	}
 }
 
-// TestWhatIsLocalIsDescribed: whoever reads the description learns of it.
+// TestWhatIsLocalIsDescribed: the OpenAPI document describes the requests that only the unix socket serves, and their
+// refusal over TCP.
 func TestWhatIsLocalIsDescribed(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()

@@ -12,8 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// lookup answers whose address this is. An address that no cluster claims has no
-// match, which is an answer and no error.
+// lookup answers with the owner of an address. An address that no cluster claims has no match; this is not an error.
 func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	text := r.PathValue("address")
 	addr, err := netip.ParseAddr(text)
@@ -40,7 +39,7 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// identityOf shows the identity of an entry, which may be a reserved one.
+// identityOf returns the identity of an entry, which may be a reserved one.
 func identityOf(e *ipcache.Entry, found *identities.Identity) *api.Identity {
 	if name, ok := wire.ReservedIdentityName(e.Identity()); ok {
 		return &api.Identity{ID: e.Identity(), Labels: map[string]string{wire.LabelSourceReserved + ":" + name: ""}}

@@ -15,12 +15,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// heap is what is in use when the garbage is gone, and how much it grew at the most.
+// heap is the memory in use after a garbage collection, and its largest growth.
 type heap struct{ before, most uint64 }
 
 func (h *heap) measure() {
 	var m runtime.MemStats
-	for range 2 { // what is dropped while the first one works is found by the second
+	for range 2 { // the second collection finds objects that were dropped during the first one
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
@@ -32,11 +32,11 @@ func (h *heap) measure() {
 
 func (h *heap) growth() uint64 { return h.most - h.before }
 
-// buffers is what the kernel may keep of a connection, so that a server soon waits for its reader.
+// buffers is how much the kernel may buffer of a connection, so that a server soon waits for its reader.
 const buffers = 64 << 10
 
-// readSlowly asks for all addresses over a real connection and reads the answer piece by piece.
-// Between the pieces it reads nothing, as a reader that is slower than any server, and measures.
+// readSlowly asks for all addresses over a real connection and reads the answer piece by piece. Between the pieces it
+// reads nothing, like a reader that is slower than any server, and measures.
 func (f *fixture) readSlowly(tb testing.TB, h *heap, pieces int64) (bytes int64) {
 	tb.Helper()
 	server := httptest.NewUnstartedServer(f.Handler())
@@ -95,9 +95,9 @@ func (f *fixture) walk(tb testing.TB, h *heap, limit int) (items int) {
 	}
 }
 
-// heapBound is what a list may need, whatever its length: the buffers of both
-// ends of the connection, which are in this process, and what was made at the
-// first request: a quarter of a MiB was seen. 200,000 addresses are 38 MiB as text.
+// heapBound is how much a list of any length may need: the buffers of both ends of the connection, which are in this
+// process, and the objects that the first request makes. A quarter of a MiB was seen. 200,000 addresses are 38 MiB as
+// text.
 const heapBound = 8 << 20
 
 // TestListsNeedNoMemory is not parallel: it measures the heap.

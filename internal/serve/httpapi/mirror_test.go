@@ -25,22 +25,22 @@ import (
 // mirror is a client that builds the lists from a watch.
 type mirror struct {
 	f        *fixture
-	resource string // empty: all
+	resource string // empty for all
 	filter   string
-	peer     netip.Addr // invalid: it comes over the unix socket
+	peer     netip.Addr // invalid for the unix socket
 
-	mu     sync.Mutex                   // of what the reader of the connection writes
-	state  map[string]map[string]string // by resource and name, the JSON
+	mu     sync.Mutex                   // guards the fields that the reader of the connection writes
+	state  map[string]map[string]string // JSON by resource and name
 	synced map[string]bool
 	token  string
 	resets int
-	wrong  error // what no watch may do
+	wrong  error // the first violation of the rules of a watch
 	signs  int   // signs of life since the last event
 
-	conn *connection // nil while it has none
+	conn *connection // nil while there is none
 }
 
-// connection is a watch of a mirror. What was read of it counts, and no more.
+// connection is a watch of a mirror. Only the part that the mirror has read counts.
 type connection struct {
 	pipe   *io.PipeReader
 	cancel context.CancelFunc
@@ -56,7 +56,7 @@ func (m *mirror) query() string {
 	return query
 }
 
-// connect begins, or goes on from the last token.
+// connect begins, or continues from the last token.
 func (m *mirror) connect(t *testing.T) {
 	r := request(http.MethodGet, "/v1/watch?"+m.query())
 	if m.token != "" {
@@ -83,7 +83,7 @@ func (m *mirror) forget() {
 	m.state, m.synced = make(map[string]map[string]string), make(map[string]bool)
 }
 
-// read takes as many events as it is allowed to.
+// read reads as many events as it is allowed to.
 func (m *mirror) read(c *connection) {
 	defer close(c.ended)
 	lines := bufio.NewReader(c.pipe)
@@ -97,7 +97,7 @@ func (m *mirror) read(c *connection) {
 	}
 }
 
-// fail keeps what went wrong, if it is not the end of the connection.
+// fail keeps an error, unless it is the end of the connection.
 func (m *mirror) fail(err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, io.ErrClosedPipe) {
 		return
@@ -107,7 +107,7 @@ func (m *mirror) fail(err error) {
 	m.wrong = errors.Join(m.wrong, err)
 }
 
-// trouble is what went wrong.
+// trouble returns the kept error.
 func (m *mirror) trouble() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,7 +157,7 @@ func (m *mirror) take(event, resource string, object json.RawMessage) error {
 	return nil
 }
 
-// nameOf is what tells the items of a list apart.
+// nameOf returns the key that distinguishes the items of a list.
 func nameOf(resource string, object []byte) string {
 	var o struct {
 		Cluster, Namespace, Name, Prefix, Kind, Subject string
@@ -177,7 +177,7 @@ func nameOf(resource string, object []byte) string {
 	return fmt.Sprint(o.Cluster, "/", o.Namespace, "/", o.Name, "/", o.ID, "/", o.Kind, "/", o.Subject)
 }
 
-// cut ends the connection wherever it is.
+// cut ends the connection at any point of the stream.
 func (m *mirror) cut() {
 	if m.conn == nil {
 		return
@@ -190,16 +190,16 @@ func (m *mirror) cut() {
 	m.conn = nil
 }
 
-// readUpTo reads as many events, or what there is.
+// readUpTo reads n events, or all events if there are fewer.
 func (m *mirror) readUpTo(n int) {
 	select {
 	case m.conn.allow <- n:
-	default: // it still reads what it was allowed to
+	default: // it still reads the events that it was allowed to
 	}
 	synctest.Wait()
 }
 
-// readAll reads until nothing comes any more but signs of life.
+// readAll reads until only signs of life arrive.
 func (m *mirror) readAll() {
 	quiet := func() bool {
 		m.mu.Lock()
@@ -219,7 +219,7 @@ func (m *mirror) readAll() {
 	synctest.Wait()
 }
 
-// differs says what the follower has other than the lists.
+// differs returns the differences between the follower and the lists.
 func (m *mirror) differs(t testing.TB) error {
 	all := m.listed(t)
 	m.mu.Lock()
@@ -235,7 +235,7 @@ func (m *mirror) differs(t testing.TB) error {
 	return nil
 }
 
-// listed is what the lists have, as a watch shows it.
+// listed returns the contents of the lists, as a watch shows them.
 func (m *mirror) listed(t testing.TB) map[string]map[string]string {
 	all := make(map[string]map[string]string)
 	for resource := range followed {
@@ -251,7 +251,7 @@ func (m *mirror) listed(t testing.TB) map[string]map[string]string {
 	return all
 }
 
-// unmoved is an item without what moves all the time, which no watch shows.
+// unmoved returns an item without the fields that change all the time, which no watch shows.
 func unmoved(t testing.TB, resource string, object []byte) []byte {
 	var c api.Cluster
 	var h api.Health

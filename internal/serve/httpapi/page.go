@@ -6,11 +6,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/serve/ui"
 )
 
-// WithPage makes the server serve the page that shows in a browser what the agent knows.
+// WithPage makes the server serve the web page.
 func WithPage(p *ui.Page) Option { return func(s *Server) { s.page = p } }
 
-// pageRoutes are none without a page. The page asks by the paths of the API, so that whoever may
-// not ask for something does not see it there.
+// pageRoutes are the routes of the page; none without a page. The page requests the paths of the API, so it shows a
+// user only what that user may request.
 func (s *Server) pageRoutes() []route {
 	if s.page == nil {
 		return nil

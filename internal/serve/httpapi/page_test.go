@@ -40,7 +40,7 @@ func TestWithoutPage(t *testing.T) {
 	}
 }
 
-// TestContains: the text may be anywhere in the name, in whatever case.
+// TestContains: the text may be anywhere in the name, in upper or lower case.
 func TestContains(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -63,7 +63,7 @@ func TestContains(t *testing.T) {
 	}
 }
 
-// TestResumeToken: a watch since the token of a list has what came after it alone.
+// TestResumeToken: a watch since the token of a list has the later changes only.
 func TestResumeToken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 )
 
-// toPolicy is nil without a policy.
+// toPolicy returns nil without a policy.
 func toPolicy(o *disconnect.Outlook) *api.ClusterPolicy {
 	if o == nil {
 		return nil
@@ -31,7 +31,7 @@ func toPolicy(o *disconnect.Outlook) *api.ClusterPolicy {
 	return p
 }
 
-// steady leaves out what moves all the time.
+// steady returns a policy without the values that change all the time.
 func steady(p *api.ClusterPolicy) *api.ClusterPolicy {
 	if p == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// problemf returns a problem document with the status' own title.
+// problemf returns a problem document with the title of the status.
 func problemf(status int, format string, args ...any) *api.Problem {
 	return &api.Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
@@ -39,12 +39,11 @@ func writeJSON(w http.ResponseWriter, v any) {
 func writeBody(w http.ResponseWriter, kind string, status int, v any) {
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	// The types are ours and can be encoded: what fails is the connection, and
-	// there is nobody left to tell.
+	// The types are ours and can always be encoded: an error is one of the connection, so no answer can be sent.
 	_ = safetext.Encoder(w).Encode(v)
 }
 
-// withDoubt adds to the news that something does not exist which clusters may have it all the same.
+// withDoubt adds to the error that an object does not exist the clusters that may still have it.
 func withDoubt(err error, v *view.Snapshot, of []wire.Resource) error {
 	p, is := errors.AsType[*api.Problem](err)
 	if !is || p.Status != http.StatusNotFound {

@@ -20,7 +20,7 @@ func (s *Server) debugRoutes() []route {
 			local: true, path: "/v1/debug/goroutines", id: "debug-goroutines", summary: "The stacks of all goroutines, as text.",
 			media: "text/plain", handle: func(w http.ResponseWriter, _ *http.Request) error {
 				w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-				_ = runtimepprof.Lookup("goroutine").WriteTo(w, allStacks) // the client is gone
+				_ = runtimepprof.Lookup("goroutine").WriteTo(w, allStacks) // an error: the client is gone
 				return nil
 			},
 		},
@@ -28,10 +28,10 @@ func (s *Server) debugRoutes() []route {
 	}
 }
 
-// allStacks is the form of pprof that shows each goroutine with its stack, as a panic does.
+// allStacks is the debug level of pprof that prints the stack of each goroutine, as a panic does.
 const allStacks = 2
 
-// profileRoutes serve what go tool pprof asks for.
+// profileRoutes are the routes for go tool pprof.
 func profileRoutes() []route {
 	one := func(path, id, summary string, handle http.HandlerFunc) route {
 		return route{local: true, path: "/debug/pprof/" + path, id: id, summary: summary, media: "application/octet-stream", handle: handled(handle)}
@@ -59,7 +59,7 @@ func (s *Server) logLevelRoutes() []route {
 	}
 }
 
-// setLogLevel takes the level as JSON or as plain text, whatever the request calls it.
+// setLogLevel accepts the level as JSON or as plain text, independent of the request's Content-Type.
 func (s *Server) setLogLevel(w http.ResponseWriter, r *http.Request) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLevelBody))
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) setLogLevel(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// configKeyRoute gives the key to those who may read the client files anyway.
+// configKeyRoute returns the key to clients of the unix socket, which can read the client files anyway.
 func (s *Server) configKeyRoute() route {
 	r := says("/v1/config-key", "config-key", "The key of configHash, to compare client files with it.", func() api.ConfigKey { return api.ConfigKey{Key: s.configKey} })
 	r.local = true

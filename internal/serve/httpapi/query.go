@@ -27,19 +27,19 @@ const (
 )
 
 type query struct {
-	// Empty filters let everything pass.
+	// An empty filter passes everything.
 	cluster, namespace, name string
 	kind                     string
 	contains                 string // in lower case
 	labels                   selector.Selector
 	identity                 *uint32
 	prefix                   netip.Prefix // masked; invalid: everything passes
-	limit                    int          // 0: no limit, else 1..MaxLimit
-	after                    string       // key of the last item seen; empty: from the start
+	limit                    int          // 0: no limit, otherwise 1..MaxLimit
+	after                    string       // key of the last item that the client has; empty: from the start
 }
 
-// parseQuery reads the query of a list. Parameters that the list does not have
-// are refused: a filter that is silently ignored shows too much.
+// parseQuery parses the query of a list. Parameters that the list does not have are refused: a filter that is
+// silently ignored shows too many items.
 func parseQuery(resource string, filters []string, raw string) (query, error) {
 	var q query
 	values, err := url.ParseQuery(raw)
@@ -97,7 +97,7 @@ func (q *query) set(resource string, filters []string, name string, given []stri
 	return err
 }
 
-// mentions reports whether a name has the text of the query, in whatever case.
+// mentions reports whether a name contains the text of the query; case does not matter.
 func (q *query) mentions(name string) bool {
 	return q.contains == "" || strings.Contains(strings.ToLower(name), q.contains)
 }

@@ -17,53 +17,52 @@ import (
 // resource describes one kind of object: how to list the D that the domain
 // holds and how to show one as the J of the contract.
 type resource[D, J any] struct {
-	name    view.Kind // as in the path: "nodes"
+	name    view.Kind // the name in the path, such as "nodes"
 	summary string    // what the list holds
 	filters []string  // the filters that it has
-	// from iterates in the order of the keys, strictly after that of the query; from the
-	// start when that is empty. A key that cannot be one is an error. It may use
-	// the query to leave out what match would refuse.
+	// from iterates in the order of the keys, strictly after the key of the query; from the start when that key is
+	// empty. A key that is invalid for the resource is an error. from may use the query to leave out objects that
+	// match would refuse.
 	from func(s *Server, v *view.Snapshot, q *query) (iter.Seq[D], error)
-	// fixed applies the filters that are about what an object is called: an
-	// object passes them always or never.
+	// fixed applies the filters of an object's name: an object passes them always or never.
 	fixed func(q *query, d D) bool
-	// match applies the others; nil when there are none.
+	// match applies the other filters; nil when there are none.
 	match   func(s *Server, v *view.Snapshot, q *query, d D) bool
 	convert func(s *Server, v *view.Snapshot, d D) J
-	// alone adds to an object that is shown by itself what a list says once for all of
-	// it; steady leaves out what moves all the time, for a watch. Nil: nothing.
+	// alone adds to a single object the data that a list has only once for all items; steady removes the values that
+	// change all the time, for a watch. Nil: no change.
 	alone  func(v *view.Snapshot, j *J)
 	steady func(j *J)
-	// dependsOn names the resource that the filters of a query look at beside this
-	// one, empty for none; touched gives what changes of that one may have let in
-	// or out. Both are nil when there is never one.
+	// dependsOn returns the resource that the filters of a query need in addition to this one, empty for none; touched
+	// returns the objects that changes of that resource may add to the result or remove from it. Both are nil for a
+	// resource without these filters.
 	dependsOn func(q *query) view.Kind
 	touched   func(v *view.Snapshot, changed []any) iter.Seq[D]
-	// paths are those of a single object, below the list's; one finds it. missing says
-	// that it is not there: a format of the parts of its path and of its key.
+	// paths are the paths of a single object, below the list's; one finds it. missing is the message that it does not
+	// exist: a format for the parts of its path and for its key.
 	paths   []string
 	missing string
 	one     func(s *Server, v *view.Snapshot, path func(string) string) (D, error)
 }
 
-// parts are the names of the wildcards in the path of a single object.
+// parts returns the names of the wildcards in the path of a single object.
 func (res *resource[D, J]) parts() []string {
 	return strings.FieldsFunc(res.paths[0], func(c rune) bool { return strings.ContainsRune("/{.}", c) })
 }
 
-// key is that of the object at a path.
+// key returns the key of the object at a path.
 func (res *resource[D, J]) key(path func(string) string) string {
 	return strings.Join(converted(res.parts(), path), "/")
 }
 
-// absent says that there is nothing at a path.
+// absent returns the error that there is no object at a path.
 func (res *resource[D, J]) absent(path func(string) string) error {
 	args := converted(res.parts(), func(part string) any { return path(part) })
 	return notFound(res.missing, append(args, res.key(path))...)
 }
 
-// inTable takes the objects from a table. byKey makes a query of a key; its error is for
-// those who ask for a single object by it.
+// inTable reads the objects from a table. byKey makes a query of a key; its error is the answer to a request for a
+// single object.
 func inTable[D, J any](res *resource[D, J], table func(v *view.View) statedb.Table[D], byKey func(key string) (statedb.Query[D], error)) *resource[D, J] {
 	res.from = func(s *Server, v *view.Snapshot, q *query) (iter.Seq[D], error) {
 		if q.after == "" {
@@ -98,7 +97,7 @@ func inTable[D, J any](res *resource[D, J], table func(v *view.View) statedb.Tab
 	return res
 }
 
-// inSnapshot takes the objects from a snapshot that was asked for them: they are sorted by name.
+// inSnapshot reads the objects from a snapshot that includes them: they are sorted by name.
 func inSnapshot[D, J any](res *resource[D, J], all func(v *view.Snapshot) []D, name func(D) string) *resource[D, J] {
 	res.from = func(_ *Server, v *view.Snapshot, q *query) (iter.Seq[D], error) {
 		return filtered(slices.Values(all(v)), func(d D) bool { return name(d) > q.after }), nil
@@ -130,7 +129,7 @@ func (res *resource[D, J]) routes(s *Server) []route {
 			path: "/v1/" + string(res.name) + path, id: id, summary: "One of the " + string(res.name) + ".",
 			answer: reflect.TypeFor[J](), errors: []int{http.StatusBadRequest, http.StatusNotFound},
 			handle: func(w http.ResponseWriter, r *http.Request) error {
-				v := s.View.DatedSnapshot(r.Context(), res.name) // dated for what is not there, too
+				v := s.View.DatedSnapshot(r.Context(), res.name) // dated, because an error needs the dates, too
 				d, err := res.one(s, v, r.PathValue)
 				if err != nil {
 					return withDoubt(err, v, view.Families(res.name))
@@ -148,7 +147,7 @@ func (res *resource[D, J]) routes(s *Server) []route {
 	return all
 }
 
-// passes applies the filters whose answer may change.
+// passes applies the filters whose result may change.
 func (res *resource[D, J]) passes(s *Server, v *view.Snapshot, q *query, d D) bool {
 	return res.match == nil || res.match(s, v, q, d)
 }
@@ -173,7 +172,7 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if res.filter(s, &q).Uses() == "" { // a watch of others begins with the state, whatever the token
+	if res.filter(s, &q).Uses() == "" { // with such filters, a watch always begins with the state
 		w.Header().Set(api.HeaderToken, s.View.Token(v.Position))
 	}
 	if r.Method == http.MethodHead {
@@ -201,12 +200,12 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 	return nil
 }
 
-// watchable is a resource as a watch sees it.
+// watchable is the part of a resource that a watch needs.
 type watchable interface {
 	kind() view.Kind
 	filterNames() []string
 	filter(s *Server, q *query) view.Filter
-	// show converts an object of the domain, without what moves all the time.
+	// show converts an object of the domain, without the values that change all the time.
 	show(s *Server, v *view.Snapshot, object any) any
 }
 
@@ -223,7 +222,7 @@ func (res *resource[D, J]) show(s *Server, v *view.Snapshot, object any) any {
 
 func (res *resource[D, J]) filter(s *Server, q *query) view.Filter { return &filter[D, J]{res, s, q} }
 
-// filter is the query of a watch as a stream asks it.
+// filter implements [view.Filter] for the query of a watch.
 type filter[D, J any] struct {
 	res *resource[D, J]
 	s   *Server
@@ -238,7 +237,7 @@ func (f *filter[D, J]) Passes(v *view.Snapshot, object any) bool {
 
 func (f *filter[D, J]) All(v *view.Snapshot) iter.Seq[any] {
 	items, err := f.res.from(f.s, v, f.q)
-	if err != nil { // a bad cursor, and a watch has none
+	if err != nil { // an invalid cursor; a watch has no cursor
 		return func(func(any) bool) {}
 	}
 	return view.Untyped(items)

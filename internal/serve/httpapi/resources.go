@@ -28,7 +28,7 @@ func clusterResource() *resource[remotecluster.Status, api.Cluster] {
 			return passes(q.cluster, c.Name) && passes(q.name, c.Name)
 		},
 		convert: func(s *Server, _ *view.Snapshot, c remotecluster.Status) api.Cluster { return s.cluster(c, s.now()) },
-		// As the view does: also until when a copy is confirmed, while it is.
+		// Like the view: it also removes the time up to which a copy is confirmed, while the copy is synced.
 		steady: func(c *api.Cluster) {
 			c.LastEvent, c.HeartbeatAgeSeconds, c.Policy = nil, nil, steady(c.Policy)
 			c.Freshness.Worst = api.Freshness{State: c.Freshness.Worst.State}
@@ -49,7 +49,7 @@ func nodeResource() *resource[*nodes.Node, api.Node] {
 		fixed: func(q *query, n *nodes.Node) bool {
 			return passes(q.cluster, n.Cluster) && passes(q.name, n.Name) && q.mentions(n.Cluster+"/"+n.Name)
 		},
-		// An address of the node is within the prefix, or one of its pod networks.
+		// One address of the node must be within the prefix, or one of its pod networks.
 		match: func(_ *Server, _ *view.Snapshot, q *query, n *nodes.Node) bool {
 			return q.labels.Matches(maps.All(n.Labels)) && (!q.prefix.IsValid() ||
 				slices.ContainsFunc(n.Addresses, func(a nodes.Address) bool { return q.prefix.Contains(a.IP) }) ||
@@ -68,7 +68,7 @@ func serviceResource() *resource[*services.Global, api.Service] {
 		fixed: func(q *query, g *services.Global) bool {
 			return passes(q.namespace, g.Namespace) && passes(q.name, g.Name) && q.mentions(g.Namespace+"/"+g.Name)
 		},
-		// One cluster's part has to pass everything.
+		// The part of one cluster must pass all filters.
 		match: func(_ *Server, _ *view.Snapshot, q *query, g *services.Global) bool {
 			return slices.ContainsFunc(g.Parts, func(p *services.Service) bool {
 				return passes(q.cluster, p.Cluster) && q.labels.Matches(maps.All(p.Labels))
@@ -134,7 +134,7 @@ func identityResource() *resource[*identities.Identity, api.Identity] {
 			}
 			return identities.ByKey(uint32(id), cluster), nil
 		})
-	// The number alone is no key: several clusters may have it.
+	// The number alone is not a key: several clusters may have it.
 	res.one = func(s *Server, v *view.Snapshot, path func(string) string) (*identities.Identity, error) {
 		id, err := parseIdentity(path("id"))
 		if err != nil {
@@ -148,7 +148,7 @@ func identityResource() *resource[*identities.Identity, api.Identity] {
 	return res
 }
 
-// labelsOf iterates over the labels as they are shown, with their sources.
+// labelsOf iterates over the labels as the API shows them, with their sources.
 func labelsOf(i *identities.Identity) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for l := range i.Labels.All() {

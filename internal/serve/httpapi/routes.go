@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// says is the route of an answer that follows from no request.
+// says returns a route whose answer does not depend on the request.
 func says[T any](path, id, summary string, answer func() T) route {
 	return route{path: path, id: id, summary: summary, answer: reflect.TypeFor[T](), handle: func(w http.ResponseWriter, _ *http.Request) error {
 		writeJSON(w, answer())
@@ -16,7 +16,7 @@ func says[T any](path, id, summary string, answer func() T) route {
 	}}
 }
 
-// handled lets a handler of others answer.
+// handled returns an [http.Handler] as the handler of a route.
 func handled(h http.Handler) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		h.ServeHTTP(w, r)
@@ -24,7 +24,7 @@ func handled(h http.Handler) func(http.ResponseWriter, *http.Request) error {
 	}
 }
 
-// allRoutes is the API: every path with what serves and describes it.
+// allRoutes returns all routes of the API.
 func (s *Server) allRoutes() []route {
 	all := []route{
 		{unbounded: true, path: "/{$}", id: "index", summary: "The paths, as text.", media: "text/plain", handle: s.index},

@@ -25,8 +25,8 @@ import (
 const (
 	headerTimeout = 10 * time.Second // for the client to send its request
 	idleTimeout   = 2 * time.Minute  // between requests
-	stopTimeout   = 3 * time.Second  // for requests under way when the server stops
-	answerTimeout = 10 * time.Minute // for a whole answer over TCP, since a snapshot is kept for it
+	stopTimeout   = 3 * time.Second  // for running requests when the server stops
+	answerTimeout = 10 * time.Minute // for a whole answer over TCP, because a snapshot is kept for it
 	maxHeader     = 16 << 10         // bytes of a request's headers
 )
 
@@ -34,23 +34,23 @@ const (
 type Server struct {
 	Sources
 	log       *slog.Logger
-	boundary  *boundary.Boundary // of requests
+	boundary  *boundary.Boundary // counts and logs failures of requests
 	now       func() time.Time
-	heartbeat time.Duration // between signs of life of a watch
+	heartbeat time.Duration // between heartbeats of a watch
 	firstWait time.Duration // for the peer's turn of a first state, before the watch is refused
 	routes    []route
-	resources []described // everything that can be listed and watched
+	resources []described // all resources that can be listed and watched
 	mux       *http.ServeMux
-	openAPI   func() ([]byte, error) // made when it is first asked for
+	openAPI   func() ([]byte, error) // created at the first request for it
 
 	listeners *transport.Listeners // set by Listen, before Serve
 	profiles  bool                 // serve profiles of the process
 
 	buffers   *transport.BufferPool // of watches
-	large     *transport.Large      // objects that are written
+	large     *transport.Large      // objects that are being written
 	streams   *transport.Streams
-	configKey string         // of the hashes of client files
-	page      *ui.Page       // nil: there is none
+	configKey string         // key of the hashes of client files
+	page      *ui.Page       // nil: no page
 	tls       *transport.TLS // nil: TCP is plain
 	names     []string       // more names of this host
 
@@ -59,7 +59,7 @@ type Server struct {
 	states                        *transport.States
 	refused                       refused
 	discovered                    discovered
-	// stopping ends when the server stops: what would never end by itself ends then.
+	// stopping ends when the server stops: answers without an end then stop.
 	stopping context.Context
 	stop     context.CancelFunc
 }
@@ -67,29 +67,27 @@ type Server struct {
 // Option changes what a server serves.
 type Option func(*Server)
 
-// WithProfiles makes the server give out profiles of the process, to those who
-// come over the unix socket.
+// WithProfiles makes the server serve profiles of the process over the unix socket.
 func WithProfiles() Option { return func(s *Server) { s.profiles = true } }
 
-// WithLimits bounds what those who come over TCP may have at once, instead of
-// [transport.DefaultLimits].
+// WithLimits sets the limits of clients over TCP, instead of [transport.DefaultLimits].
 func WithLimits(l transport.Limits) Option { return func(s *Server) { s.limits = l } }
 
-// WithBoundary is where failures of requests are counted and logged.
+// WithBoundary sets the boundary that counts and logs failures of requests.
 func WithBoundary(b *boundary.Boundary) Option { return func(s *Server) { s.boundary = b } }
 
-// WithNames are more names of the hosts that clients ask for: one that begins with a dot is for all names that end so. They
-// must be names that nobody else can give to this machine.
+// WithNames sets more host names that a request may be for: one that begins with a dot is for all names that end with
+// it. They must be names that an attacker cannot make resolve to this machine.
 func WithNames(names []string) Option { return func(s *Server) { s.names = names } }
 
-// WithTLS makes the server speak TLS where it listens on TCP; nil: it does not.
+// WithTLS makes the server use TLS on TCP; nil: plain text.
 func WithTLS(t *transport.TLS) Option { return func(s *Server) { s.tls = t } }
 
-// route is one path of the API with one method: what serves it and what describes it.
+// route is one path of the API with one method: its handler and its description.
 type route struct {
 	method     string // empty: GET, which also answers HEAD
-	local      bool   // only for those who come over the unix socket
-	unbounded  bool   // not one of the answers that are bounded: a probe, or a watch, which has a bound of its own
+	local      bool   // only for clients of the unix socket
+	unbounded  bool   // without the limit of answers: a probe, or a watch, which has its own limit
 	path       string // as in a pattern of [http.ServeMux]
 	id         string // of the operation, unique
 	summary    string
@@ -101,7 +99,7 @@ type route struct {
 	handle     func(w http.ResponseWriter, r *http.Request) error // a *Problem is the answer
 }
 
-// NewServer returns a server. It fails when a source is missing. A nil log is silence.
+// NewServer returns a server. It fails when a required source is missing. With a nil log, nothing is logged.
 func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, error) {
 	if sources.View == nil || sources.Gatherer == nil || sources.LogLevel == nil || sources.Settings == nil {
 		return nil, errors.New("api: a source is missing")
@@ -142,7 +140,7 @@ func (s *Server) serve(rt route) {
 	})
 }
 
-// answer lets the route answer, within its bounds.
+// answer calls the handler of a route, within the limits.
 func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) error {
 	from := transport.OriginOf(r.Context())
 	if rt.unbounded || from.Local {
@@ -165,8 +163,8 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) error 
 	return rt.handle(w, r.WithContext(ctx))
 }
 
-// admit refuses what is for those alone who come over the unix socket: its file's mode
-// says who they are, and over TCP nobody is asked.
+// admit refuses requests that are only for clients of the unix socket: the mode of its file controls who may use it,
+// and clients over TCP are not authenticated.
 func (s *Server) admit(rt route, r *http.Request) error {
 	if transport.OriginOf(r.Context()).Local || !rt.local {
 		return nil
@@ -178,8 +176,8 @@ func (s *Server) admit(rt route, r *http.Request) error {
 	return problemf(http.StatusForbidden, "%s %s is answered on the unix socket only: use %s", r.Method, r.URL.Path, socket)
 }
 
-// Handler returns the whole API as one handler. A panic becomes an answer. When the answer has begun, the
-// connection is closed instead, so that nobody takes it for complete.
+// Handler returns the whole API as one handler. A panic becomes an error answer. When the answer has begun, the
+// connection is closed instead, so that the client does not take the answer for complete.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
 		transport.OriginOf(r.Context()).Serving()
@@ -197,7 +195,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	from := transport.OriginOf(r.Context())
-	if r.ContentLength != 0 && !from.Local { // nothing that is sent over TCP is of use, and it is not waited for
+	if r.ContentLength != 0 && !from.Local { // a body over TCP is never used, and the server does not wait for it
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTimeout)) // as in extend
 	}
 	if from.Over {
@@ -215,13 +213,12 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// response knows whether the answer has begun, and gives the client a new
-// deadline for each piece of it.
+// response records whether the answer has begun, and sets a new deadline for each write.
 type response struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	begun   bool
-	until   time.Time // when the whole answer must be there; zero: there is no end
+	until   time.Time // deadline of the whole answer; zero: none
 }
 
 func (w *response) WriteHeader(status int) {
@@ -240,13 +237,13 @@ func (w *response) extend() {
 	if !w.until.IsZero() && w.until.Before(next) {
 		next = w.until
 	}
-	// A writer that knows no deadlines belongs to a test.
+	// Only the writers of tests have no deadlines.
 	_ = w.control.SetWriteDeadline(next)
 }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// refuse answers what no route does: the mux would, but not with a problem document.
+// refuse answers a request without a route: the mux would do that, but not with a problem document.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, refusal http.Handler) {
 	status, header := transport.Unseen(refusal, r)
 	if status != http.StatusMethodNotAllowed {
@@ -257,7 +254,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, refusal http.Han
 	writeProblem(w, problemf(status, "%s is not allowed on %s, only %s", r.Method, r.URL.Path, header.Get("Allow")))
 }
 
-// fail answers with an error of a handler that has not written anything.
+// fail answers with an error of a handler that has not written an answer.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
 		writeProblem(w, p)
@@ -276,7 +273,7 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte(b.String())) // the client is gone
+	_, _ = w.Write([]byte(b.String())) // an error: the client is gone
 	return nil
 }
 
@@ -286,16 +283,16 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/openapi+json")
-	_, _ = w.Write(doc) // the client is gone
+	_, _ = w.Write(doc) // an error: the client is gone
 	return nil
 }
 
-// Serve answers requests on what Listen opened until ctx ends, then lets those under way finish for
-// a short while, and closes everything. It returns nil after a stop that ctx asked for, and
-// otherwise why it cannot go on. It is called once.
+// Serve answers requests on the listeners of Listen until ctx ends, then gives running requests a short time to
+// finish, and closes everything. It returns nil when it stops because ctx ends, and otherwise the error. It is called
+// once.
 func (s *Server) Serve(ctx context.Context) error {
 	defer s.Close()
-	// Requests under way see the end of the server, not that of ctx: they have stopTimeout.
+	// Running requests end with the server, not with ctx: they have stopTimeout.
 	base, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	server := &http.Server{

@@ -22,7 +22,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/meshtest/fakemesh"
 )
 
-// wantProblem asks and wants a problem document.
+// wantProblem sends a request and wants a problem document.
 func (f *fixture) wantProblem(t *testing.T, method, target string, status int) *httptest.ResponseRecorder {
 	t.Helper()
 	w := f.do(method, target)
@@ -108,8 +108,8 @@ func TestSingleObjects(t *testing.T) {
 	}
 }
 
-// TestAnAddressWithinANetwork: whoever asks for the entry of an address that has
-// none learns where to ask instead.
+// TestAnAddressWithinANetwork: the answer for an address without an entry of its own names the network that it is in,
+// and the lookup to use instead.
 func TestAnAddressWithinANetwork(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -141,7 +141,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestReadiness: who is ready since the time was over says so, and without whom.
+// TestReadiness: an agent that is ready because the sync timeout has passed reports that, and the missing clusters.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -190,7 +190,7 @@ func TestStatusIsDegradedByAnythingStale(t *testing.T) {
 	}
 	for r, src := range c.Sources {
 		if r == wire.ServiceExports {
-			continue // nobody waits for these
+			continue // no client waits for these
 		}
 		src.Freshness.State = "stale"
 		c.Sources[r] = src
@@ -239,7 +239,7 @@ func TestPanics(t *testing.T) {
 	f.get("/late")
 }
 
-// TestServerNeedsEverySource also finds sources that validate forgets.
+// TestServerNeedsEverySource also finds sources that validate does not check.
 func TestServerNeedsEverySource(t *testing.T) {
 	t.Parallel()
 	whole := newFixture(t).Sources

@@ -16,48 +16,48 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Keys knows single keys of clusters.
+// Keys finds single keys of clusters.
 type Keys interface {
-	// Find tells what is known of one key of a cluster, by its name below the
-	// resource's prefix; false for nothing. It may wait while a batch is read.
+	// Find returns the data of one key of a cluster, by its name below the resource's prefix; false for none. It may
+	// wait while a batch is read.
 	Find(cluster string, r wire.Resource, name string) (store.Found, bool)
 }
 
-// Writer is what writes to the own cluster's kvstore.
+// Writer is the writer to the own cluster's kvstore.
 type Writer interface {
-	// Status returns what is known about the session, without asking anybody.
+	// Status returns the known status of the session, without a request to etcd.
 	Status() kvstore.Status
 }
 
-// Level is how much a log tells.
+// Level is the level of a log.
 type Level interface {
 	Get() string
 	Set(level string) error
 }
 
-// Sources is what a server reads. Agent, View, Gatherer, LogLevel and Settings are required; the
-// others are what a mode has, and their methods may be called by any goroutine.
+// Sources are the sources of a server. Agent, View, Gatherer, LogLevel and Settings are required; a mode may have the
+// others. Their methods may be called by any goroutine.
 type Sources struct {
 	Agent    api.AgentInfo
 	View     *view.View
 	Gatherer prometheus.Gatherer
-	LogLevel Level        // that of the agent's log
-	Settings api.Settings // those in force, without secrets
+	LogLevel Level        // the level of the agent's log
+	Settings api.Settings // the settings in force, without secrets
 
-	Asker       backends.Asker                       // for whom backends are chosen when a request does not say it
-	Zone        string                               // of DNS, in which services have names
+	Asker       backends.Asker                       // the client for whom backends are chosen, unless the request names another
+	Zone        string                               // DNS zone of the names of services
 	Directory   clustermesh.MeshDirectory            // nil: no mesh directory is read
-	Keys        Keys                                 // nil: nothing is known of single keys
-	Leads       func() bool                          // nil: there is nothing to lead
+	Keys        Keys                                 // nil: single keys are unknown
+	Leads       func() bool                          // nil: the mode has no leader
 	Writer      Writer                               // nil: nothing is written
-	Written     func() []syncstore.Written           // nil: as without a Writer
-	Stopped     func() (why codes.Code, text string) // why nothing is written for want of space, empty when it is; nil: it always is
-	Missing     func() map[string]string             // by cluster, what is not synced of those without which it became ready; nil: nothing
-	Serving     func() []api.Serving                 // servers of other protocols that read the view; nil: there are none
-	XDSClients  func() *api.XDSClients               // who follows xDS; nil, or its answer is: nobody can
-	History     *history.History                     // nil: nothing is remembered
-	Described   Described                            // nil: nobody describes the own cluster
-	DescribedBy string                               // who does, in a person's words
+	Written     func() []syncstore.Written           // nil without a Writer
+	Stopped     func() (why codes.Code, text string) // why nothing is written because there is no space; empty while entries are written; nil: they always are
+	Missing     func() map[string]string             // clusters without which the agent became ready, with the resources that are still not synced; nil: none
+	Serving     func() []api.Serving                 // servers of other protocols that read the view; nil: none
+	XDSClients  func() *api.XDSClients               // the xDS clients; nil, also its result: there is no xDS server
+	History     *history.History                     // nil: no history
+	Described   Described                            // nil: there is no description of the own cluster
+	DescribedBy string                               // the source of the description, for users
 }
 
 func (s *Sources) find(cluster string, r wire.Resource, name string) (store.Found, bool) {
@@ -69,12 +69,12 @@ func (s *Sources) find(cluster string, r wire.Resource, name string) (store.Foun
 
 // Described is the description of the own cluster.
 type Described interface {
-	// State says how well it is known, Counts how many objects it has of each kind.
+	// State returns the sync status, Counts the number of objects of each kind.
 	State() local.State
 	Counts() map[string]int
 }
 
-// description is that of the own cluster; nil without a source.
+// description returns the description of the own cluster; nil without a source.
 func (s *Server) description() *api.Description {
 	if s.Described == nil {
 		return nil

@@ -35,8 +35,7 @@ func readSlow(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// TestSlowReadersOfOnePeerLeaveRoom: one peer cannot have all turns of those who are
-// sent a whole state.
+// TestSlowReadersOfOnePeerLeaveRoom: one peer cannot have all turns of the watches that are sent a whole state.
 func TestSlowReadersOfOnePeerLeaveRoom(t *testing.T) {
 	t.Parallel()
 	limits := transport.DefaultLimits()
@@ -51,11 +50,11 @@ func TestSlowReadersOfOnePeerLeaveRoom(t *testing.T) {
 	if got := refusals(t, f, "states-per-peer"); got != 1 {
 		t.Errorf("%v refusals were counted", got)
 	}
-	// Others have their turn: in all there are more than one peer may have.
+	// Other peers have their turn: the limit of all peers is higher than that of one.
 	leave, err := f.states.OfPeer(t.Context(), netip.MustParseAddr("10.0.0.1"))
 	must(t, err)
 	leave()
-	// So has whoever needs no state, or comes over the unix socket.
+	// So have watches that need no state, and clients of the unix socket.
 	resp, err := unix.Get("http://localhost/v1/watch?resource=nodes")
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("over the unix socket: %v %v", resp, err)
@@ -83,7 +82,7 @@ func refusals(t *testing.T, f *fixture, limit string) float64 {
 	return n
 }
 
-// counted are the series of a counter of the server, by the values of their labels.
+// counted returns the series of a counter of the server, by the values of their labels.
 func counted(t *testing.T, f *fixture, name string) map[string]float64 {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -107,14 +106,14 @@ func counted(t *testing.T, f *fixture, name string) map[string]float64 {
 	return all
 }
 
-// What idle watchers are measured with.
+// How idle watchers are measured.
 const (
-	idleWatchers = 1992            // with the first one not more than this machine may have
+	idleWatchers = 1992            // with the first one no more than this machine may have
 	idleOpeners  = 8               // at once
 	idleBound    = 60 << 20 / 2000 // for each, heap in use and stacks: 60 MiB for all
 )
 
-// inUse is the memory of heap and stacks that is in use when the garbage is gone.
+// inUse is the memory of heap and stacks that is in use after garbage collections.
 func inUse() uint64 {
 	var m runtime.MemStats
 	for range 3 { // a stack halves with each collection
@@ -124,8 +123,7 @@ func inUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// watchIdle opens a watch on a connection of its own, reads the state and keeps
-// the bare connection.
+// watchIdle opens a watch on a connection of its own, reads the state, and returns the bare connection.
 func watchIdle(t testing.TB, address string, lines *bufio.Reader) net.Conn {
 	c, err := net.Dial("tcp", address)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 )
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
-	// What the mesh says comes first: what it calls synced is then in the view.
+	// Readiness is read first: resources that are synced at this point are then in the view.
 	ready, _ := s.View.Ready()
 	var unread []remotecluster.Status
 	ignored := []api.Ignored{}
 	if s.Directory != nil {
-		unread = s.Directory.Announced() // first: a cluster that is taken up meanwhile is not missed
+		unread = s.Directory.Announced() // before the clusters, so that no cluster is missed that is connected in between
 		ignored = converted(s.Directory.Ignored(), func(i clustermesh.Ignored) api.Ignored { return api.Ignored{File: i.File, Reason: i.Reason} })
 	}
 	clusters := clustermesh.WithAnnounced(s.View.Clusters(), unread)
@@ -91,7 +91,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// sharing is who shares services with whom.
+// sharing answers with the clusters that share services with each other.
 func (s *Server) sharing(w http.ResponseWriter, r *http.Request) error {
 	v := s.View.DatedSnapshot(r.Context())
 	writeJSON(w, summary.SharingOf(r.FormValue("cluster"), statedb.ToSeq(s.View.Services.Global().All(v.Txn)), v.Unconfirmed(view.Families(view.Services)...)))

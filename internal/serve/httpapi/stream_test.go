@@ -29,7 +29,7 @@ func (f *fixture) fillIPs(n int) {
 	f.ips.Apply(ops)
 }
 
-// TestStreamEndsWithItsClient: a list that nobody reads is not walked to its end.
+// TestStreamEndsWithItsClient: a list whose client has gone is not read to its end.
 func TestStreamEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -53,9 +53,8 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// BenchmarkLookup answers lookups among a million addresses and 20,000 services
-// of 10 backends, all that HTTP needs but the connection included. One address in
-// five is a backend. The floor is the lookup itself.
+// BenchmarkLookup answers lookups among a million addresses and 20,000 services of 10 backends, with all that HTTP
+// needs except the connection. One address in five is a backend. The floor is the lookup itself.
 func BenchmarkLookup(b *testing.B) {
 	const n = 1_000_000
 	f := newFixture(b)
@@ -83,7 +82,7 @@ func BenchmarkLookup(b *testing.B) {
 	b.Run("answer", func(b *testing.B) {
 		handler := f.Handler()
 		handler.ServeHTTP(&discard{header: make(http.Header)}, request(http.MethodGet, "/v1/lookup/10.0.0.0")) // makes the index of services
-		asks := make([]*http.Request, 10_000)                                                                  // what a client does is not measured
+		asks := make([]*http.Request, 10_000)                                                                  // the client's work is not measured
 		for i := range asks {
 			asks[i] = request(http.MethodGet, "/v1/lookup/"+addr(i*7919%n).String())
 		}
@@ -100,11 +99,11 @@ func BenchmarkLookup(b *testing.B) {
 	})
 }
 
-// cpuTime is what this process has used.
+// cpuTime is the processor time that this process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // cannot fail for oneself
+		panic(err) // cannot fail for the own process
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
@@ -130,7 +129,7 @@ func BenchmarkPageOfIPs(b *testing.B) {
 	}
 }
 
-// discard counts an answer and keeps nothing of it.
+// discard counts the bytes of an answer and drops them.
 type discard struct {
 	header http.Header
 	status int

@@ -45,7 +45,7 @@ func (a authority) serves(t *testing.T, hosts ...string) transport.TLSFiles {
 	return transport.TLSFiles{Cert: cert, Key: key, ClientCA: ca}
 }
 
-// listens is what reads these files.
+// listens returns a listener's TLS that reads these files.
 func (a authority) listens(t *testing.T, hosts ...string) *transport.TLS {
 	t.Helper()
 	return transport.NewTLS(a.serves(t, hosts...), silent())
@@ -91,7 +91,7 @@ func TestTLSWithClientCertificates(t *testing.T) {
 		name   string
 		client *http.Client
 		host   string
-		want   int // 0: no connection
+		want   int // 0 for no connection
 	}{
 		{"one of ours", ours.client(t, ours.CA), "", 200},
 		{"by the certificate's name", ours.client(t, ours.CA), "agent.example:443", 200},
@@ -111,7 +111,7 @@ func TestTLSWithClientCertificates(t *testing.T) {
 	if got, err := status(unix, "http://localhost/v1/status", ""); got != http.StatusOK {
 		t.Errorf("over the unix socket: %d %v", got, err)
 	}
-	// A watch takes the connection over, and it is bounded through TLS as well.
+	// A watch hijacks the connection, and its output is bounded over TLS too.
 	resp, err := ours.client(t, ours.CA).Get("https://" + f.Address() + "/v1/watch?resource=nodes")
 	if err != nil || resp.StatusCode != http.StatusOK || resp.ProtoMajor != 1 {
 		t.Fatalf("%+v %v", resp, err)
@@ -133,8 +133,8 @@ func TestTLSWithoutClientCertificates(t *testing.T) {
 	}
 }
 
-// TestCertificatesAreReadAgain: a rotated certificate and another authority count
-// from the next connection on; what cannot be used changes nothing.
+// TestCertificatesAreReadAgain: a rotated certificate and another authority apply from the next connection on; files
+// that cannot be used change nothing.
 func TestCertificatesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -180,7 +180,7 @@ func TestTLSFilesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAWatchEndsWithTheServerOverTLS: its end is not waited for.
+// TestAWatchEndsWithTheServerOverTLS: the server does not wait for the end of a watch.
 func TestAWatchEndsWithTheServerOverTLS(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t, t.TempDir())
@@ -198,7 +198,8 @@ func TestAWatchEndsWithTheServerOverTLS(t *testing.T) {
 	}
 }
 
-// TestStatusHasTheCertificatesOfTheListeners: their ends, and what the next connection would fail with.
+// TestStatusHasTheCertificatesOfTheListeners: the status has their expiry, and the error that the next connection would
+// fail with.
 func TestStatusHasTheCertificatesOfTheListeners(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t, t.TempDir())

@@ -17,7 +17,7 @@ import (
 
 // Limits of a watch.
 const (
-	watchHeartbeat = 15 * time.Second // between signs of life of an idle watch
+	watchHeartbeat = 15 * time.Second // between heartbeats of an idle watch
 	firstStateWait = 2 * time.Second  // for the peer's turn of a first state, before the watch is refused
 )
 
@@ -38,13 +38,12 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.streams.Answer(w, leave, func(ctx context.Context, out io.Writer) {
-		_ = session.run(ctx, out, turns) // the client is gone, or the server stops
+		_ = session.run(ctx, out, turns) // an error: the client is gone, or the server stops
 	})
 }
 
-// admitWatch enters one more watch, with its turn for the first state if it needs one:
-// a reader that takes its state slowly keeps a snapshot alive, so that a peer has few
-// of them. Over the unix socket there are no turns.
+// admitWatch admits one more watch, with its turn for the first state if it needs one. A slow reader of a state keeps
+// a snapshot alive, so a peer has few turns. Over the unix socket there are no turns.
 func (s *Server) admitWatch(ctx context.Context, from transport.Origin, resumes bool) (_ view.Turns, leave func(), err error) {
 	if from.Local {
 		return nil, func() {}, nil
@@ -73,7 +72,7 @@ type subscription struct {
 	query query
 }
 
-// subscriptions reads the request. Without a resource it is about all of them.
+// subscriptions parses the request. A request without a resource is for all of them.
 func (s *Server) subscriptions(r *http.Request) ([]*subscription, string, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -122,7 +121,7 @@ func watchParameters() []string {
 	return names
 }
 
-// watching is one client's watch: what takes the events of its stream.
+// watching is the watch of one client: it receives the events of its stream.
 type watching struct {
 	s      *Server
 	subs   []*subscription
@@ -138,7 +137,7 @@ func (s *Server) newWatching(subs []*subscription, token string) *watching {
 	return &watching{s: s, subs: subs, stream: s.View.Stream(token, chosen...)}
 }
 
-// run writes the events until nobody reads any more.
+// run writes the events until the client is gone or the stream ends.
 func (c *watching) run(ctx context.Context, out io.Writer, turns view.Turns) error {
 	c.out, c.client = transport.NewEvents(out, c.s.buffers), out
 	defer c.out.Release()
@@ -168,7 +167,7 @@ func (c *watching) Event(e view.Event) error {
 	})
 }
 
-// Idle implements [view.Receiver]: it waits for more, or until a sign of life is due.
+// Idle implements [view.Receiver]: it waits for more events, or until a heartbeat is due.
 func (c *watching) Idle(ctx context.Context, at view.Event, more <-chan struct{}) error {
 	c.out.Release()
 	due := time.NewTimer(c.s.heartbeat - c.out.Quiet())
@@ -190,8 +189,8 @@ func (c *watching) Abort() {
 	}
 }
 
-// live gives a sign of life if nothing was written for long, whatever happened
-// that is of no interest to the client.
+// live writes a heartbeat if nothing was written for long, also when there were events that the client's filters
+// refuse.
 func (c *watching) live(at view.Event) error {
 	if c.out.Quiet() < c.s.heartbeat {
 		return nil

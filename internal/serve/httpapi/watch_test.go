@@ -34,7 +34,7 @@ type sse struct {
 	}
 }
 
-// name is what the event is about, short enough to compare.
+// name is a short text for the subject of the event, to compare.
 func (e sse) name() string {
 	text := e.event
 	if e.data.Resource != "" {
@@ -132,7 +132,7 @@ func TestWatch(t *testing.T) {
 	w := openWatch(t, base, "resource=nodes&resource=clusters", "")
 	w.expect("upsert clusters c2", "upsert clusters c3", "synced clusters",
 		"upsert nodes c2", "upsert nodes c2", "upsert nodes c3", "synced nodes")
-	f.services.Apply(created(&services.Service{Cluster: "c9", Namespace: "n", Name: "n", Shared: true})) // of no interest
+	f.services.Apply(created(&services.Service{Cluster: "c9", Namespace: "n", Name: "n", Shared: true})) // not one of the watched resources
 	f.nodes.Apply(created(&nodes.Node{Cluster: "c9", Name: "n"}))
 	w.expect("upsert nodes c9")
 	f.nodes.Apply([]store.Change[nodes.Node]{{Old: &nodes.Node{Cluster: "c9", Name: "n"}}})
@@ -140,13 +140,13 @@ func TestWatch(t *testing.T) {
 	f.mesh.Set(func(is *fakemesh.Facts) { is.Clusters = is.Clusters[:1] })
 	w.expect("delete clusters c3")
 
-	// Whoever went away goes on where it was, and misses nothing.
+	// A client that reconnects continues at its last event, and misses nothing.
 	w.body.Close()
 	f.nodes.Apply(created(&nodes.Node{Cluster: "c8", Name: "n"}))
 	again := openWatch(t, base, "resource=nodes", w.last)
 	again.expect("upsert nodes c8")
 
-	// Filters, also those that an object may leave.
+	// Filters, also those that an object may stop passing.
 	labelled := openWatch(t, base, "resource=nodes&labels=zone", "")
 	labelled.expect("upsert nodes c2", "synced nodes")
 	f.nodes.Apply(created(
@@ -185,11 +185,11 @@ func TestWatchOfAddresses(t *testing.T) {
 	if !seen["upsert ips 10.0.0.1/32"] || !seen["upsert ips 10.1.0.1/32"] {
 		t.Errorf("came: %v", seen)
 	}
-	for of3.next().name() != "upsert ips 10.0.0.3/32" { // 10.0.0.2 may have come again
+	for of3.next().name() != "upsert ips 10.0.0.3/32" { // 10.0.0.2 may have been sent again
 	}
 }
 
-// TestWatchThatFallsBehind begins again, with a reset, instead of being buffered.
+// TestWatchThatFallsBehind: it starts again with a reset, and its events are not buffered.
 func TestWatchThatFallsBehind(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -208,7 +208,7 @@ func TestWatchThatFallsBehind(t *testing.T) {
 	}
 	again := openWatch(t, base, "resource=ips", token)
 	again.expect("reset", "upsert ips 10.0.0.0/32", "upsert ips 10.0.0.1/32", "synced ips")
-	// What it did not ask for did not pass it by.
+	// It did not ask for nodes, so it missed nothing of them.
 	openWatch(t, base, "resource=nodes", again.last).body.Close()
 }
 
@@ -230,7 +230,7 @@ func TestWatchRefuses(t *testing.T) {
 	}
 }
 
-// TestWatchEndsWithTheServer, and at once.
+// TestWatchEndsWithTheServer: it ends at once.
 func TestWatchEndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -243,8 +243,8 @@ func TestWatchEndsWithTheServer(t *testing.T) {
 	}
 }
 
-// TestAQuietWatchOnABusyAgentLives: what is of no interest to a client does not
-// keep it from hearing that the agent is there, and from moving on.
+// TestAQuietWatchOnABusyAgentLives: a client that follows none of the changes still gets signs of life, and its
+// position advances.
 func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -274,14 +274,14 @@ func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
 			if err != nil || id != f.View.Token(position) {
 				t.Fatalf("a sign of life at %q", id)
 			}
-			if position > before { // the first ones may come before anything has changed
+			if position > before { // the first ones may be sent before any change
 				before, signs = position, signs+1
 			}
 		}
 	}
 }
 
-// TestWhatIsNotThereMayBe: a cluster that is not known as of now may have it.
+// TestWhatIsNotThereMayBe: if an object is not found, a cluster that is not known as of now may have it.
 func TestWhatIsNotThereMayBe(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -294,8 +294,8 @@ func TestWhatIsNotThereMayBe(t *testing.T) {
 	}
 }
 
-// TestFreshnessIsNoPartOfAnItem: it moves without an event, so a list has it once for
-// all of its items and a service that is shown alone by itself.
+// TestFreshnessIsNoPartOfAnItem: freshness changes without an event, so a list has it once for all of its items, and a
+// single service has it outside of the item.
 func TestFreshnessIsNoPartOfAnItem(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

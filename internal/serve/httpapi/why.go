@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// whyRoutes explain things, also those that are not there.
+// whyRoutes are the routes of explanations, also of objects that do not exist.
 func (s *Server) whyRoutes() []route {
 	why := func(path, what string, explain func(v *reasons.View, path func(string) string) (api.Explanation, error)) route {
 		return route{
@@ -58,7 +58,7 @@ func (s *Server) whyRoutes() []route {
 	}
 }
 
-// reasonsView is what explanations look at, of a dated view.
+// reasonsView returns the data that explanations need, from a dated view.
 func (s *Server) reasonsView(v *view.Snapshot) *reasons.View {
 	own := s.Agent.Cluster
 	if s.Agent.ClusterID == 0 {
@@ -71,8 +71,8 @@ func (s *Server) reasonsView(v *view.Snapshot) *reasons.View {
 	}
 }
 
-// toCandidates are the claims of a lookup and those that never count, with what
-// their explanation says.
+// toCandidates returns the claims of a lookup, and the claims that never count, each with the text of its step in the
+// explanation.
 func toCandidates(found ipcache.Found, why api.Explanation) []api.Candidate {
 	claims := make(map[netip.Prefix]int)
 	for _, e := range found.Claims {

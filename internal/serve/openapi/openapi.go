@@ -1,5 +1,5 @@
-// Package openapi describes HTTP routes as an OpenAPI 3.1 document. The schemas come from the types
-// that the handlers encode. Everything is a pure function of its arguments.
+// Package openapi describes HTTP routes as an OpenAPI 3.1 document. The schemas come from the types that the handlers
+// encode. All functions are pure functions of their arguments.
 package openapi
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Info is what the routes of a document have in common.
+// Info has the data that all routes of a document share.
 type Info struct {
 	Title, Version, Description string
 	Problem                     reflect.Type // of the body of an error
@@ -23,10 +23,11 @@ type Info struct {
 	License                     string       // SPDX
 	Everywhere                  []int        // errors of every operation
 	Parameters                  map[string]Parameter
-	Nullable                    []string // fields with an object or null, as TYPE.FIELD
+	Nullable                    []string // fields whose value is an object or null, as TYPE.FIELD
 }
 
-// Parameter is one of a query. A name without one takes exactly that value of the objects.
+// Parameter is a query parameter. A name without one stands for a parameter that selects the objects with exactly that
+// value.
 type Parameter struct {
 	Type        string // of JSON; empty: string
 	Repeated    bool
@@ -80,7 +81,7 @@ func Describe(info Info, routes []Route) ([]byte, error) {
 
 func (info Info) operation(schemas huma.Registry, rt Route) *huma.Operation {
 	content := map[string]*huma.MediaType{rt.Media: {Schema: &huma.Schema{Type: huma.TypeString}}}
-	if strings.HasSuffix(rt.Media, "json") { // of anything
+	if strings.HasSuffix(rt.Media, "json") { // any object
 		content[rt.Media].Schema.Type = huma.TypeObject
 	}
 	if rt.Answer != nil {
@@ -103,7 +104,7 @@ func (info Info) operation(schemas huma.Registry, rt Route) *huma.Operation {
 	for _, status := range slices.Concat(info.Everywhere, rt.Errors) {
 		answer := info.Problem
 		if status == http.StatusServiceUnavailable {
-			answer = rt.Answer // a problem document with the reasons
+			answer = rt.Answer // the body is a problem document with the reasons
 		}
 		op.Responses[strconv.Itoa(status)] = &huma.Response{
 			Description: http.StatusText(status),
@@ -113,8 +114,8 @@ func (info Info) operation(schemas huma.Registry, rt Route) *huma.Operation {
 	return op
 }
 
-// template is a pattern as OpenAPI writes it. What takes the rest of a path is one parameter there, in which a client
-// encodes each slash.
+// template returns a pattern in the form of OpenAPI. A wildcard for the rest of a path becomes one parameter, in which
+// a client encodes each slash.
 func template(pattern string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(pattern, "{$}"), "...}", "}")
 }
@@ -148,8 +149,8 @@ func (info Info) queryParameters(names []string) []*huma.Param {
 	return params
 }
 
-// relax makes a schema say what is so: lists are never null, pointers to
-// objects may be, and a later version may have more fields.
+// relax corrects a schema: lists are never null, pointers to objects may be null, and a later version may have more
+// fields.
 func (info Info) relax(schema string, s *huma.Schema) {
 	if s.AdditionalProperties == false {
 		s.AdditionalProperties = nil

@@ -8,8 +8,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/guard"
 )
 
-// Apart calls a handler within a boundary: its error is [boundary.ErrInternal] when it panics. A handler that
-// aborts its answer does so here as well.
+// Apart calls a handler within a boundary: the error is [boundary.ErrInternal] when the handler panics. A panic with
+// [http.ErrAbortHandler] is passed on.
 func Apart(b *boundary.Boundary, h http.HandlerFunc, w http.ResponseWriter, r *http.Request) error {
 	err := guard.Run(func() error { h(w, r); return nil })
 	if p, panicked := errors.AsType[*guard.Panic](err); panicked && p.Value == http.ErrAbortHandler {

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// SpareConnections is how many connections beyond the limit there may be: for probes, which are answered
-// there as well, and for the moment that it takes to refuse anything else.
+// SpareConnections is the number of connections that may exist beyond the limit: probes are answered on them, and
+// other requests are refused.
 const SpareConnections = 256
 
 type boundedListener struct {
@@ -20,8 +20,7 @@ type boundedListener struct {
 	connections, spare *lane
 }
 
-// Bounded returns a listener whose connections are counted by a gate. What comes beyond its limit is
-// closed at once.
+// Bounded returns a listener whose connections a gate counts. A connection beyond the limit is closed at once.
 func Bounded(l net.Listener, connections *Gate) net.Listener {
 	return &boundedListener{Listener: l, connections: newLane(connections)}
 }
@@ -45,7 +44,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// PeerOf is what is counted as one peer, of an address of a connection; the zero address when it has none.
+// PeerOf returns the peer that a connection's address counts as; the zero address when it has none.
 func PeerOf(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -61,7 +60,7 @@ type boundedConn struct {
 	over  bool // beyond the limit: only probes are answered
 	lane  *lane
 	leave func()
-	place *list.Element // in the lane, while it waits; guarded by its mu
+	place *list.Element // in the lane, while it waits; guarded by the lane's mu
 }
 
 func (c *boundedConn) Close() error {
@@ -70,7 +69,7 @@ func (c *boundedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// Socket is the socket of a connection of a listener, also of one that [Bounded] made; nil when it has none.
+// Socket returns the socket of a listener's connection, also of one that [Bounded] returned; nil when it has none.
 func Socket(c net.Conn) syscall.Conn {
 	if bounded, is := c.(*boundedConn); is {
 		c = bounded.Conn
@@ -79,23 +78,23 @@ func Socket(c net.Conn) syscall.Conn {
 	return socket
 }
 
-// lane is a gate whose places can be taken back from connections that wait: that have asked nothing, or not all
-// of a request, or nothing more since their last answer.
+// lane is a gate that can take places back from connections that wait: connections without a request yet, with an
+// incomplete request, or without a new request since their last answer.
 type lane struct {
 	gate *Gate
 
 	mu      sync.Mutex
-	waiting list.List // of *boundedConn; who waits longest is first
+	waiting list.List // of *boundedConn; the one that waits longest is first
 }
 
 func newLane(g *Gate) *lane { return &lane{gate: g} }
 
-// newSpareLane is what a client finds when all other places are taken.
+// newSpareLane returns the lane of connections beyond the limit.
 func newSpareLane() *lane {
 	return newLane(NewGate(Limit{All: SpareConnections, Peer: SpareConnections}, Refusals{}))
 }
 
-// enter gives a connection a place, that of another one if none is free.
+// enter gives a connection a place; when none is free, it takes the place of a waiting connection.
 func (l *lane) enter(c *boundedConn) reach {
 	for {
 		leave, reached := l.gate.enter(c.peer)
@@ -111,7 +110,7 @@ func (l *lane) enter(c *boundedConn) reach {
 	}
 }
 
-// takeBack closes the connection that waits longest, of those that make the limit reached.
+// takeBack closes the connection that has waited longest, of those that count for the reached limit.
 func (l *lane) takeBack(peer netip.Addr, reached reach) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,14 +121,14 @@ func (l *lane) takeBack(peer netip.Addr, reached reach) bool {
 		}
 		l.waiting.Remove(e)
 		c.place = nil
-		_ = c.Conn.Close() // its server sees that, and closes it again
+		_ = c.Conn.Close() // its server notices that, and closes it again
 		c.leave()
 		return true
 	}
 	return false
 }
 
-// setWaiting says whether a connection waits.
+// setWaiting sets whether a connection waits.
 func (l *lane) setWaiting(c *boundedConn, waits bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,8 +141,8 @@ func (l *lane) setWaiting(c *boundedConn, waits bool) {
 	}
 }
 
-// NoteState is for [net/http.Server.ConnState]: a connection that waits for its client may lose its place to
-// another one. It does so until [Origin.Serving] is called for a request.
+// NoteState is for [net/http.Server.ConnState]: a connection that waits for its client may lose its place to another
+// one. It waits until [Origin.Serving] is called for a request.
 func NoteState(conn net.Conn, state http.ConnState) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -155,8 +154,8 @@ func NoteState(conn net.Conn, state http.ConnState) {
 
 type originKey struct{}
 
-// Origin is where a request comes from. The zero value, of requests that did not
-// come over a listener of the server, is an unknown client.
+// Origin is the origin of a request. The zero value is an unknown client; it is the origin of requests that did not
+// come over a listener of the server.
 type Origin struct {
 	Local bool // over the unix socket
 	Peer  netip.Addr
@@ -164,7 +163,7 @@ type Origin struct {
 	conn  *boundedConn
 }
 
-// Serving says that a whole request has come: its connection does not wait any more.
+// Serving records that a whole request was received: its connection no longer waits.
 func (o Origin) Serving() {
 	if o.conn != nil {
 		o.conn.lane.setWaiting(o.conn, false)
@@ -185,7 +184,7 @@ func MarkOrigin(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// OriginOf is where the request with this context comes from.
+// OriginOf returns the origin of the request with this context.
 func OriginOf(ctx context.Context) Origin {
 	o, _ := ctx.Value(originKey{}).(Origin)
 	return o

@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// readInterval is how often the files are read when no client comes.
+// readInterval is how often the files are read when no client connects.
 const readInterval = time.Minute
 
 // NoticeCodes are the codes that a notice may have.
@@ -21,7 +21,7 @@ func NoticeCodes() []codes.Code {
 	return []codes.Code{codes.ListenerFilesUnusable, codes.ListenerCertificateEndsSoon, codes.ListenerCertificateEnds}
 }
 
-// Certificates reads the files as a connection does. It is nil for a nil TLS.
+// Certificates reads the files, as a new connection does, and returns their state. It is nil for a nil TLS.
 func (t *TLS) Certificates(now time.Time) *api.ListenerCertificates {
 	if t == nil {
 		return nil
@@ -56,7 +56,7 @@ func (t *TLS) Certificates(now time.Time) *api.ListenerCertificates {
 	return c
 }
 
-// noticeEnds adds the notices about ends that are near, the urgent ones first.
+// noticeEnds adds the notices about certificates that expire soon, the urgent ones first.
 func noticeEnds(c *api.ListenerCertificates, files *TLSFiles, now time.Time) {
 	var later []codes.Notice
 	for _, one := range []struct {
@@ -80,7 +80,8 @@ func noticeEnds(c *api.ListenerCertificates, files *TLSFiles, now time.Time) {
 	c.Notices = append(c.Notices, later...)
 }
 
-// Follow reads the files each minute until ctx ends, so that bad ones are reported, and logged, although no client comes.
+// Follow reads the files each minute until ctx ends, so that unusable files are reported and logged also when no
+// client connects.
 func (t *TLS) Follow(ctx context.Context, report func(error)) error {
 	for {
 		t.mu.Lock()

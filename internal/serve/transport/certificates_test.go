@@ -53,7 +53,7 @@ func (f *files) path(name string) string { return filepath.Join(f.dir, name) }
 
 func (f *files) write(name, text string) { f.must(os.WriteFile(f.path(name), []byte(text), 0o600)) }
 
-// valid is the text of a certificate that is valid for so long.
+// valid returns a certificate, as text, that is valid for this long.
 func (f *files) valid(left time.Duration) pki.Pair {
 	pair, err := f.below.Server([]string{"127.0.0.1"}, pki.Valid(time.Now().Add(-400*day), time.Now().Add(left)))
 	f.must(err)
@@ -70,7 +70,7 @@ func (f *files) serve(left time.Duration, above ...time.Duration) {
 	f.must(err)
 }
 
-// TestNotices: what is said of the files as they are, the urgent things first.
+// TestNotices: the notices about the current files, the urgent ones first.
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	reached := make(map[codes.Code]bool)
@@ -101,7 +101,7 @@ func TestNotices(t *testing.T) {
 		}, []string{"MESH-7014 is not valid before"}},
 	} {
 		f := newFiles(t)
-		_ = f.tls.Certificates(time.Now()) // what it begins with
+		_ = f.tls.Certificates(time.Now()) // the state at the beginning
 		test.change(f)
 		got := f.tls.Certificates(time.Now())
 		if got.Server == nil || got.ClientAuthority == nil || len(got.Notices) != len(test.want) {
@@ -124,7 +124,8 @@ func TestNotices(t *testing.T) {
 	codestest.Reached(t, codes.Listeners, NoticeCodes()...)
 }
 
-// TestBadFilesAreSaidSinceTheyWereSeen: once in the log, with the same moment all the time, until they are right.
+// TestBadFilesAreSaidSinceTheyWereSeen: bad files are logged once, and reported with the time at which they were first
+// seen, until they are right.
 func TestBadFilesAreSaidSinceTheyWereSeen(t *testing.T) {
 	t.Parallel()
 	f := newFiles(t)
@@ -153,7 +154,7 @@ func TestBadFilesAreSaidSinceTheyWereSeen(t *testing.T) {
 	}
 }
 
-// TestFollow: bad files are reported although no client comes, and right ones again.
+// TestFollow: bad files, and right ones after them, are reported although no client connects.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	f := newFiles(t)

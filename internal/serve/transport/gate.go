@@ -1,9 +1,9 @@
-// Package transport is how HTTP is served to untrusted clients: where it is listened to, over
-// TLS or not, who asks, how much of everything they may have at once, and answers without
-// an end. What is answered is [github.com/mesh-agent/mesh-agent/internal/serve/httpapi]'s.
+// Package transport serves HTTP to untrusted clients: the listeners, with or without TLS, the origin of requests, the
+// limits of clients, and answers without an end. The answers themselves are from
+// [github.com/mesh-agent/mesh-agent/internal/serve/httpapi].
 //
-// Concurrency: everything may be used by any number of goroutines, unless its comment
-// says otherwise. Nothing is kept of a connection that has ended.
+// Concurrency: all functions and methods may be used by any number of goroutines, unless the comment of one states
+// otherwise. No data of a connection is kept after it has ended.
 package transport
 
 import (
@@ -13,22 +13,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Limit bounds how many of something there may be at once.
+// Limit limits how many of something may exist at the same time.
 type Limit struct {
-	All  int // together
+	All  int // in total
 	Peer int // of one address; this machine may have more, see [Gate]
 }
 
-// Limits bounds what those who come over TCP may have at once. Nobody is asked who
-// they are, so it is what they can cost. The unix socket has no such limits.
+// Limits are the limits of clients over TCP. Clients are not authenticated, so they limit what one address can cost.
+// The unix socket has no such limits.
 type Limits struct {
 	Connections Limit
 	Watches     Limit
-	Answers     Limit // everything that is no watch, and no probe
-	States      Limit // watches that are sent a whole state, or are far behind
+	Answers     Limit // all requests except watches and probes
+	States      Limit // watches that receive a whole state, or are far behind
 }
 
-// DefaultLimits are those of a server that is given no others.
+// DefaultLimits returns the limits without any setting.
 func DefaultLimits() Limits {
 	return Limits{
 		Connections: Limit{All: 4096, Peer: 1024},
@@ -38,15 +38,15 @@ func DefaultLimits() Limits {
 	}
 }
 
-// peerBits is how much of an IPv6 address tells peers apart: a machine has a whole
-// network of that length for itself.
+// peerBits is the prefix length of IPv6 addresses that count as one peer: a machine may use a whole network of that
+// length.
 const peerBits = 64
 
-// thisMachine is the peer that all loopback addresses are.
+// thisMachine is the peer of all loopback addresses.
 var thisMachine = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// Peer is what is counted as one peer: an address, its network, or this machine, any of whose processes may use
-// any of its loopback addresses.
+// Peer returns the peer that an address counts as: an IPv4 address, an IPv6 network, or this machine. Loopback
+// addresses are one peer, because any process of this machine may use any of them.
 func Peer(a netip.Addr) netip.Addr {
 	if a = a.Unmap().WithZone(""); a.IsLoopback() {
 		return thisMachine
@@ -58,39 +58,38 @@ func Peer(a netip.Addr) netip.Addr {
 	return a
 }
 
-// Refusals counts what a [Limit] has refused. Without counters, nobody counts.
+// Refusals counts the refusals of a [Limit]. For a [Gate] the counters may be nil.
 type Refusals struct{ All, Peer prometheus.Counter }
 
-// Gate counts what there is, in all and of each peer. Neither this machine nor all other peers together have
-// everything: a part is left for the others, as much as one peer may have, and a quarter at most. It is safe for
-// concurrent use.
+// Gate counts entries, in total and per peer. Neither this machine nor all other peers together can use the whole
+// limit: a part is reserved for the others, which is the limit of one peer, but at most a quarter of the total. It is
+// safe for concurrent use.
 type Gate struct {
 	limit   Limit
 	refused Refusals
 
 	mu     sync.Mutex
 	all    int
-	remote int                // of other peers than this machine
-	peers  map[netip.Addr]int // without those that have none
+	remote int                // of peers other than this machine
+	peers  map[netip.Addr]int // without entries that have no peer
 }
 
-// NewGate returns a gate that nothing has entered.
+// NewGate returns a gate without entries.
 func NewGate(l Limit, refused Refusals) *Gate {
 	return &Gate{limit: l, refused: refused, peers: make(map[netip.Addr]int)}
 }
 
-// reach is which limit is reached.
+// reach is the limit that is reached.
 type reach int
 
 const (
 	within   reach = iota
-	ofPeer         // that of one peer, or of this machine
-	ofRemote       // that of all other peers than this machine
+	ofPeer         // of one peer, or of this machine
+	ofRemote       // of all peers other than this machine
 	ofAll
 )
 
-// Enter counts one more until leave is called, which may be called again; false
-// when a limit is reached.
+// Enter counts one more entry until leave is called, which may be called again; false when a limit is reached.
 func (g *Gate) Enter(peer netip.Addr) (leave func(), ok bool) {
 	leave, reached := g.enter(peer)
 	if reached != within {

@@ -32,17 +32,17 @@ func TestGate(t *testing.T) {
 	}
 	first := enter(a, true)
 	enter(a, true)
-	enter(a, false) // as many as one may have
+	enter(a, false) // as many as one peer may have
 	first()
 	first() // counts once
 	enter(a, true)
 	enter(a, false)
 	leaveB := enter(b, true)
-	enter(b, false) // as many as those may have who are not this machine
+	enter(b, false) // as many as all peers on other machines may have
 	leaveB()
 	leaveOwn := enter(own, true)
-	enter(netip.MustParseAddr("127.0.0.2"), true) // is this machine as well
-	enter(b, false)                               // as many as all may have
+	enter(netip.MustParseAddr("127.0.0.2"), true) // is also this machine
+	enter(b, false)                               // as many as all peers may have
 	leaveOwn()
 	enter(netip.IPv6Loopback(), true)
 	if g.all != 4 || len(g.peers) != 2 || g.remote != 2 {
@@ -53,7 +53,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestThisMachineLeavesPlaces, and others leave some for it, by whatever addresses they come.
+// TestThisMachineLeavesPlaces: it leaves places for other machines, and these leave some for it, with any number of
+// addresses on either side.
 func TestThisMachineLeavesPlaces(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []Limit{DefaultLimits().Connections, DefaultLimits().Watches, DefaultLimits().Answers} {
@@ -106,7 +107,7 @@ func TestStatesTakeTurns(t *testing.T) {
 				t.Errorf("a third turn of %s: %v", peer, err)
 			}
 			time.AfterFunc(time.Second/2, first)
-			third, err := take(peer) // it is waited for
+			third, err := take(peer) // the peer waits for it
 			if err != nil {
 				t.Fatal(err)
 			}

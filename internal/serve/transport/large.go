@@ -11,9 +11,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 
-// Large bounds what large objects take while they are made into text and written, all together: some clients that
-// ask for the largest services at once do not take the memory of the process. Who is beyond the bound waits; a reader
-// that takes its object slowly then loses its connection. Small objects are not counted. It is safe for concurrent use.
+// Large limits the memory that all large objects together take while they are encoded and written: a few clients that
+// request the largest services at the same time cannot exhaust the memory of the process. A request beyond the limit
+// waits; a client that reads its object slowly then loses its connection. Small objects are not counted. It is safe
+// for concurrent use.
 type Large struct {
 	room    *semaphore.Weighted
 	most    int64
@@ -21,21 +22,23 @@ type Large struct {
 }
 
 const (
-	smallObject = 256 << 10       // bytes in memory, about
-	timesInText = 4               // an object and its text together, of what the object takes
+	smallObject = 256 << 10       // approximate bytes in memory
+	timesInText = 4               // memory of an object and its text, as a multiple of the object's
 	patience    = 5 * time.Second // how long one reader may take while others wait
 )
 
-// Bounds of it, in bytes; between them it is [budget.LargeObjects].
+// Bounds of the limit, in bytes; between them it is [budget.LargeObjects].
 const leastLarge, mostLarge = 8 << 20, 256 << 20
 
-// NewLarge returns a bound that suits the memory of the process. An object that takes more has its turn by itself.
+// NewLarge returns a limit that suits the memory of the process. An object that is larger than the limit is written
+// alone.
 func NewLarge() *Large { return newLarge(min(max(budget.LargeObjects.Bytes(), leastLarge), mostLarge)) }
 
 func newLarge(most int64) *Large { return &Large{room: semaphore.NewWeighted(most), most: most} }
 
-// While makes an object into text and writes it, when there is room. Objects with a method Cost, which is their bytes in
-// memory, may be large. An error is that of do, or of ctx, without do. Abort makes a write end.
+// While calls do, which encodes an object and writes it, when there is room. Objects with a method Cost, which
+// returns their bytes in memory, may be large. The error is that of do, or that of ctx if do was not called. abort
+// must end a write.
 func (l *Large) While(ctx context.Context, object any, abort func(), do func() error) error {
 	o, has := object.(interface{ Cost() int })
 	if !has {
@@ -57,7 +60,7 @@ func (l *Large) While(ctx context.Context, object any, abort func(), do func() e
 	return do()
 }
 
-// watch aborts what takes too long while others wait, until it is stopped.
+// watch calls abort when a write takes longer than patience while others wait, until stop is called.
 func (l *Large) watch(abort func()) (stop func()) {
 	ended, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -78,12 +81,12 @@ func (l *Large) watch(abort func()) (stop func()) {
 	return func() { close(ended); <-done }
 }
 
-// Write is While for an answer.
+// Write is While for an HTTP answer.
 func (l *Large) Write(w http.ResponseWriter, r *http.Request, object any, write func()) error {
 	return l.While(r.Context(), object, cut(w), func() error { write(); return nil })
 }
 
-// cut ends the writes of an answer.
+// cut returns a function that ends the writes of an answer.
 func cut(w http.ResponseWriter) (abort func()) {
-	return func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)) } // one that has no deadline waits for nobody
+	return func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)) } // a writer without deadlines does not block
 }

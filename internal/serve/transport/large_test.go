@@ -13,8 +13,8 @@ type sized int
 
 func (s sized) Cost() int { return int(s) }
 
-// TestLargeObjectsTakeTurns: only so many are written at once, small ones wait for nobody, and who is slow is aborted
-// when others wait.
+// TestLargeObjectsTakeTurns: a limited number is written at once, small objects never wait, and a slow reader is
+// aborted when others wait.
 func TestLargeObjectsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestLargeObjectsTakeTurns(t *testing.T) {
 			}
 			done.Add(1)
 		}
-		go slow(10 * mib) // takes all that there is
+		go slow(10 * mib) // takes all of the room
 		synctest.Wait()
 		<-time.After(10*patience + patience/2) // of the clock of the bubble
 		if running.Load() != 1 || aborted.Load() != 0 {

@@ -11,19 +11,20 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/safetext"
 )
 
-// ListWriter writes the items of a list as JSON, one at a time, so that it never holds all of them. One goroutine uses it.
+// ListWriter writes the items of a list as JSON, one at a time, so that it never holds all of them. Only one
+// goroutine may use it.
 type ListWriter struct {
-	ctx  context.Context // ends when nobody reads any more
+	ctx  context.Context // ends when the client is gone
 	cut  func()          // ends a write
 	out  *bufio.Writer   // keeps its first error
 	buf  bytes.Buffer    // the item that is being encoded
 	enc  *json.Encoder
 	n    int // items written
-	seen int // items looked at, those that do not match included
+	seen int // items visited, also those that do not match
 	fail error
 }
 
-const chunkSize = 64 << 10 // gathered before it goes to the connection
+const chunkSize = 64 << 10 // bytes to gather before they go to the connection
 
 func newItemWriter(ctx context.Context, w http.ResponseWriter) *ListWriter {
 	l := &ListWriter{ctx: ctx, cut: cut(w), out: bufio.NewWriterSize(w, chunkSize)}
@@ -42,7 +43,7 @@ func NewListWriter[F any](ctx context.Context, w http.ResponseWriter, revision u
 	return l
 }
 
-// Item writes one more.
+// Item writes one more item.
 func (l *ListWriter) Item(v any) {
 	separator := "\n"
 	if l.n > 0 {
@@ -52,7 +53,7 @@ func (l *ListWriter) Item(v any) {
 	l.write(separator, v)
 }
 
-// Object writes one more that is shown so. It waits for room when it is large.
+// Object writes one more item: show returns its form in the list. It waits for room when the object is large.
 func (l *ListWriter) Object(room *Large, object any, show func() any) {
 	err := room.While(l.ctx, object, l.cut, func() error {
 		l.Item(show())
@@ -79,11 +80,11 @@ func (l *ListWriter) Close(next string) {
 
 func (l *ListWriter) flush() {
 	if l.out.Flush() != nil || l.fail != nil {
-		panic(http.ErrAbortHandler) // so that nobody takes the list for complete
+		panic(http.ErrAbortHandler) // so that the client does not take the list for complete
 	}
 }
 
-// WriteArray writes items as an array of JSON, which is never held as a whole.
+// WriteArray writes items as a JSON array, which is never held as a whole.
 func WriteArray[T any](ctx context.Context, w http.ResponseWriter, items iter.Seq[T]) {
 	out := newItemWriter(ctx, w)
 	_, _ = out.out.WriteString("[")
@@ -97,7 +98,7 @@ func WriteArray[T any](ctx context.Context, w http.ResponseWriter, items iter.Se
 	out.flush()
 }
 
-// Err tells why nobody reads any more. It is cheap enough for every item.
+// Err returns the reason why writing must stop. It is cheap enough to call for every item.
 func (l *ListWriter) Err() error {
 	if l.seen++; l.fail == nil && l.seen%1024 == 0 {
 		l.fail = l.ctx.Err()

@@ -18,19 +18,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-const socketMode fs.FileMode = 0o660 // lets the owner's group in, too
+const socketMode fs.FileMode = 0o660 // the owner's group has access, too
 
-const probeTimeout = time.Second // for another agent to accept a connection
+const probeTimeout = time.Second // time for another agent to accept a connection
 
-// Why a server cannot listen, where a caller tells it apart.
+// The reasons why a server cannot listen that callers distinguish.
 var (
-	// ErrSocketInUse: an agent that runs listens on the socket.
+	// ErrSocketInUse: a running agent listens on the socket.
 	ErrSocketInUse = errors.New("another agent listens on it")
-	// ErrAddressInUse: a process that runs listens on the address.
+	// ErrAddressInUse: a running process listens on the address.
 	ErrAddressInUse = errors.New("another process listens on it")
 )
 
-// ListenError tells where a server cannot listen, and why.
+// ListenError is the place where a server cannot listen, and the reason.
 type ListenError struct {
 	Place string // an address, or the path of a socket
 	Err   error
@@ -41,22 +41,22 @@ func (e *ListenError) Error() string { return fmt.Sprintf("cannot listen on %s: 
 // Unwrap returns the reason.
 func (e *ListenError) Unwrap() error { return e.Err }
 
-// Options say how to listen.
+// Options are the options of a listener.
 type Options struct {
-	Address, Socket string   // either may be empty for none
-	SocketOptional  bool     // go on without a socket that cannot be created
+	Address, Socket string   // each may be empty for none
+	SocketOptional  bool     // continue without a socket that cannot be created
 	TLS             *TLS     // nil: TCP is plain
-	Protocols       []string // that are offered with TLS; none: HTTP/1.1
+	Protocols       []string // offered with TLS; none: HTTP/1.1
 	Connections     *Gate    // those over TCP
-	Public          bool     // what is served is for everybody: no warning about who can read it
-	Flag            string   // that gives both, for errors; empty: --listen and --socket
+	Public          bool     // the answers are public: no warning about who can read them
+	Flag            string   // the flag of both, for errors; empty: --listen and --socket
 	Log             *slog.Logger
 }
 
-// Listen opens a TCP address and a unix socket. The error is a [*ListenError]: [ErrSocketInUse] or
-// [ErrAddressInUse] when somebody else is there. A dead socket file, which an agent left that did
-// not end well, is replaced; a file that is no socket is never touched. It warns about an address
-// that others than this machine can reach, since nobody is asked who they are.
+// Listen opens a TCP address and a unix socket. The error is a [*ListenError]; it is [ErrSocketInUse] or
+// [ErrAddressInUse] when another process listens there. It replaces a dead socket file, which an agent leaves when it
+// is killed; it never touches a file that is not a socket. It logs a warning about an address that other machines can
+// reach, because clients are not authenticated.
 func Listen(o Options) (*Listeners, error) {
 	if o.Address == "" && o.Socket == "" {
 		return nil, &ListenError{"nothing", errors.New("neither an address nor a socket was given")}
@@ -95,11 +95,11 @@ func Listen(o Options) (*Listeners, error) {
 // Listeners are open sockets. The zero value has none.
 type Listeners struct {
 	All     []net.Listener // to accept connections from
-	Address string         // the TCP address in use, with the port that was chosen when the wanted one was 0; empty without one
+	Address string         // the TCP address in use, with the chosen port when port 0 was requested; empty without one
 	Socket  string         // the path of the unix socket in use; empty without one
 }
 
-// Serve lets the group serve HTTP on each of them, until the server is closed.
+// Serve runs an HTTP server on each listener in the group, until the server is closed.
 func (l *Listeners) Serve(g *errgroup.Group, server *http.Server) {
 	for _, one := range l.All {
 		g.Go(func() error {
@@ -111,7 +111,7 @@ func (l *Listeners) Serve(g *errgroup.Group, server *http.Server) {
 	}
 }
 
-// Close closes them. It may be called twice.
+// Close closes all listeners. It may be called twice.
 func (l *Listeners) Close() {
 	for _, one := range l.All {
 		_ = one.Close() // a second close is the only way to fail
@@ -145,7 +145,7 @@ func (o Options) listenTCP() (net.Listener, error) {
 	return l, nil
 }
 
-// cause leaves out what a [ListenError] says already.
+// cause removes the part that a [ListenError] has already.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
@@ -153,8 +153,7 @@ func cause(err error) error {
 	return err
 }
 
-// unixListener removes its file when it is closed, and only its own: another
-// agent may have replaced it.
+// unixListener removes its file when it is closed, unless another agent has replaced the file.
 type unixListener struct {
 	net.Listener
 	close func() error
@@ -170,7 +169,7 @@ func listenUnix(path, flag string) (net.Listener, error) {
 		return nil, err
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if errors.Is(err, syscall.EADDRINUSE) { // taken since removeDead looked
+	if errors.Is(err, syscall.EADDRINUSE) { // created after removeDead
 		return nil, ErrSocketInUse
 	} else if err != nil {
 		return nil, cause(err)
@@ -186,10 +185,10 @@ func listenUnix(path, flag string) (net.Listener, error) {
 		_ = l.Close()
 		return nil, err
 	}
-	// Not twice: another agent's file may have got the number of ours.
+	// Only once: another agent's file may have received the inode number of this one.
 	return &unixListener{l, sync.OnceValue(func() error {
 		if now, err := os.Lstat(path); err == nil && os.SameFile(now, file) {
-			_ = os.Remove(path) // what stays behind is a dead file, which the next agent replaces
+			_ = os.Remove(path) // a file that remains is a dead socket, which the next agent replaces
 		}
 		return l.Close()
 	})}, nil
@@ -215,7 +214,7 @@ func removeDead(path, flag string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case errors.Is(err, syscall.EAGAIN), os.IsTimeout(err):
-		return ErrSocketInUse // its queue of connections is full
+		return ErrSocketInUse // the queue of connections of the other agent is full
 	}
 	return err
 }

@@ -12,24 +12,25 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Probes answers health checks over a TCP address of its own, in plain text: /healthz and /readyz. It is
-// for who cannot show a certificate where the API needs one, such as a kubelet. The answers are their status,
-// and say nothing of the clusters.
+// Probes answers health checks over a separate TCP address, in plain text: /healthz and /readyz. It is for clients
+// without a certificate where the API requires one, such as a kubelet. The answers are only a status, without data of
+// clusters.
 type Probes struct {
-	// IsReady reports whether the agent is.
+	// IsReady reports whether the agent is ready.
 	IsReady func() bool
 	Log     *slog.Logger
 
 	listeners *Listeners
 }
 
-// What a client that asks for so little may take.
+// Limits of a health check.
 const (
 	probeRequest = 5 * time.Second
 	probeHeader  = 4 << 10
 )
 
-// probeLimit is how many connections there are at once; the one that waits longest is replaced.
+// probeLimit is the limit of connections at the same time. Above the limit, a new connection replaces
+// the one that waits longest.
 func probeLimit() Limit { return Limit{All: 64, Peer: 16} }
 
 // Listen opens the address. The error is a [*ListenError].
@@ -41,7 +42,7 @@ func (p *Probes) Listen(address string) error {
 	return err
 }
 
-// Address is where it listens.
+// Address returns the address that it listens on.
 func (p *Probes) Address() string { return p.listeners.Address }
 
 // Serve answers until ctx ends, and closes what Listen opened.
@@ -77,5 +78,5 @@ func (p *Probes) answer(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // the client is gone
+	_, _ = io.WriteString(w, text) // an error: the client is gone
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ForeignPage reports whether a page of another origin asks, and which.
+// ForeignPage reports whether a request comes from a page of another origin, and returns this origin.
 func ForeignPage(r *http.Request) (page string, foreign bool) {
 	for _, given := range r.Header["Origin"] {
 		if u, err := url.Parse(given); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
@@ -16,14 +16,14 @@ func ForeignPage(r *http.Request) (page string, foreign bool) {
 	return "", false
 }
 
-// Unseen is what a handler would answer, without its body.
+// Unseen returns the status and the headers of a handler's answer, without the body.
 func Unseen(h http.Handler, r *http.Request) (status int, header http.Header) {
 	rec := &recorder{header: make(http.Header)}
 	h.ServeHTTP(rec, r)
 	return rec.status, rec.header
 }
 
-// recorder takes an answer that nobody will see.
+// recorder records the status and the headers of an answer, and discards the body.
 type recorder struct {
 	header http.Header
 	status int

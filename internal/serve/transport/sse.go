@@ -16,15 +16,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/safetext"
 )
 
-// eventChunk is how much of a watch is gathered before it goes to the connection.
-// A reader that is slow keeps that much from being freed.
+// eventChunk is how many bytes of a watch are gathered before they go to the connection. A slow reader holds this
+// much memory.
 const eventChunk = 16 << 10
 
-// eventBuffers are what a watch works with while it has something to send. An idle one has none.
+// eventBuffers are the buffers of a watch while it has events to send. An idle watch has none.
 type eventBuffers struct {
-	enc  *json.Encoder // into data
+	enc  *json.Encoder // encodes into data
 	data bytes.Buffer  // the event that is being encoded
-	out  bytes.Buffer  // events that were not written yet
+	out  bytes.Buffer  // events that are not written yet
 }
 
 // BufferPool lends buffers to watches.
@@ -39,7 +39,7 @@ func NewBufferPool() *BufferPool {
 	}}}
 }
 
-// Events writes Server-Sent Events. It belongs to one goroutine.
+// Events writes Server-Sent Events. Only one goroutine may use it.
 type Events struct {
 	w     io.Writer
 	pool  *BufferPool
@@ -47,16 +47,16 @@ type Events struct {
 	wrote time.Time     // when something was last written
 }
 
-// NewEvents writes to w, with buffers that are lent.
+// NewEvents returns a writer of events to w, with buffers from a pool.
 func NewEvents(w io.Writer, pool *BufferPool) *Events {
 	return &Events{w: w, pool: pool, wrote: time.Now()}
 }
 
-// Quiet is how long nothing was written.
+// Quiet returns the time since the last write.
 func (o *Events) Quiet() time.Duration { return time.Since(o.wrote) }
 
-// Release gives the buffers back, with everything written or of no use any more, unless
-// an unusual object has made them large.
+// Release returns the buffers to the pool, unless an unusually large object has made them large. Events that are not
+// written are lost.
 func (o *Events) Release() {
 	if b := o.lent; b != nil && b.data.Cap() <= 4*eventChunk && b.out.Cap() <= 4*eventChunk {
 		b.data.Reset()
@@ -66,7 +66,7 @@ func (o *Events) Release() {
 	o.lent = nil
 }
 
-// Put adds an event, and writes when there is enough.
+// Put adds an event, and writes when enough bytes are gathered.
 func (o *Events) Put(id, event string, data any) error {
 	if o.lent == nil {
 		o.lent = o.pool.pool.Get().(*eventBuffers)
@@ -80,7 +80,7 @@ func (o *Events) Put(id, event string, data any) error {
 		b.out.WriteString("id: " + id + "\n")
 	}
 	b.out.WriteString("event: " + event + "\ndata: ")
-	if b.data.Len() > 4*eventChunk { // it is large enough once
+	if b.data.Len() > 4*eventChunk { // large enough to write at once
 		return errors.Join(o.Flush(), o.writeLarge(b))
 	}
 	b.out.Write(b.data.Bytes()) // ends in a newline
@@ -91,7 +91,7 @@ func (o *Events) Put(id, event string, data any) error {
 	return o.Flush()
 }
 
-// writeLarge writes the data of an event, and keeps nothing of it.
+// writeLarge writes the data of an event, and frees its buffer.
 func (o *Events) writeLarge(b *eventBuffers) error {
 	err := o.write(b.data.Bytes())
 	b.data = bytes.Buffer{}
@@ -99,18 +99,18 @@ func (o *Events) writeLarge(b *eventBuffers) error {
 	return errors.Join(err, o.Flush())
 }
 
-// Send puts an event and writes everything.
+// Send adds an event and writes everything.
 func (o *Events) Send(id, event string, data any) error {
 	return errors.Join(o.Put(id, event, data), o.Flush())
 }
 
-// KeepAlive writes a sign of life that no event comes from. It moves the position
-// from which the client would go on.
+// KeepAlive writes a comment that causes no event in the client. It moves the position from which the client would
+// continue.
 func (o *Events) KeepAlive(id string) error {
 	return errors.Join(o.Flush(), o.write([]byte(": heartbeat\nid: "+id+"\n\n")))
 }
 
-// Flush writes what was put.
+// Flush writes the gathered events.
 func (o *Events) Flush() error {
 	if o.lent == nil || o.lent.out.Len() == 0 {
 		return nil
@@ -126,8 +126,8 @@ func (o *Events) write(text []byte) error {
 	return err
 }
 
-// Streams are the answers that have no end, each on a connection that was taken over from net/http:
-// its buffers and its goroutine would cost more than an idle watch does.
+// Streams are the answers without an end. Each has a connection that is taken over from net/http, whose buffers and
+// goroutine would cost more than an idle watch.
 type Streams struct {
 	boundary *boundary.Boundary
 	stopping context.Context
@@ -136,12 +136,12 @@ type Streams struct {
 	group    sync.WaitGroup
 }
 
-// NewStreams returns the place of streams that end with a context, and a panic of one with that stream.
+// NewStreams returns Streams that end with the context stopping. A panic ends only its own stream.
 func NewStreams(stopping context.Context, b *boundary.Boundary) *Streams {
 	return &Streams{stopping: stopping, boundary: b}
 }
 
-// Close waits for those that run; no more are started.
+// Close waits for the running streams; no more are started.
 func (st *Streams) Close() {
 	st.mu.Lock()
 	st.over = true
@@ -149,9 +149,9 @@ func (st *Streams) Close() {
 	st.group.Wait()
 }
 
-// Answer answers with the headers of w and whatever feed writes, until feed returns. The context of
-// feed ends when the client is gone or the server stops; feed runs on after Answer has returned,
-// and done is called in the end. An error means that nothing was written.
+// Answer sends the headers of w and the output of feed, until feed returns. The context of feed ends when the client
+// is gone or the server stops. feed continues after Answer has returned; done is called at the end. An error means
+// that nothing was written.
 func (st *Streams) Answer(w http.ResponseWriter, done func(), feed func(context.Context, io.Writer)) error {
 	header := w.Header()
 	conn, _, err := http.NewResponseController(w).Hijack()
@@ -159,7 +159,7 @@ func (st *Streams) Answer(w http.ResponseWriter, done func(), feed func(context.
 		done()
 		return fmt.Errorf("streaming an answer: %w", err)
 	}
-	header.Set("Connection", "close") // its end is the answer's
+	header.Set("Connection", "close") // the end of the connection is the end of the answer
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.over {
@@ -180,30 +180,30 @@ func (st *Streams) feed(conn net.Conn, header http.Header, feed func(context.Con
 	defer reader.Wait()
 	defer conn.Close()
 	defer cancel()
-	// A client that takes nothing any more is not waited for when the server stops.
+	// When the server stops, it does not wait for a client that has stopped reading.
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	reader.Go(func() {
 		defer cancel()
-		for buf := make([]byte, 64); ; { // the client has nothing more to say than that it goes
+		for buf := make([]byte, 64); ; { // the client sends nothing more; a read ends when it is gone
 			if _, err := conn.Read(buf); err != nil {
 				return
 			}
 		}
 	})
 	out := deadlined{conn}
-	head := bytes.NewBufferString("HTTP/1.1 200 OK\r\n") // of a good answer without a length
-	_ = header.Write(head)                               // the buffer takes everything
+	head := bytes.NewBufferString("HTTP/1.1 200 OK\r\n") // a successful answer without a length
+	_ = header.Write(head)                               // a buffer does not fail
 	head.WriteString("\r\n")
 	if _, err := out.Write(head.Bytes()); err != nil { // at once: the client waits for the headers
 		return
 	}
-	_ = st.boundary.Run(func() error { feed(ctx, out); return nil }, "client", conn.RemoteAddr()) // it is counted there
+	_ = st.boundary.Run(func() error { feed(ctx, out); return nil }, "client", conn.RemoteAddr()) // the boundary counts the error
 }
 
-// WriteTimeout is how long a client may take for each piece of an answer.
+// WriteTimeout is how long a client may take for each write of an answer.
 const WriteTimeout = 30 * time.Second
 
-// deadlined gives the client a new deadline for each piece.
+// deadlined sets a new deadline for each write.
 type deadlined struct{ net.Conn }
 
 func (d deadlined) Write(b []byte) (int, error) {

@@ -10,37 +10,36 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// States lends turns to watches that are behind: the view that they are sent is kept
-// meanwhile, for as long as the reader takes. Other than at a [Gate], who is beyond a
-// limit may wait, and this machine is a peer as any other. It is safe for concurrent use.
+// States gives turns to watches that are behind: the view that a watch is sent is kept during its turn, for as long
+// as the reader takes. Unlike at a [Gate], a watch beyond a limit may wait, and this machine is a peer like any
+// other. It is safe for concurrent use.
 type States struct {
 	limit   Limit
 	refused Refusals
 
 	mu    sync.Mutex
 	all   *turns
-	peers map[netip.Addr]*turns // of those that have or want a turn
+	peers map[netip.Addr]*turns // peers that have or want a turn
 }
 
-// turns are those of one peer, or of all. What is not free is guarded by mu of States.
+// turns are the turns of one peer, or of all. The fields except free are guarded by mu of States.
 type turns struct {
 	free    *semaphore.Weighted
-	users   int // that have or want one
+	users   int // watches that have or want a turn
 	waiting int
-	missed  bool // somebody had none in time, and none was given back since
+	missed  bool // a watch got no turn in time, and no turn has been released since
 }
 
 func (t *turns) wanted() bool { return t.waiting > 0 || t.missed }
 
 func newTurns(n int) *turns { return &turns{free: semaphore.NewWeighted(int64(n))} }
 
-// NewStates returns turns that are all free.
+// NewStates returns States whose turns are all free.
 func NewStates(l Limit, refused Refusals) *States {
 	return &States{limit: l, refused: refused, all: newTurns(l.All), peers: make(map[netip.Addr]*turns)}
 }
 
-// OfAll waits until fewer than all turns are taken, or ctx ends. It returns how to end
-// the turn, which may be called again.
+// OfAll waits until one of all turns is free, or ctx ends. leave ends the turn, and may be called again.
 func (s *States) OfAll(ctx context.Context) (leave func(), err error) {
 	if err := s.wait(ctx, s.all, s.refused.All); err != nil {
 		return nil, err
@@ -48,7 +47,7 @@ func (s *States) OfAll(ctx context.Context) (leave func(), err error) {
 	return sync.OnceFunc(func() { s.release(s.all) }), nil
 }
 
-// OfPeer is OfAll for what one peer may have.
+// OfPeer is OfAll for the turns of one peer.
 func (s *States) OfPeer(ctx context.Context, peer netip.Addr) (leave func(), err error) {
 	p := s.join(peer)
 	if err := s.wait(ctx, p, s.refused.Peer); err != nil {
@@ -58,7 +57,7 @@ func (s *States) OfPeer(ctx context.Context, peer netip.Addr) (leave func(), err
 	return sync.OnceFunc(func() { s.leavePeer(peer, p) }), nil
 }
 
-// wait waits for a turn. Who has none in time is refused, other than who went away.
+// wait waits for a turn. A watch that gets none in time counts as refused; one whose client has left does not.
 func (s *States) wait(ctx context.Context, t *turns, refused prometheus.Counter) error {
 	if t.free.TryAcquire(1) {
 		return nil
@@ -109,22 +108,22 @@ func (s *States) leave(peer netip.Addr, p *turns) {
 	})
 }
 
-// Peers is how many peers have or want a turn.
+// Peers returns the number of peers that have or want a turn.
 func (s *States) Peers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.peers)
 }
 
-// PeerTurns are the turns of one watch, its peer's and one of all, as a stream of the
-// view asks for them.
+// PeerTurns gives one watch its turns, each with a turn of its peer and one of all. A stream of the view requests
+// them.
 type PeerTurns struct {
 	States *States
 	Peer   netip.Addr
-	First  func() // ends the peer's part of the first turn; nil: it is not taken yet
+	First  func() // ends the peer's part of the first turn; nil: not taken yet
 }
 
-// Take waits for a turn. The first state has its peer's part already.
+// Take waits for a turn. The first turn has its peer's part already, if First is set.
 func (t *PeerTurns) Take(ctx context.Context) (end func(), err error) {
 	ofPeer := t.First
 	t.First = nil
@@ -155,7 +154,7 @@ func (t *PeerTurns) Try() (end func(), ok bool) {
 	return sync.OnceFunc(func() { s.release(s.all); s.leavePeer(t.Peer, p) }), true
 }
 
-// Wanted reports whether somebody waits for a turn that this peer has, or did so in vain.
+// Wanted reports whether a watch waits for a turn that this peer has, or got none in time.
 func (t *PeerTurns) Wanted() (wanted bool) {
 	t.States.change(func() {
 		p := t.States.peers[t.Peer]

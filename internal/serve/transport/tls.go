@@ -14,33 +14,32 @@ import (
 	"time"
 )
 
-// TLSFiles are the files of a server that speaks TLS, in PEM form. They are read at each handshake.
+// TLSFiles are the files of a TLS server, in PEM form. They are read at each handshake.
 type TLSFiles struct {
 	Cert, Key string
-	// ClientCA are the authorities of the clients, which then need a certificate.
-	// Empty: clients are not asked for one.
+	// ClientCA has the authorities of the clients, which then need a certificate. Empty: no client certificate is
+	// requested.
 	ClientCA string
 }
 
-// TLS is what the files held when all of them could be used last. Several listeners may have the same one. It is safe for
-// concurrent use.
+// TLS is the last usable content of the files. Several listeners may share it. It is safe for concurrent use.
 type TLS struct {
 	files TLSFiles
 	log   *slog.Logger
 
 	mu     sync.Mutex
-	texts  [3]string   // what config was made of
-	failed string      // why they could not be used when they were read last
-	since  time.Time   // when that was seen first
-	config *tls.Config // for a connection, without its protocols; not changed once it is there
-	// What config has: the server's certificate with those above it, and the authorities of clients.
+	texts  [3]string   // the texts from which config was made
+	failed string      // why the last read of the files failed
+	since  time.Time   // since when the files cannot be used
+	config *tls.Config // for a connection, without its protocols; never changed after it is set
+	// The certificates of config: the server's with its issuers, and the authorities of clients.
 	chain, authorities []*x509.Certificate
 }
 
-// NewTLS returns what reads the files when it listens.
+// NewTLS returns a TLS that reads the files when it listens.
 func NewTLS(files TLSFiles, log *slog.Logger) *TLS { return &TLS{files: files, log: log} }
 
-// listenConfig is for a listener that offers these protocols.
+// listenConfig returns the configuration of a listener that offers these protocols.
 func (t *TLS) listenConfig(protocols []string) (*tls.Config, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,15 +49,15 @@ func (t *TLS) listenConfig(protocols []string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		_ = t.read() // it is logged, and the previous files stay in use
+		_ = t.read() // the error is logged, and the previous files stay in use
 		config := t.config.Clone()
 		config.NextProtos = protocols
 		return config, nil
 	}}, nil
 }
 
-// read loads the files. Files that cannot be used change nothing: while they are replaced, a certificate and a key may
-// not belong together. mu is held.
+// read loads the files. Unusable files change nothing: while the files are replaced, a certificate and a key may not
+// belong together. mu is held.
 func (t *TLS) read() error {
 	err := t.load()
 	switch {
@@ -74,8 +73,7 @@ func (t *TLS) read() error {
 	return err
 }
 
-// load reads the files, and makes a configuration of them when they are others than
-// before; mu is held.
+// load reads the files, and creates a new configuration when they have changed; mu is held.
 func (t *TLS) load() error {
 	var texts [3]string
 	for i, path := range []string{t.files.Cert, t.files.Key, t.files.ClientCA} {
@@ -100,7 +98,7 @@ func (t *TLS) load() error {
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
-		// A session that is resumed would not be checked against other authorities.
+		// A resumed session would not be checked against new authorities.
 		SessionTicketsDisabled: true,
 	}
 	if t.files.ClientCA != "" {
@@ -113,7 +111,7 @@ func (t *TLS) load() error {
 	return nil
 }
 
-// certificatesIn are those of a text in PEM form; it may hold anything else.
+// certificatesIn returns the certificates of a text in PEM form; other blocks are ignored.
 func certificatesIn(text []byte) (all []*x509.Certificate) {
 	for {
 		var block *pem.Block
@@ -130,9 +128,10 @@ func (t *TLS) unusable(err error) error {
 	return fmt.Errorf("the certificate %s with the key %s: %w", t.files.Cert, t.files.Key, err)
 }
 
-// Serves reports whether a request for this host, which may have a port, is meant for this
-// server, which has more names: one that begins with a dot is for all names that end so. An address cannot be rebound, and
-// no browser leaves the host out. A nil TLS has no name of its own.
+// Serves reports whether a request for this host, which may have a port, is meant for this server. more has names in
+// addition to those of the certificate: one that begins with a dot is for all names that end with it. An address is
+// accepted, because DNS rebinding needs a name. An empty host is also accepted, because every browser sends a host. A
+// nil TLS has no certificate.
 func (t *TLS) Serves(host string, more []string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

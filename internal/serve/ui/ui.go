@@ -1,10 +1,10 @@
-// Package ui has the page that shows in a browser what an agent knows, and its handler. The page is
-// built from the sources in the directory ui of the project (docs/ui.md), and its files are part of
-// the program: it asks nobody but the agent that it came from, by the paths of package api.
+// Package ui has the web page that shows the state of an agent, and its handler. The page is built from the sources in
+// the directory ui of the project (docs/ui.md), and its files are part of the program. The page sends requests only to
+// the agent that served it, to the paths of package api.
 //
-// Its index is asked for again each time; everything else has a hash of its content in its name, and
-// is kept. The content security policy lets nothing run, and nothing be asked, that is not the
-// agent's own: names that other clusters choose are text, whatever they look like.
+// Browsers ask for the index each time. All other files have a hash of their content in their names, and are cached.
+// The content security policy allows only scripts and requests of the agent itself: names that other clusters choose
+// are always text.
 //
 // Concurrency: a [Page] does not change and may be used by any number of goroutines.
 package ui
@@ -28,13 +28,13 @@ var built embed.FS
 
 const index = "index.html"
 
-// policy lets the page have scripts, styles and answers of the agent alone, and be in no frame of
-// others. Text cannot become markup or a script: trusted types make that an error. Their one policy names the worker that
-// the windows of a browser share.
+// policy allows only scripts, styles and requests of the agent itself, and forbids showing the page in a frame. Text
+// cannot become markup or a script: with trusted types that is an error. The one allowed trusted-types policy is for
+// the worker that the windows of a browser share.
 const policy = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types worker"
 
-// Page is the files of the page, as they are sent.
+// Page has the files of the page in the form in which they are sent.
 type Page struct{ files map[string]file }
 
 type file struct {
@@ -42,7 +42,7 @@ type file struct {
 	plain, zipped []byte
 }
 
-// New reads the files of the program.
+// New reads the files that are part of the program.
 func New() (*Page, error) {
 	dist, err := fs.Sub(built, "dist")
 	if err != nil {
@@ -51,7 +51,8 @@ func New() (*Page, error) {
 	return read(dist)
 }
 
-// read reads the files of a page, which are compressed as most browsers get them: the program is smaller by that.
+// read reads the files of a page. They are compressed, as most browsers get them compressed, and the program is
+// smaller.
 func read(dist fs.FS) (*Page, error) {
 	p := &Page{files: make(map[string]file)}
 	err := fs.WalkDir(dist, ".", func(name string, d fs.DirEntry, err error) error {
@@ -80,7 +81,7 @@ func read(dist fs.FS) (*Page, error) {
 	return p, nil
 }
 
-// kindOf does not depend on what the machine says of endings.
+// kindOf returns the media type of a file. The common types do not depend on the settings of the machine.
 func kindOf(name string) string {
 	switch path.Ext(name) {
 	case ".html":
@@ -105,8 +106,8 @@ func unzip(zipped []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Serve answers with the file of a name, the index for none. It answers false, and writes nothing,
-// when there is no such file.
+// Serve sends the file with this name, or the index for the empty name. If there is no such file, it writes nothing
+// and returns false.
 func (p *Page) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	if name == "" {
 		name = index
@@ -134,12 +135,13 @@ func (p *Page) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client is gone
+		_, _ = w.Write(body) // on an error, the client has closed the connection
 	}
 	return true
 }
 
-// acceptsGzip reads the header (RFC 9110, section 12.5.3), as far as it is about gzip by its name.
+// acceptsGzip reports whether the header Accept-Encoding allows gzip, by its name (RFC 9110, section 12.5.3). It
+// ignores "*".
 func acceptsGzip(header string) bool {
 	for one := range strings.SplitSeq(header, ",") {
 		coding, weight, _ := strings.Cut(strings.TrimSpace(one), ";")

@@ -41,7 +41,8 @@ func body(t *testing.T, r io.Reader) string {
 	return string(text)
 }
 
-// TestPage: the index leads to files that are there, by relative names, and browsers keep these alone.
+// TestPage: all files that the index names exist, and their names are relative. Browsers may keep these files for ever,
+// and have to revalidate the index.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	p := newPage(t)
@@ -64,7 +65,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPolicy: nothing that is not the agent's own may run, and text cannot become markup.
+// TestPolicy: only the agent's own files may run, and text cannot become markup.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	got := get(t, newPage(t), "", "").Header.Get("Content-Security-Policy")
@@ -81,7 +82,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestCompressed: what is sent compressed is the file, and all of it has a limit.
+// TestCompressed: the compressed answer has the contents of the file, and the sum of all compressed files has a limit.
 func TestCompressed(t *testing.T) {
 	t.Parallel()
 	p := newPage(t)

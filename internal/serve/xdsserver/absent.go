@@ -13,7 +13,8 @@ import (
 // maxPortsNamed bounds how many ports an explanation lists.
 const maxPortsNamed = 8
 
-// whyNone explains why a port of a service has no endpoints: clients say that calls fail, and neither of what nor why.
+// whyNone returns the reason why a port of a service has no endpoints. Clients only report that calls fail, without
+// the name and the reason.
 func whyNone(g *services.Global, port string) string {
 	if g == nil {
 		return "no cluster has the service"

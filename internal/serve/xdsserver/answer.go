@@ -8,42 +8,42 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// answerOverhead is at least what a resource takes in an answer besides itself and its name: the type and
-// the version.
+// answerOverhead is at least the size of a resource in an answer besides its body and its name: the type and the
+// version.
 const answerOverhead = 128
 
-// answer is resources for one client. It is encoded when it is sent, so that waiting answers cost little.
+// answer has resources for one client. It is encoded when it is sent, so that waiting answers need little memory.
 type answer struct {
 	from    *resourceCache
 	names   []string
-	bodies  []*body // of names
+	bodies  []*body // in the order of names
 	gone    []string
 	version string
-	known   map[string]string // versions of everything that the client knows after it
+	known   map[string]string // versions of everything that the client has after this answer
 }
 
-// GetReturnedResources is what the client knows after it, with versions.
+// GetReturnedResources returns the resources that the client has after this answer, with their versions.
 func (a *answer) GetReturnedResources() map[string]string { return a.known }
 
-// GetNextVersionMap is the same.
+// GetNextVersionMap returns the same as GetReturnedResources.
 func (a *answer) GetNextVersionMap() map[string]string { return a.known }
 
-// GetResponseVersion is the version of the answer.
+// GetResponseVersion returns the version of the answer.
 func (a *answer) GetResponseVersion() string { return a.version }
 
-// GetContext has nothing in it.
+// GetContext returns an empty context.
 func (a *answer) GetContext() context.Context { return context.Background() }
 
 func (a *answer) resource(i int) *anypb.Any {
 	return &anypb.Any{TypeUrl: a.from.kind.url(), Value: a.bodies[i].named(a.names[i])}
 }
 
-// wholeAnswer is one with the state of the world.
+// wholeAnswer is an answer with the state of the world.
 type wholeAnswer struct{ *answer }
 
 var _ cache.Response = wholeAnswer{}
 
-// GetDiscoveryResponse makes the message, without a nonce.
+// GetDiscoveryResponse returns the message, without a nonce.
 func (a wholeAnswer) GetDiscoveryResponse() (*discovery.DiscoveryResponse, error) {
 	r := &discovery.DiscoveryResponse{VersionInfo: a.version, TypeUrl: a.from.kind.url(), Resources: make([]*anypb.Any, 0, len(a.names))}
 	for i := range a.names {
@@ -52,18 +52,18 @@ func (a wholeAnswer) GetDiscoveryResponse() (*discovery.DiscoveryResponse, error
 	return r, nil
 }
 
-// GetRequest has the type alone.
+// GetRequest returns a request with the type alone.
 func (a wholeAnswer) GetRequest() *discovery.DiscoveryRequest { return a.from.ofType }
 
-// GetVersion is the version of the answer.
+// GetVersion returns the version of the answer.
 func (a wholeAnswer) GetVersion() (string, error) { return a.version, nil }
 
-// deltaAnswer is an incremental one.
+// deltaAnswer is an incremental answer.
 type deltaAnswer struct{ *answer }
 
 var _ cache.DeltaResponse = deltaAnswer{}
 
-// GetDeltaDiscoveryResponse makes the message, without a nonce.
+// GetDeltaDiscoveryResponse returns the message, without a nonce.
 func (a deltaAnswer) GetDeltaDiscoveryResponse() (*discovery.DeltaDiscoveryResponse, error) {
 	r := &discovery.DeltaDiscoveryResponse{
 		SystemVersionInfo: a.version, TypeUrl: a.from.kind.url(), RemovedResources: a.gone, Resources: make([]*discovery.Resource, 0, len(a.names)),
@@ -74,8 +74,8 @@ func (a deltaAnswer) GetDeltaDiscoveryResponse() (*discovery.DeltaDiscoveryRespo
 	return r, nil
 }
 
-// GetDeltaRequest has the type alone.
+// GetDeltaRequest returns a request with the type alone.
 func (a deltaAnswer) GetDeltaRequest() *discovery.DeltaDiscoveryRequest { return a.from.ofTypeDelta }
 
-// GetSystemVersion is the version of the answer.
+// GetSystemVersion returns the version of the answer.
 func (a deltaAnswer) GetSystemVersion() (string, error) { return a.version, nil }

@@ -36,7 +36,7 @@ import (
 )
 
 const (
-	benchSocket = "XDS_BENCHMARK_SOCKET" // set where the clients of the benchmark are to run
+	benchSocket = "XDS_BENCHMARK_SOCKET" // set for the process that runs the clients of the benchmark
 
 	benchServices = 2000
 	benchBackends = 10
@@ -46,9 +46,9 @@ const (
 	benchSeconds  = 10
 )
 
-// BenchmarkStreams has a thousand clients follow 20 services each while one endpoint of a service changes a
-// thousand times a second: how long a change takes until a client has acknowledged it, and what the
-// streams need. The clients are in another process.
+// BenchmarkStreams has a thousand clients follow 20 services each while one endpoint of a service changes a thousand
+// times a second. It measures how long it takes until a client has acknowledged a change, and what the streams need.
+// The clients are in another process.
 func BenchmarkStreams(b *testing.B) {
 	w := viewtest.New(b)
 	for i := range benchServices {
@@ -95,7 +95,7 @@ func BenchmarkStreams(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// heap is what is reachable.
+// heap returns the bytes of reachable objects.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -108,7 +108,7 @@ func inUse() int64 {
 	return int64(m.HeapAlloc) //nolint:gosec // far below
 }
 
-// changed is a service one of whose backends has the time of a change for an address.
+// changed is a service; the address of one of its backends encodes the time of the change.
 func changed(i int, at time.Time) *services.Service {
 	s := &services.Service{Cluster: "east", ClusterID: 2, Source: wire.SourceClusterMesh, Shared: true, Namespace: "shop", Name: fmt.Sprint("s", i)}
 	for n := range benchBackends {
@@ -130,7 +130,7 @@ type results struct {
 	Answers, Resources int
 }
 
-// clientProcess is the clients, in a process of their own.
+// clientProcess is the process of the clients.
 type clientProcess struct {
 	b   *testing.B
 	cmd *exec.Cmd
@@ -138,7 +138,7 @@ type clientProcess struct {
 	out *bufio.Reader
 }
 
-// startClients returns when all have what they follow.
+// startClients returns when all clients have the resources that they follow.
 func startClients(b *testing.B, socket string) *clientProcess {
 	b.Helper()
 	p := &clientProcess{b: b, cmd: exec.Command(os.Args[0])}
@@ -164,9 +164,9 @@ func (p *clientProcess) end() (r results) {
 	return r
 }
 
-// runClients is the process of the clients: it says that they are ready, and the results when its input ends.
+// runClients is the process of the clients: it reports that they are ready, and the results when its input ends.
 func runClients(socket string) error {
-	debug.SetGCPercent(1000) // a thousand clients in one process: what they leave behind is not to be measured
+	debug.SetGCPercent(1000) // a thousand clients in one process: their garbage is not to be measured
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var mu sync.Mutex
@@ -205,7 +205,7 @@ func runClients(socket string) error {
 	ready.Wait()
 	fmt.Println("ready")
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	time.AfterFunc(time.Second, cancel) // what is on its way
+	time.AfterFunc(time.Second, cancel) // wait for changes that were already sent
 	all.Wait()
 	slices.Sort(took)
 	ms := func(d time.Duration) float64 { return d.Seconds() * 1000 }
@@ -213,7 +213,7 @@ func runClients(socket string) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// follow acknowledges what comes, and notes each change.
+// follow acknowledges each response, and notes each change.
 func follow(stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesClient, names []string, ready func(), note func(changes []time.Time)) error {
 	request := &discovery.DiscoveryRequest{TypeUrl: resource.EndpointType, ResourceNames: names}
 	for known := make(map[string]bool); ; {
@@ -245,7 +245,7 @@ func follow(stream discovery.AggregatedDiscoveryService_StreamAggregatedResource
 	}
 }
 
-// changedAt is when an assignment changed, as one of its addresses says.
+// changedAt returns when an assignment changed, as encoded in one of its addresses.
 func changedAt(a *endpointv3.ClusterLoadAssignment) (at time.Time) {
 	for _, l := range a.GetEndpoints() {
 		for _, e := range l.GetLbEndpoints() {
@@ -258,8 +258,8 @@ func changedAt(a *endpointv3.ClusterLoadAssignment) (at time.Time) {
 	return at
 }
 
-// BenchmarkChange is one change of a service that 100 streams follow, among 20 others, until all have
-// confirmed it: processor time of the server and the clients, however busy the machine is.
+// BenchmarkChange is one change of a service that 100 streams follow, among 20 others, until all have acknowledged it.
+// It measures processor time of the server and the clients, which does not depend on the load of the machine.
 func BenchmarkChange(b *testing.B) {
 	w := viewtest.New(b)
 	var names []string
@@ -305,7 +305,7 @@ func BenchmarkChange(b *testing.B) {
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(n), "cpu-us/op")
 }
 
-// processorTime is what the process has used.
+// processorTime is the processor time that the process has used.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var of syscall.Rusage

@@ -10,17 +10,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// nameField is the number of the field with the name, in each type that is served.
+// nameField is the number of the name field, the same in each type that is served.
 const nameField = 1
 
-// body is an encoded resource without its name. A port of a service has one assignment, however many names
-// clients have for it.
+// body is an encoded resource without its name. A port of a service has one assignment, even when clients use several
+// names for it.
 type body struct {
 	bytes   []byte
 	usable  int           // backends in it that take connections
-	dual    bool          // it has, or had before pods were put together, backends of both families of one cluster
-	leftOut int           // backends for which there is no room in it
-	version func() string // of the content: the same in each process
+	dual    bool          // a cluster has backends of both families in it (checked before the addresses of a pod are joined)
+	leftOut int           // backends that were dropped for lack of room
+	version func() string // hash of the content, the same in each process
 }
 
 // newBody encodes a resource whose name is empty. An error is a bug: all texts in it are UTF-8.
@@ -35,7 +35,7 @@ func newBody(m proto.Message) (*body, error) {
 	})}, nil
 }
 
-// named is the whole resource.
+// named returns the whole resource, with its name.
 func (b *body) named(name string) []byte {
 	all := make([]byte, 0, b.size(name))
 	all = protowire.AppendTag(all, nameField, protowire.BytesType)
@@ -43,20 +43,21 @@ func (b *body) named(name string) []byte {
 	return append(all, b.bytes...)
 }
 
-// size is how long the whole resource is, in bytes.
+// size is the length of the whole resource, in bytes.
 func (b *body) size(name string) int {
 	return protowire.SizeTag(nameField) + protowire.SizeBytes(len(name)) + len(b.bytes)
 }
 
-// maxText bounds a text of a cluster in a resource, in bytes: the longest name in Kubernetes.
+// maxText bounds a text of a cluster in a resource, in bytes: the length of the longest name in Kubernetes.
 const maxText = 253
 
-// text is a text of a cluster as it may be in a resource: protobuf refuses what is no UTF-8.
+// text makes a text of a cluster valid for a resource: it is cut, and invalid UTF-8 is replaced, which protobuf
+// refuses.
 func text(of string) string {
 	return strings.ToValidUTF8(of[:min(len(of), maxText)], "?")
 }
 
-// length is how many bytes are kept of it; none of what is held back.
+// length is the number of encoded bytes; 0 for nil, a body that is held back.
 func (b *body) length() int {
 	if b == nil {
 		return 0
@@ -64,7 +65,7 @@ func (b *body) length() int {
 	return len(b.bytes)
 }
 
-// numUsable is how many backends take connections; none of what is held back.
+// numUsable is the number of backends that take connections; 0 for nil, a body that is held back.
 func (b *body) numUsable() int {
 	if b == nil {
 		return 0
@@ -72,7 +73,7 @@ func (b *body) numUsable() int {
 	return b.usable
 }
 
-// numLeftOut is for how many backends there is no room.
+// numLeftOut is the number of backends that were dropped for lack of room; 0 for nil.
 func (b *body) numLeftOut() int {
 	if b == nil {
 		return 0

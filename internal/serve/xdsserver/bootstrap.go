@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Bootstrap is what clients read at their start: where the server is, and who they are.
+// Bootstrap has the settings that a client reads at its start: where the server is, and the identity of the client.
 type Bootstrap struct {
 	Address string // of the server: HOST:PORT or unix:PATH
 	Node    string // the ID of the client
-	Zone    string // of the client; empty: it says none
-	// TLS says whether the server speaks TLS; the files, in PEM form, may each be empty: those of the
-	// system for CA, no certificate of the client without Cert and Key.
+	Zone    string // of the client; may be empty
+	// TLS reports whether the server uses TLS. The files are in PEM form, and may be empty: without CA, the CAs of the
+	// system are used; without Cert and Key, the client has no certificate.
 	TLS           bool
 	CA, Cert, Key string
 }
 
-// object is one of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// GRPC is the bootstrap of a gRPC program: GRPC_XDS_BOOTSTRAP names the file that has it. A resource
-// that the server does not list any more stays in use.
+// GRPC returns the bootstrap file of a gRPC program. The variable GRPC_XDS_BOOTSTRAP has the path of this file. A
+// resource that the server no longer lists stays in use.
 func (b Bootstrap) GRPC() ([]byte, error) {
 	credentials := object{"type": "insecure"}
 	if b.TLS {
@@ -36,7 +36,7 @@ func (b Bootstrap) GRPC() ([]byte, error) {
 	})
 }
 
-// Target is the address as gRPC dials it.
+// Target returns the address in the form that gRPC dials.
 func (b Bootstrap) Target() string {
 	if path, found := strings.CutPrefix(b.Address, unixPrefix); found && strings.HasPrefix(path, "/") {
 		return unixPrefix + "//" + path
@@ -44,8 +44,8 @@ func (b Bootstrap) Target() string {
 	return b.Address
 }
 
-// Envoy is the bootstrap of an Envoy that takes clusters and endpoints. Listeners with routes to the
-// clusters are added to it.
+// Envoy returns the bootstrap of an Envoy that gets clusters and endpoints from the server. The user adds listeners
+// with routes to the clusters.
 func (b Bootstrap) Envoy() ([]byte, error) {
 	upstream := object{
 		"name": "mesh-agent", "type": "STATIC", "connect_timeout": "5s",
@@ -80,7 +80,8 @@ func (b Bootstrap) Envoy() ([]byte, error) {
 	})
 }
 
-// envoyAddress is that of the server; a name makes the cluster look it up.
+// envoyAddress returns the address of the server. If that is a host name, the cluster gets the type that resolves it
+// with DNS.
 func (b Bootstrap) envoyAddress(cluster object) (object, error) {
 	if path, found := strings.CutPrefix(b.Address, unixPrefix); found {
 		return object{"pipe": object{"path": path}}, nil
@@ -115,7 +116,7 @@ func (b Bootstrap) envoyTLS() object {
 }
 
 func (b Bootstrap) node() object {
-	return object{"id": b.Node, "locality": nonEmpty("zone", b.Zone)} // grpc-js refuses a node without one
+	return object{"id": b.Node, "locality": nonEmpty("zone", b.Zone)} // grpc-js refuses a node without a locality
 }
 
 // nonEmpty makes an object of the pairs that have a value.

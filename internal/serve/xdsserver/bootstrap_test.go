@@ -18,7 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestEnvoyBootstrap: what is printed is what Envoy's own description of it allows (xds.md E 25).
+// TestEnvoyBootstrap: Envoy's own definition of its bootstrap accepts the printed one (xds.md E 25).
 func TestEnvoyBootstrap(t *testing.T) {
 	t.Parallel()
 	for name, b := range map[string]xdsserver.Bootstrap{
@@ -44,7 +44,7 @@ func TestEnvoyBootstrap(t *testing.T) {
 	}
 }
 
-// TestTLS: with the certificate of a client or not, and over a change of the server's (E 25).
+// TestTLS: with a client certificate and without one, and across a change of the server's certificate (E 25).
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,8 +83,8 @@ func TestTLS(t *testing.T) {
 	dial(t, b, "xds:///shop/cart").until("one to be served by a new certificate", "127.0.0.2")
 }
 
-// TestSecondServer: a client takes the second server of its bootstrap when it knows nothing and the
-// first one does not answer, and goes on with it (E 25).
+// TestSecondServer: a client uses the second server of its bootstrap when it has no resources and the first one does
+// not answer, and stays with it (E 25).
 func TestSecondServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,33 +7,33 @@ import (
 )
 
 const (
-	// maxAssignment bounds one assignment, in bytes, so that an answer has room for it ([maxAnswer]). One
-	// cluster must not be able to break everything that a client follows.
+	// maxAssignment bounds one assignment, in bytes, so that it fits into an answer ([maxAnswer]). One cluster must
+	// not be able to break everything that a client follows.
 	maxAssignment = 2 << 20
-	// minAssignment has room in any case, also when others have taken all memory.
+	// minAssignment is the size that an assignment may always have, in bytes, even when others have used all memory.
 	minAssignment = 16 << 10
 )
 
-// What a backend and a locality take in an assignment at the most, without their texts, in bytes.
+// Upper bounds of the size of a backend and of a locality in an assignment, without their texts, in bytes.
 const (
 	endpointOverhead = 28
 	localityOverhead = 32
 )
 
-// place is a locality of a group.
+// place is a locality in a group.
 type place struct {
 	group         int
 	cluster, zone string
 }
 
-// room is what there is for backends in an assignment, by cluster: all have the same.
+// room is the space for backends in an assignment. Each cluster has the same share of it.
 type room struct {
 	share  int
 	used   map[string]int
 	places map[place]struct{}
 }
 
-// take reports whether there is room for one more backend, and takes it.
+// take takes space for one more backend, and reports whether there was enough.
 func (r *room) take(group int, b *backends.Backend) bool {
 	cost := endpointSize(b)
 	at := place{group, b.Cluster, b.Zone}
@@ -51,8 +51,8 @@ func (r *room) take(group int, b *backends.Backend) bool {
 	return true
 }
 
-// bounded leaves so many backends of each cluster in a choice, best first, that their assignment has at most
-// so many bytes, and says how many it left out.
+// bounded keeps the best backends of each cluster, so that the assignment of the choice has at most this many bytes.
+// It also returns how many backends it left out.
 func bounded(c backends.Choice, most int) (left backends.Choice, out int) {
 	if upperSize(c, most) <= most {
 		return c, 0
@@ -83,8 +83,8 @@ func bounded(c backends.Choice, most int) (left backends.Choice, out int) {
 	return left, out
 }
 
-// upperSize is the size of the assignment of a choice if each backend had a locality of its own, or some size
-// beyond most.
+// upperSize is an upper bound of the size of an assignment: each backend counts with a locality of its own. It stops
+// at the first size above most.
 func upperSize(c backends.Choice, most int) (size int) {
 	for _, g := range c.Groups {
 		for _, all := range [][]backends.Backend{g.Backends, g.Draining} {
@@ -99,7 +99,7 @@ func upperSize(c backends.Choice, most int) (size int) {
 	return size
 }
 
-// endpointSize is how long a backend is at the most, with both addresses of its pod.
+// endpointSize is an upper bound of the size of a backend, with both addresses of its pod, without the locality.
 func endpointSize(b *backends.Backend) int {
 	size := endpointOverhead + addressSize(b.IP)
 	if b.Other.IsValid() {
@@ -108,7 +108,7 @@ func endpointSize(b *backends.Backend) int {
 	return size
 }
 
-// addressSize is how long the text of an address is at the most.
+// addressSize is an upper bound of the length of an address as text.
 func addressSize(ip netip.Addr) int {
 	if ip.Is4() {
 		return len("255.255.255.255")

@@ -8,17 +8,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/quota"
 )
 
-// smallAnswer is the size of an answer that a stream gets in any case, in bytes, when it has confirmed all others.
+// smallAnswer is the size of an answer that is always sent to a stream that has confirmed all others, in bytes.
 const smallAnswer = 16 << 10
 
-// What is counted for each name of a stream, and for each resource, besides their texts, in bytes.
+// The bytes that are counted for each name of a stream, and for each resource, besides their texts.
 const (
 	nameOverhead       = 256
 	resourceOverhead   = 512
-	everythingOverhead = 64 // of each cluster, for a client that takes all
+	everythingOverhead = 64 // for each cluster, when a client follows all
 )
 
-// costOf is what is counted for names of a stream.
+// costOf is the number of bytes that are counted for names of a stream.
 func costOf(names []string) (bytes int64) {
 	for _, name := range names {
 		bytes += nameOverhead + int64(len(name))
@@ -29,12 +29,12 @@ func costOf(names []string) (bytes int64) {
 // amount counts bytes by owner.
 type amount = quota.Quota[netip.Addr]
 
-// newAmount has a quarter for each owner.
+// newAmount returns an amount in which each owner may have a quarter.
 func newAmount(all int64) *amount { return quota.New[netip.Addr](all, all/4) }
 
-// ownerOf is who is charged for a stream: the address of its peer (an IPv6 /64). The programs of this machine,
-// over loopback and the unix socket, are two owners, between which their streams alternate: nothing tells
-// them apart, and most clients are such.
+// ownerOf returns the owner that is charged for a stream: the address of its peer (an IPv6 /64). The programs of this
+// machine, over loopback and the unix socket, cannot be told apart, and most clients are on this machine. So they
+// count as two owners, and their streams alternate between these.
 func ownerOf(peer netip.Addr, stream uint64) netip.Addr {
 	if peer.IsValid() && !peer.IsLoopback() {
 		return peer
@@ -42,11 +42,11 @@ func ownerOf(peer netip.Addr, stream uint64) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, byte(stream % 2)})
 }
 
-// namesAtOnce is how many names the catalog looks at before it is the turn of others.
+// namesAtOnce is how many names a stream adds to the catalog before others have their turn.
 const namesAtOnce = 64
 
-// turns let one stream of an owner at a time into the catalog, so that whoever else needs it waits for one turn of each
-// owner at most, however many streams there are.
+// turns let one stream of an owner at a time change the catalog. So other users of the catalog wait for at most one
+// turn of each owner, however many streams there are.
 type turns [64]sync.Mutex
 
 func (t *turns) take(owner netip.Addr) (end func()) {
@@ -56,27 +56,27 @@ func (t *turns) take(owner netip.Addr) (end func()) {
 	return one.Unlock
 }
 
-// taking takes an amount for an owner.
+// taking takes bytes for an owner.
 type taking func(owner netip.Addr, bytes int64) error
 
-// fewNames is how many names a stream may follow beyond the share of its owner, while there is room for all: others of
-// the same address, such as the programs of this machine, do not keep a program from its services.
+// fewNames is how many names a stream may follow above the share of its owner, as long as the total has room. So other
+// clients of the same address, such as the programs of this machine, do not keep a program from its services.
 const fewNames = 64
 
-// holding is something that is kept while somebody follows it. It is charged to the first of its followers
-// that still follows it.
+// holding is something that is kept while at least one stream follows it. It is charged to the owner that has followed
+// it for the longest time.
 type holding struct {
 	followers []follower
 	bytes     int64
 }
 
-// follower is how many streams of an owner follow something.
+// follower is an owner, with the number of its streams that follow something.
 type follower struct {
 	owner   netip.Addr
 	streams int
 }
 
-// join adds a stream. For the first one, there must be room for the bytes.
+// join adds a stream. For the first one, it takes the bytes, which may fail.
 func (h *holding) join(take taking, owner netip.Addr, bytes int64) error {
 	for i := range h.followers {
 		if h.followers[i].owner == owner {
@@ -94,8 +94,8 @@ func (h *holding) join(take taking, owner netip.Addr, bytes int64) error {
 	return nil
 }
 
-// leave removes a stream, and reports whether nobody is left. What others still follow is charged to the next
-// of them, also when he has no room left.
+// leave removes a stream, and reports whether none is left. If there are other owners, the next one is charged, even
+// if that owner has no room left.
 func (h *holding) leave(kept *amount, owner netip.Addr) (last bool) {
 	for i := range h.followers {
 		if h.followers[i].owner != owner {
@@ -118,7 +118,7 @@ func (h *holding) leave(kept *amount, owner netip.Addr) (last bool) {
 	return false
 }
 
-// resize changes how much it is, when there is room for more; force does without.
+// resize changes the number of bytes. For more bytes there must be room, except with force.
 func (h *holding) resize(kept *amount, bytes int64, force bool) error {
 	owner := h.followers[0].owner
 	if force || bytes <= h.bytes {

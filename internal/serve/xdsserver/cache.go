@@ -9,16 +9,16 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// maxAnswer bounds the resources of one answer, in bytes: gRPC clients refuse messages of more than 4 MiB, and
-// lose their stream. The rest comes once the client has confirmed what it got.
+// maxAnswer bounds the resources of one answer, in bytes: gRPC clients refuse messages of more than 4 MiB, and lose
+// their stream. The other resources are sent when the client has confirmed this answer.
 const maxAnswer = 3 << 20
 
-// resourceCache has the encoded resources of one type, and answers the watches of streams. A watch is answered
-// once; then go-control-plane makes another one, when the client has confirmed the answer.
+// resourceCache has the encoded resources of one type, and answers the watches of streams. A watch is answered once;
+// go-control-plane makes the next one when the client has confirmed the answer.
 type resourceCache struct {
 	kind   kind
-	prefix string // of versions: no other process has it
-	// All that go-control-plane reads of the request of an answer is the type.
+	prefix string // of versions; unique to this process
+	// Requests with the type alone: go-control-plane reads no other field of the request of an answer.
 	ofType      *discovery.DiscoveryRequest
 	ofTypeDelta *discovery.DeltaDiscoveryRequest
 
@@ -27,16 +27,16 @@ type resourceCache struct {
 	version string // of the last update
 	entries map[string]entry
 	watches map[string]map[*watch]struct{} // by name
-	all     map[*watch]struct{}            // of everything
+	all     map[*watch]struct{}            // those that follow everything
 }
 
-// entry is a resource, and the version since which it is so.
+// entry is a resource, with the version in which it was last changed.
 type entry struct {
 	*body
 	since string
 }
 
-// watch is what a stream waits for: to one of its channels, the answer is sent.
+// watch is a stream that waits for an answer, which is sent to one of the channels.
 type watch struct {
 	sub   cache.Subscription
 	whole chan cache.Response
@@ -51,13 +51,13 @@ func newResourceCache(k kind, prefix string) *resourceCache {
 	}
 }
 
-// CreateWatch answers a request with the state of the world, now or when there is something new.
+// CreateWatch answers a state-of-the-world request, now or when there is a change.
 func (r *resourceCache) CreateWatch(request *cache.Request, sub cache.Subscription, to chan cache.Response) func() {
-	first := request.GetResponseNonce() == "" // it is answered in any case, so that the client goes on
+	first := request.GetResponseNonce() == "" // always answered, as the client waits for it
 	return r.create(&watch{sub: sub, whole: to}, first)
 }
 
-// CreateDeltaWatch does the same for an incremental one.
+// CreateDeltaWatch answers an incremental request, now or when there is a change.
 func (r *resourceCache) CreateDeltaWatch(request *cache.DeltaRequest, sub cache.Subscription, to chan cache.DeltaResponse) func() {
 	return r.create(&watch{sub: sub, delta: to}, sub.IsWildcard() && request.GetResponseNonce() == "")
 }
@@ -85,7 +85,7 @@ func (r *resourceCache) create(w *watch, always bool) (cancel func()) {
 	}
 }
 
-// remove forgets a watch, when it is there; r.mu is held.
+// remove removes a watch, if it is there; r.mu is held.
 func (r *resourceCache) remove(w *watch) {
 	delete(r.all, w)
 	if w.sub.IsWildcard() {
@@ -99,7 +99,7 @@ func (r *resourceCache) remove(w *watch) {
 	}
 }
 
-// update replaces and removes resources, and answers those who wait for them.
+// update replaces and removes resources, and answers the watches that wait for them.
 func (r *resourceCache) update(changed map[string]*body, gone []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *resourceCache) update(changed map[string]*body, gone []string) {
 	}
 }
 
-// answer answers a watch, when there is something that its client does not know, or always. r.mu is held.
+// answer answers a watch if its client lacks a change, or always, and reports whether it did. r.mu is held.
 func (r *resourceCache) answer(w *watch, always bool) bool {
 	changed, gone := r.difference(w)
 	switch {
@@ -133,7 +133,7 @@ func (r *resourceCache) answer(w *watch, always bool) bool {
 		return false
 	case w.whole != nil && r.kind.complete():
 		changed = r.followed(w.sub)
-	case w.whole != nil && len(changed) == 0 && !always: // nothing tells that such a resource is gone
+	case w.whole != nil && len(changed) == 0 && !always: // such an answer cannot report that a resource is gone
 		return false
 	default:
 		changed = r.page(changed)
@@ -148,14 +148,14 @@ func (r *resourceCache) answer(w *watch, always bool) bool {
 		delete(a.known, name)
 	}
 	if w.whole != nil {
-		w.whole <- wholeAnswer{a} // there is room for one
+		w.whole <- wholeAnswer{a} // the channel has room for one
 	} else {
 		w.delta <- deltaAnswer{a}
 	}
 	return true
 }
 
-// versionOf is the version by which the client of a watch knows a resource.
+// versionOf returns the version of a resource in the form that the client of the watch reports.
 func (w *watch) versionOf(e entry) string {
 	if w.whole != nil {
 		return e.since
@@ -163,8 +163,8 @@ func (w *watch) versionOf(e entry) string {
 	return e.body.version()
 }
 
-// difference finds what a client does not know as it is now, and what it knows that is gone or that it no
-// longer follows. r.mu is held.
+// difference returns the followed resources that the client does not have in the current version, and the resources
+// that it has but that are gone or no longer followed. r.mu is held.
 func (r *resourceCache) difference(w *watch) (changed, gone []string) {
 	known, names, everything := w.sub.ReturnedResources(), w.sub.SubscribedResources(), w.sub.IsWildcard()
 	look := func(name string, e entry) {
@@ -192,7 +192,7 @@ func (r *resourceCache) difference(w *watch) (changed, gone []string) {
 	return changed, gone
 }
 
-// followed are all resources that there are of those that a client follows; r.mu is held.
+// followed returns the names that a client follows and that have a resource; r.mu is held.
 func (r *resourceCache) followed(sub cache.Subscription) (names []string) {
 	if sub.IsWildcard() {
 		for name := range r.entries {
@@ -208,14 +208,14 @@ func (r *resourceCache) followed(sub cache.Subscription) (names []string) {
 	return names
 }
 
-// length is how many resources there are.
+// length is the number of resources.
 func (r *resourceCache) length() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.entries)
 }
 
-// page is as many of some resources as one answer has room for, at least one; r.mu is held.
+// page returns the first of these resources that fit into one answer, at least one; r.mu is held.
 func (r *resourceCache) page(names []string) []string {
 	size := 0
 	for i, name := range names {

@@ -16,47 +16,47 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// catalog has the resources that somebody follows, and no others. Its caches find out what a client
-// has to be sent, and keep each resource's bytes for all of them.
+// catalog has the resources that at least one client follows, and no others. Its caches find the resources to send to
+// each client, and keep the encoded bytes of a resource once for all clients.
 //
-// Each resource is made and encoded alone: one that cannot be is left out, or stays as it was, and is
-// reported, and nothing else is concerned.
+// Each resource is made and encoded alone. If that fails, the resource is left out, or stays as it was, and the error
+// is reported. No other resource is affected.
 type catalog struct {
 	view     *view.View
 	asker    backends.Asker
-	outliers time.Duration // interval of clients; 0: they look for none
+	outliers time.Duration // interval of outlier detection in clients; 0: none
 	naming   naming
 	boundary *boundary.Boundary
 	metrics  *Metrics
 	log      *slog.Logger
-	saying   *rate.Limiter // of what is left out
+	saying   *rate.Limiter // of messages about resources that are left out
 
-	named [kinds]*resourceCache // what is followed by its name
-	none  [kinds]*resourceCache // for those who want everything of a kind that is not given so
-	all   *resourceCache        // the clusters of all services, while somebody wants everything
+	named [kinds]*resourceCache // resources that are followed by name
+	none  [kinds]*resourceCache // always empty: for clients that follow everything of a kind other than clusters
+	all   *resourceCache        // the clusters of all services, as long as a client follows all of them
 
-	kept *amount // what clients make it keep: names that streams follow, and the resources for them
-	sent *amount // what they have not confirmed
+	kept *amount // bytes for clients: names that streams follow, and the resources for them
+	sent *amount // bytes of answers that clients have not confirmed
 
-	turns    turns      // of those who follow and unfollow; before mu
-	mu       sync.Mutex // before those of the caches
+	turns    turns      // of streams that follow and unfollow; taken before mu
+	mu       sync.Mutex // taken before those of the caches
 	follows  [kinds]map[string]*holding
 	targets  map[serviceName]map[target]*assigned
 	clusters *clusterList
-	held     map[serviceName]struct{} // those that have an assignment which is held back
-	leftOut  int                      // backends for which assignments have no room
+	held     map[serviceName]struct{} // services with an assignment that is held back
+	leftOut  int                      // backends that assignments have no room for
 }
 
-// assigned is the assignment of a target that somebody follows.
+// assigned is the assignment of a target that at least one client follows.
 type assigned struct {
 	target
 	holding
-	names map[string]struct{} // by which it is followed
-	now   *body               // nil: held back
+	names map[string]struct{} // the names under which clients follow it
+	now   *body               // nil: it is held back
 }
 
-// newCatalog returns an empty one. The prefix is of the versions of this process: a client that has a
-// version of another one knows nothing (xds.md A6).
+// newCatalog returns an empty catalog. All versions of this process begin with the prefix. A client that has a version
+// of another process counts as one that has nothing (xds.md A6).
 func newCatalog(p Params, prefix string) *catalog {
 	c := &catalog{
 		view: p.View, asker: p.Asker, outliers: p.Outliers, naming: newNaming(p.Zones), boundary: p.Boundary, metrics: p.Metrics, log: p.Log, saying: rate.NewLimiter(1, 10),
@@ -70,7 +70,8 @@ func newCatalog(p Params, prefix string) *catalog {
 	return c
 }
 
-// follow makes what is followed from now on, each by one more client of an owner. With an error, nothing is.
+// follow adds one client of an owner to each of these names, and makes the resources that are new. After an error,
+// none of the names is followed.
 func (c *catalog) follow(owner netip.Addr, take taking, k kind, names []string) (err error) {
 	done := 0
 	for some := range slices.Chunk(names, namesAtOnce) {
@@ -105,7 +106,7 @@ func (c *catalog) followSome(owner netip.Addr, take taking, k kind, names []stri
 	return nil
 }
 
-// join notes one more client of a name, and returns its resource; nil when there is none. c.mu is held.
+// join adds one client to a name, and returns the resource if the cache must add it, else nil. c.mu is held.
 func (c *catalog) join(txn statedb.ReadTxn, owner netip.Addr, take taking, k kind, name string) (*body, error) {
 	t, ok := c.naming.parse(name)
 	h := c.follows[k][name]
@@ -133,7 +134,7 @@ func (c *catalog) join(txn statedb.ReadTxn, owner netip.Addr, take taking, k kin
 	return b, nil
 }
 
-// ownBytes is how many bytes of a resource are for its name alone.
+// ownBytes is the number of bytes of a resource that are not shared with other names.
 func (b *body) ownBytes(k kind) int {
 	if b == nil || k == clusterKind || k == endpointKind {
 		return 0
@@ -141,8 +142,9 @@ func (b *body) ownBytes(k kind) int {
 	return len(b.bytes)
 }
 
-// make makes a resource that is not an assignment of a target; nil when there is no such cluster, or it cannot
-// be made. A name that no service can have has no route and no endpoints. c.mu is held.
+// make makes any resource but the assignment of a valid target. It returns nil when there is no such cluster, or the
+// resource cannot be made. A name that is not valid for a service has no route and no endpoints. valid reports whether
+// the name is valid. c.mu is held.
 func (c *catalog) make(k kind, name string, valid bool) *body {
 	switch {
 	case k == endpointKind && valid, k == clusterKind && !valid:
@@ -161,11 +163,11 @@ func (c *catalog) make(k kind, name string, valid bool) *body {
 		case routeKind:
 			return newBody(c.naming.routes(name))
 		}
-		return newBody(assignment(backends.Choice{}, false)) // a cluster of Envoy's own configuration waits for it (xds.md A7)
+		return newBody(assignment(backends.Choice{}, false)) // a cluster in Envoy's own configuration waits for it (xds.md A7)
 	})
 }
 
-// encode makes a resource within the boundary; nil when that failed.
+// encode makes a resource within the boundary; it returns nil when that fails.
 func (c *catalog) encode(name string, make func() (*body, error)) (b *body) {
 	err := c.boundary.Run(func() (err error) {
 		b, err = make()
@@ -178,8 +180,8 @@ func (c *catalog) encode(name string, make func() (*body, error)) (b *body) {
 	return b
 }
 
-// assign notes one more client of a target, by a name, and returns the assignment; nil when it is held back.
-// c.mu is held.
+// assign adds one client to a target, under a name, and returns the assignment; nil when it is held back. c.mu is
+// held.
 func (c *catalog) assign(txn statedb.ReadTxn, owner netip.Addr, take taking, name string, t target) (*body, error) {
 	a := c.targets[t.service][t]
 	known := a != nil
@@ -212,10 +214,10 @@ func (c *catalog) assign(txn statedb.ReadTxn, owner netip.Addr, take taking, nam
 	return a.now, nil
 }
 
-// choose makes the assignment of a target, of at most so many bytes; nil when it cannot be made.
+// choose makes the assignment of a target, with at most this many bytes; it returns nil when that fails.
 func (c *catalog) choose(txn statedb.ReadTxn, t target, most int) *body {
 	return c.encode(clusterName(t.service, t.port), func() (*body, error) {
-		g := c.view.Services.Find(txn, t.service.namespace, t.service.name, nil) // nil when nobody has it
+		g := c.view.Services.Find(txn, t.service.namespace, t.service.name, nil) // nil when no cluster has it
 		all := backends.Choose(g, backends.ParsePort(t.port), c.asker)
 		choice, out := bounded(all.ByPod(t.service.namespace, c.view.Pod), most)
 		a := assignment(choice, t.port == "")
@@ -227,7 +229,7 @@ func (c *catalog) choose(txn statedb.ReadTxn, t target, most int) *body {
 	})
 }
 
-// unfollow lets go of what nobody follows any more.
+// unfollow removes one client of an owner from each of these names, and the resources that have no clients left.
 func (c *catalog) unfollow(owner netip.Addr, k kind, names []string) {
 	for some := range slices.Chunk(names, namesAtOnce) {
 		c.unfollowSome(owner, k, some)
@@ -241,7 +243,7 @@ func (c *catalog) unfollowSome(owner netip.Addr, k kind, names []string) {
 	c.leave(owner, k, names)
 }
 
-// leave is unfollow; c.mu is held.
+// leave is like unfollow; c.mu is held.
 func (c *catalog) leave(owner netip.Addr, k kind, names []string) {
 	var gone []string
 	for _, name := range names {
@@ -258,7 +260,7 @@ func (c *catalog) leave(owner netip.Addr, k kind, names []string) {
 	}
 }
 
-// leaveName reports whether nobody follows a name any more; c.mu is held.
+// leaveName removes one client from a name, and reports whether the name has no clients left; c.mu is held.
 func (c *catalog) leaveName(owner netip.Addr, k kind, name string) (last bool) {
 	h := c.follows[k][name]
 	if h == nil || !h.leave(c.kept, owner) {
@@ -268,7 +270,7 @@ func (c *catalog) leaveName(owner netip.Addr, k kind, name string) (last bool) {
 	return true
 }
 
-// release takes a client from a target; c.mu is held.
+// release removes a client from a target; c.mu is held.
 func (c *catalog) release(owner netip.Addr, a *assigned, name string) {
 	if c.follows[endpointKind][name] == nil {
 		delete(a.names, name)
@@ -285,7 +287,7 @@ func (c *catalog) release(owner netip.Addr, a *assigned, name string) {
 	}
 }
 
-// numNames are how many names of each kind are followed.
+// numNames returns how many names of each kind are followed.
 func (c *catalog) numNames() (n [kinds]int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -295,7 +297,7 @@ func (c *catalog) numNames() (n [kinds]int) {
 	return n
 }
 
-// without are those of some names that lead to no backend now, sorted.
+// without returns those of the names that have no usable backend now, sorted.
 func (c *catalog) without(names []string) (all []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

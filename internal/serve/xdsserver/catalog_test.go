@@ -30,7 +30,7 @@ func catalogOf(t *testing.T) (*viewtest.World, *catalog) {
 	return w, newCatalog(Params{View: w.View, Zones: []string{"clusterset.local"}, Boundary: boundary.New(nil).Part("xds"), Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler)}, "x.")
 }
 
-// many are so many backends for a line of a test.
+// many returns n backends for a line of a test.
 func many(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -39,7 +39,7 @@ func many(n int) string {
 	return b.String()
 }
 
-// spellings are so many ways to write a name in DNS.
+// spellings returns n ways to write a name in DNS.
 func spellings(n int) (all []string) {
 	for i := range n {
 		name := []byte("aaaaaaaaaaaa.shop.svc.clusterset.local:http")
@@ -84,7 +84,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// TestOneTargetForEachPort: leading zeros make no port another one.
+// TestOneTargetForEachPort: leading zeros do not make another port.
 func TestOneTargetForEachPort(t *testing.T) {
 	t.Parallel()
 	n := newNaming([]string{"clusterset.local"})
@@ -96,8 +96,8 @@ func TestOneTargetForEachPort(t *testing.T) {
 	}
 }
 
-// TestShares: one client takes its share, whatever the kind, and others have room. What it is refused leaves
-// nothing behind.
+// TestShares: one client takes its share, of any kind of resource, and others have room. A refused name leaves nothing
+// behind.
 func TestShares(t *testing.T) {
 	t.Parallel()
 	for k := range kinds {
@@ -135,7 +135,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestHoldings: what several follow is charged to one of them, who follows it.
+// TestHoldings: a resource that several clients follow is charged to one of them.
 func TestHoldings(t *testing.T) {
 	t.Parallel()
 	kept := newAmount(400)
@@ -157,7 +157,7 @@ func TestHoldings(t *testing.T) {
 			t.Error("nobody is said to follow it")
 		}
 	}
-	check(0, 140) // beyond his share: it is there already
+	check(0, 140) // above the share: the resource is there already
 	if h.resize(kept, 91, false) == nil {
 		t.Error("it became larger without room")
 	}
@@ -169,8 +169,8 @@ func TestHoldings(t *testing.T) {
 	check(0, 50)
 }
 
-// TestGrowthWithoutRoom: a service that becomes large while there is no memory has fewer backends, and what
-// clients follow goes on.
+// TestGrowthWithoutRoom: a service that becomes large while there is no memory has fewer backends, and clients still
+// get the changes of the resources that they follow.
 func TestGrowthWithoutRoom(t *testing.T) {
 	t.Parallel()
 	w, c := catalogOf(t)
@@ -186,7 +186,7 @@ func TestGrowthWithoutRoom(t *testing.T) {
 	}
 }
 
-// portsService has so many ports, and one backend.
+// portsService has this many ports, and one backend.
 func portsService(cluster, name string, first, ports int) *services.Service {
 	s := &services.Service{Cluster: cluster, ClusterID: 2, Source: wire.SourceClusterMesh, Shared: true, IncludeExternal: true, Namespace: "shop", Name: name}
 	for i := range ports {
@@ -196,8 +196,8 @@ func portsService(cluster, name string, first, ports int) *services.Service {
 	return s
 }
 
-// TestManyPorts: a cluster with 300,000 ports takes its share of Envoys' clusters; the services of others have
-// theirs, and get room when it becomes free.
+// TestManyPorts: a cluster with 300,000 ports takes its share of Envoys' clusters. The services of other clusters have
+// theirs, and get room when some becomes free.
 func TestManyPorts(t *testing.T) {
 	t.Parallel()
 	w, c := catalogOf(t)
@@ -242,8 +242,8 @@ func TestManyPorts(t *testing.T) {
 	}
 }
 
-// TestClusterListHasNamesOfClients: an Envoy that takes all gets the clusters of imported services under the names that
-// clients know, once each, whatever comes first.
+// TestClusterListHasNamesOfClients: an Envoy that follows everything gets the clusters of imported services under the
+// names that clients use, once each, in any order of the changes.
 func TestClusterListHasNamesOfClients(t *testing.T) {
 	t.Parallel()
 	w, c := catalogOf(t)
@@ -256,8 +256,8 @@ func TestClusterListHasNamesOfClients(t *testing.T) {
 	for _, step := range []struct{ line, want string }{
 		{"", "shop/" + derived + ":8080 shop/other:8080"},
 		{"export east shop/cart", "shop/cart:8080 shop/other:8080"},
-		{"service east shop/cart 10.0.0.3,ports=a:1", "shop/cart:1 shop/other:8080"},                // nobody imports it here
-		{"service own shop/" + derived + " ports=http:80 10.0.0.4", "shop/cart:80 shop/other:8080"}, // now the own cluster does
+		{"service east shop/cart 10.0.0.3,ports=a:1", "shop/cart:1 shop/other:8080"},                // the own cluster does not import it
+		{"service own shop/" + derived + " ports=http:80 10.0.0.4", "shop/cart:80 shop/other:8080"}, // now it does
 		{"no-service own shop/" + derived, "shop/cart:1 shop/other:8080"},
 		{"no-service east shop/cart", "shop/cart:8080 shop/other:8080"},
 		{"no-export east shop/cart", "shop/" + derived + ":8080 shop/other:8080"},
@@ -265,7 +265,7 @@ func TestClusterListHasNamesOfClients(t *testing.T) {
 		if step.line != "" {
 			w.Play(t, step.line)
 			all := make(map[serviceName]struct{})
-			for _, name := range []string{"cart", derived} { // one of which changed
+			for _, name := range []string{"cart", derived} { // one of them changed
 				all[serviceName{"shop", name}] = struct{}{}
 			}
 			c.update(all)

@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/safetext"
 )
 
-// Variant is how a stream is sent what changes.
+// Variant is the variant of the protocol that a stream uses.
 type Variant bool
 
 // The variants of the protocol.
@@ -30,34 +30,34 @@ func (v Variant) String() string {
 	return "state of the world"
 }
 
-// Client is a stream of a client. What it says of itself is not proved by anything; it is cut, and
-// its control characters are escaped.
+// Client is a stream of a client. The texts that a client reports about itself are not verified. They are cut, and
+// their control characters are escaped.
 type Client struct {
-	Number  uint64 // of the stream, since the start
+	Number  uint64 // of the stream, counted since the start
 	Peer    string // its address; "unix" over a unix socket
-	Node    string // the ID that it gives itself
-	Program string // with its version, as it says
+	Node    string // the ID that the client reports
+	Program string // the program and its version, as the client reports
 	Variant Variant
 	Since   time.Time
 	Gone    time.Time   // when it ended; zero while it is open
-	Follows []Following // by type, those that it has asked for
+	Follows []Following // the types that it has asked for, in order
 }
 
-// Following is what a client follows of one type.
+// Following has the resources of one type that a client follows.
 type Following struct {
 	Type  string
-	All   bool     // everything that there is
+	All   bool     // all resources that there are
 	Names []string // sorted
-	// Without are those of Names that lead to no backend now; of endpoints alone.
+	// Without has those of Names that have no usable backend now; for endpoints only.
 	Without []string
-	// Sent and Confirmed are the last versions that it was sent and that it took; empty: none.
+	// Sent and Confirmed are the last versions that were sent to the client and that it accepted; empty: none.
 	Sent, Confirmed string
-	Rejected        uint64    // how often it did not take what it was sent
-	Reason          string    // of the last time, as the client says
-	RejectedAt      time.Time // of the last time
+	Rejected        uint64    // how many answers the client rejected
+	Reason          string    // of the last rejection, as the client reports
+	RejectedAt      time.Time // time of the last rejection
 }
 
-// client is what is known of a stream.
+// client is a stream, with the state that [Server.Clients] shows.
 type client struct {
 	mu sync.Mutex
 	Client
@@ -65,11 +65,11 @@ type client struct {
 	kinds [kinds]*following
 }
 
-// following is what is known of one type.
+// following is the state of one type.
 type following struct {
 	all             bool
 	names           map[string]struct{}
-	last            []string // some of the names before there were none: gRPC clients let go of all before they end
+	last            []string // some of the names before there were none: gRPC clients unsubscribe from all names before their streams end
 	nonce           string   // of the last answer
 	sent, confirmed string
 	rejected        uint64
@@ -77,13 +77,13 @@ type following struct {
 	at              time.Time
 }
 
-// longest texts of clients that are kept, in bytes.
+// The longest texts of clients that are kept, in bytes.
 const (
 	maxNode   = 128
 	maxReason = 512
 )
 
-// safe cuts a text of a client, and escapes what a terminal would make something of.
+// safe cuts a text of a client, and escapes characters that a terminal would interpret.
 func safe(text string, most int) string {
 	if len(text) > most {
 		text = text[:most] + "..."
@@ -95,7 +95,7 @@ func safe(text string, most int) string {
 	return strings.TrimSuffix(strings.TrimPrefix(string(quoted), `"`), `"`)
 }
 
-// introduce notes who the client says that it is; it says so once.
+// introduce sets the ID and the program that the client reports; it reports them once.
 func (c *client) introduce(n *corev3.Node) {
 	if n == nil || n.GetId() == "" && n.GetUserAgentName() == "" {
 		return
@@ -109,7 +109,7 @@ func (c *client) introduce(n *corev3.Node) {
 	c.Node, c.Program = safe(n.GetId(), maxNode), safe(strings.TrimSpace(n.GetUserAgentName()+" "+version), maxNode)
 }
 
-// of is what is known of a kind; c.mu is held.
+// of returns the state of a kind; c.mu is held.
 func (c *client) of(k kind) *following {
 	if c.kinds[k] == nil {
 		c.kinds[k] = &following{names: make(map[string]struct{})}
@@ -117,7 +117,7 @@ func (c *client) of(k kind) *following {
 	return c.kinds[k]
 }
 
-// follow notes what is followed from now on.
+// follow sets the followed names.
 func (f *following) follow(all bool, names map[string]struct{}) {
 	if len(names) == 0 && len(f.names) > 0 {
 		f.last = slices.Sorted(maps.Keys(f.names))
@@ -126,7 +126,7 @@ func (f *following) follow(all bool, names map[string]struct{}) {
 	f.all, f.names = all, names
 }
 
-// departs is the client as it was before it let go of what it followed.
+// departs returns the client as it was before it unsubscribed from all names, with the time of its end.
 func (c *client) departs(now time.Time) Client {
 	shown := c.show(func([]string) []string { return nil })
 	shown.Gone = now
@@ -151,8 +151,8 @@ func (c *client) sends(k kind, version, nonce string) {
 	f.sent, f.nonce = version, nonce
 }
 
-// answers notes what a client says of what it was sent: that it took it, or why not. It reports whether it has
-// received the last answer.
+// answers notes that a client has accepted an answer, or rejected it with a reason. It reports whether this was the
+// last answer.
 func (c *client) answers(k kind, nonce, rejection string, now time.Time) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +168,7 @@ func (c *client) answers(k kind, nonce, rejection string, now time.Time) (last b
 	return last
 }
 
-// show is the client as it is now.
+// show returns the current state of the client.
 func (c *client) show(without func(names []string) []string) Client {
 	c.mu.Lock()
 	shown := c.Client

@@ -8,30 +8,30 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Bounds of the clusters that an Envoy gets that takes all: one for each TCP port of each service.
+// Bounds of the clusters for an Envoy that takes all of them: one for each TCP port of each service.
 const (
-	maxPorts          = 128    // of one service; those of the own cluster first
-	maxClusters       = 60_000 // that remote clusters bring, all together
-	maxClustersOfPeer = 20_000 // that one remote cluster brings: that no other, earlier in the alphabet, has
+	maxPorts          = 128    // of one service; the ports of the own cluster come first
+	maxClusters       = 60_000 // of all remote clusters together
+	maxClustersOfPeer = 20_000 // of one remote cluster: only those that no earlier cluster in the alphabet has
 )
 
-// clusterList has the clusters of all services, while somebody wants everything. The lock of the
-// catalog guards it.
+// clusterList has the clusters of all services, as long as a client follows all of them. The lock of the catalog
+// guards it.
 type clusterList struct {
 	clients int
-	named   map[serviceName]map[string]string // cluster of Envoy to the remote cluster that brings it; empty: the own
+	named   map[serviceName]map[string]string // cluster of Envoy to the remote cluster that adds it; empty: the own
 	room    *quota.Quota[string]              // by remote cluster
-	leftOut map[serviceName]int               // ports for which there is no room
-	out     int                               // how many these are
-	same    *body                             // all have it; nil before the first
-	warned  bool                              // that some are left out
+	leftOut map[serviceName]int               // number of ports without room, by service
+	out     int                               // sum of leftOut
+	same    *body                             // the body that all of them have; nil before the first
+	warned  bool                              // the log has a warning that some are left out
 }
 
 func newClusterList() *clusterList {
 	return &clusterList{named: make(map[serviceName]map[string]string), room: quota.New[string](maxClusters, maxClustersOfPeer), leftOut: make(map[serviceName]int)}
 }
 
-// body is that of each cluster.
+// body returns the body of a cluster, which is the same for all.
 func (l *clusterList) body(c *catalog) *body {
 	if l.same == nil {
 		l.same = c.encode("clusters", func() (*body, error) { return newBody(cluster(c.outliers)) })
@@ -39,8 +39,7 @@ func (l *clusterList) body(c *catalog) *body {
 	return l.same
 }
 
-// list notes the clusters of a service as they are now, adds those that are new, and returns those
-// that are gone.
+// list updates the clusters of a service, adds the new ones to added, and returns the removed ones.
 func (l *clusterList) list(c *catalog, s serviceName, g *services.Global, added map[string]*body) (gone []string) {
 	ports, out := portsOf(s, g)
 	now := make(map[string]string, len(ports))
@@ -96,7 +95,7 @@ func set[K comparable, V any](m map[K]V, key K, value V, is bool) {
 	}
 }
 
-// clear forgets everything, and returns what there was.
+// clear removes everything, and returns the removed clusters.
 func (l *clusterList) clear() (gone []string) {
 	for _, named := range l.named {
 		for name, from := range named {
@@ -113,12 +112,12 @@ func (l *clusterList) clear() (gone []string) {
 // broughtPort is a port of a service.
 type broughtPort struct {
 	number uint16
-	from   string // the remote cluster that brings it; empty: the own
+	from   string // the remote cluster that adds it; empty: the own
 }
 
-// portsOf has each TCP port of a service: of those that clients know, and of the backends where no cluster
-// says which these are. Those of the own cluster come first, then by cluster and number. It also tells how
-// many there are beyond the bound. A service whose name none can have has no ports: no client could follow it.
+// portsOf returns each TCP port of a service: the ports that clients use, or those of the backends when no cluster
+// gives any. The ports of the own cluster come first, then the others by cluster and number. It also returns how many
+// ports are above the bound. A service whose name is not valid in Kubernetes has no ports: no client could follow it.
 func portsOf(s serviceName, g *services.Global) (ports []broughtPort, out int) {
 	if g == nil || !isLabel(s.namespace) || !isLabel(s.name) {
 		return nil, 0
@@ -160,7 +159,8 @@ func portsOf(s serviceName, g *services.Global) (ports []broughtPort, out int) {
 	return ports, 0
 }
 
-// followEverything makes the clusters of all services, for one more client.
+// followEverything counts one more client that follows the clusters of all services, and makes these clusters for the
+// first one.
 func (c *catalog) followEverything() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +178,7 @@ func (c *catalog) followEverything() {
 	c.countLeftOut()
 }
 
-// unfollowEverything is for one client less.
+// unfollowEverything counts one client fewer, and removes the clusters after the last one.
 func (c *catalog) unfollowEverything() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +189,7 @@ func (c *catalog) unfollowEverything() {
 	c.countLeftOut()
 }
 
-// list is that of the clusters, within the boundary; c.mu is held.
+// list calls [clusterList.list] within the boundary; c.mu is held.
 func (c *catalog) list(s serviceName, g *services.Global, added map[string]*body) (gone []string) {
 	_ = c.boundary.Run(func() error {
 		gone = c.clusters.list(c, s, g, added)
@@ -198,7 +198,7 @@ func (c *catalog) list(s serviceName, g *services.Global, added map[string]*body
 	return gone
 }
 
-// waiting are some of the services that have ports for which there was no room.
+// waiting returns some of the services that have ports without room, at most maxRetried.
 func (l *clusterList) waiting() (some []serviceName) {
 	for s := range l.leftOut {
 		if some = append(some, s); len(some) == maxRetried {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// What is kept of clients whose streams have ended: who looks for the cause of failed calls often comes later.
+// Bounds of the list of ended streams. The list is kept because the cause of failed calls is often looked for later.
 const (
 	departedTime  = 10 * time.Minute
 	maxDeparted   = 64
 	departedNames = 10 // of each type
 )
 
-// departed are streams that have ended, in the order of their ends. Not safe for concurrent use.
+// departed has streams that have ended, in the order of their ends. Not safe for concurrent use.
 type departed []departure
 
 type departure struct {
@@ -21,7 +21,7 @@ type departure struct {
 	from netip.Addr // an IPv6 /64; invalid for the unix socket
 }
 
-// program is a client as it says of itself, at one address.
+// program identifies a client by the texts that it reports and its address.
 type program struct {
 	from       netip.Addr
 	node, name string
@@ -29,9 +29,9 @@ type program struct {
 
 func (d *departure) program() program { return program{d.from, d.Node, d.Program} }
 
-// add adds a stream that has ended. What the same program had before goes, as programs that start again and again
-// would fill the list. Beyond the bound, the address with the most loses its oldest. All programs of the unix
-// socket count as one address.
+// add adds a stream that has ended. It removes earlier streams of the same program, as programs that restart again and
+// again would fill the list. Above the bound, the oldest stream of the address with the most streams is removed. All
+// programs of the unix socket count as one address.
 func (d *departed) add(c Client, from netip.Addr) {
 	one := departure{c, from}
 	for i := range one.Follows {
@@ -51,7 +51,7 @@ func (d *departed) add(c Client, from netip.Addr) {
 	*d = slices.Delete(*d, oldest, oldest+1)
 }
 
-// expire forgets those that ended too long ago.
+// expire removes streams that ended too long ago.
 func (d *departed) expire(now time.Time) {
 	*d = slices.DeleteFunc(*d, func(o departure) bool { return now.Sub(o.Gone) > departedTime })
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestDeparted: who comes and goes thousands of times, under one name or under many, leaves the others in the list.
+// TestDeparted: a client that connects and leaves thousands of times, under one name or under many, leaves the others
+// in the list.
 func TestDeparted(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)

@@ -13,8 +13,8 @@ import (
 
 const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
-// TestEnvoyWithStateOfTheWorld: it asks for all clusters by no name, and for other types without an end
-// of the stream; a cluster never changes (xds.md E 14, 24).
+// TestEnvoyWithStateOfTheWorld: Envoy asks for all clusters, without names. Its requests for types that are not served
+// do not end the stream. A cluster never changes (xds.md E 14, 24).
 func TestEnvoyWithStateOfTheWorld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,8 +56,8 @@ func TestEnvoyWithStateOfTheWorld(t *testing.T) {
 	}
 }
 
-// TestIncremental: only what changed is sent, what is gone is named, a client that comes again is sent
-// what it does not have (E 18, 19, 24).
+// TestIncremental: only changes are sent, removed resources are named, and a client that reconnects is sent the
+// resources that it does not have (E 18, 19, 24).
 func TestIncremental(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -70,7 +70,7 @@ func TestIncremental(t *testing.T) {
 	s.ask(&discovery.DeltaDiscoveryRequest{TypeUrl: secretType})
 	s.ask(&discovery.DeltaDiscoveryRequest{TypeUrl: resource.EndpointType, ResourceNamesSubscribe: []string{"shop/cart:8080", "shop/pay:8080", "shop_cart"}})
 	endpoints := s.next()
-	want(t, names(endpoints), "shop/cart:8080", "shop/pay:8080", "shop_cart") // the last can be no service: it has no endpoints
+	want(t, names(endpoints), "shop/cart:8080", "shop/pay:8080", "shop_cart") // the last one cannot be a service, as it has no endpoints
 	s.ask(&discovery.DeltaDiscoveryRequest{TypeUrl: resource.EndpointType, ResponseNonce: endpoints.GetNonce()})
 	w.confirmed(1)
 
@@ -84,7 +84,7 @@ func TestIncremental(t *testing.T) {
 		switch r := s.next(); r.GetTypeUrl() {
 		case resource.ClusterType:
 			want(t, r.GetRemovedResources(), "shop/pay:8080")
-		case resource.EndpointType: // empty, not gone
+		case resource.EndpointType: // empty, not removed
 			want(t, names(r), "shop/pay:8080")
 			want(t, r.GetRemovedResources())
 		}

@@ -21,8 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestFailover: the preferred cluster drains, is gone, and comes back, without one failed call
-// (xds.md E 4, 5, 6, 7).
+// TestFailover: the preferred cluster drains, disappears and returns, without one failed call (xds.md E 4, 5, 6, 7).
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,7 +65,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestBackendsThatFail: a backend that nobody has taken from the list yet is avoided (E 4, 6).
+// TestBackendsThatFail: a failed backend that is still in the list is avoided (E 4, 6).
 func TestBackendsThatFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -98,8 +97,8 @@ func frozen(t *testing.T, address string) {
 	})
 }
 
-// TestAFrozenBackend: clients leave a backend that takes calls and does not answer, when the server tells them to look
-// for such ones; without that, every call that goes there fails.
+// TestAFrozenBackend: clients leave a backend that accepts calls and does not answer, if the server configures them to
+// detect this; without that, every call to it fails.
 func TestAFrozenBackend(t *testing.T) {
 	t.Parallel()
 	for name, interval := range map[string]time.Duration{"with outlier detection": 500 * time.Millisecond, "without": 0} {
@@ -110,12 +109,12 @@ func TestAFrozenBackend(t *testing.T) {
 			frozen(t, "127.0.0.7:"+port)
 			w.Play(t, fmt.Sprintf("service own shop/cart 127.0.0.6,ports=http:%[1]s 127.0.0.7,ports=http:%[1]s", port))
 			c := w.dial("xds:///shop/cart:http")
-			failed := func(calls int) (n int) { // how many of some calls do
+			failed := func(calls int) (n int) { // returns how many of some calls fail
 				var all sync.WaitGroup
 				var failures atomic.Int64
 				for range calls {
 					all.Go(func() {
-						ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // an interval has ends of calls to both
+						ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // calls to both backends end in each interval
 						defer cancel()
 						if _, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{}); err != nil {
 							failures.Add(1)
@@ -173,9 +172,9 @@ func TestAPodWithTwoAddressesHasOneShare(t *testing.T) {
 	})
 }
 
-// TestServiceThatIsNotThere: unknown names fail at once, and work when they come; a service that goes
-// fails at once, and works when it comes again, whether resources that are gone are ignored or not
-// (E 3, 13, 14, 15).
+// TestServiceThatIsNotThere: calls to unknown names fail at once, and succeed when the service appears. Calls to a
+// service that is removed fail at once, and succeed when it is added again, with clients that ignore the deletion of
+// resources and with others (E 3, 13, 14, 15).
 func TestServiceThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -200,8 +199,8 @@ func TestServiceThatIsNotThere(t *testing.T) {
 	w.dial("xds:///shop/Cart:http").fails("no matched route was found")
 }
 
-// TestRestart: a server that starts again causes no failed call; before it knows everything it takes no
-// stream; what is gone meanwhile is gone (E 16, 17, 18).
+// TestRestart: the restart of a server causes no failed call. Before it has read everything it accepts no stream. A
+// service that was removed meanwhile is removed from the clients (E 16, 17, 18).
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	impatient := func(p *xdsserver.Params) { p.Wait = time.Millisecond }
@@ -217,7 +216,7 @@ func TestRestart(t *testing.T) {
 	}
 	w.Play(t, "no-service own shop/cart\nnot-ready east is being listed")
 	w.start(impatient)
-	isRefused := func() { // a stream of our own: gRPC waits longer after each one that is refused
+	isRefused := func() { // a stream of the test: gRPC waits longer after each refused one
 		t.Helper()
 		if _, err := w.sotw().to.Recv(); status.Code(err) != codes.Unavailable {
 			t.Errorf("a stream ended with %v", err)
@@ -238,7 +237,7 @@ func TestRestart(t *testing.T) {
 	c.fails("no targets to pick from")
 }
 
-// TestAProgramThatStartsWithItsAgent: a stream that comes a little too early waits, and no call fails.
+// TestAProgramThatStartsWithItsAgent: a stream that is opened a little too early waits, and no call fails.
 func TestAProgramThatStartsWithItsAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(p *xdsserver.Params) { p.Wait = time.Hour })
@@ -256,7 +255,7 @@ func TestAProgramThatStartsWithItsAgent(t *testing.T) {
 	}
 }
 
-// rejected is how often clients rejected what they were sent.
+// rejected returns how many responses clients rejected.
 func (w *world) rejected() (n uint64) {
 	for _, c := range w.server.Clients() {
 		for _, f := range c.Follows {
@@ -266,8 +265,9 @@ func (w *world) rejected() (n uint64) {
 	return n
 }
 
-// TestNothingIsSaidOfAClusterThatWasNotRead: an agent that starts while a cluster is away says nothing of a
-// service that it finds no backends of, since they may be there. A client that knows them goes on.
+// TestNothingIsSaidOfAClusterThatWasNotRead: an agent that starts while a cluster is unreachable sends nothing about a
+// service without known backends, since that cluster may have some. A client that already has backends continues to use
+// them.
 func TestNothingIsSaidOfAClusterThatWasNotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -277,7 +277,7 @@ func TestNothingIsSaidOfAClusterThatWasNotRead(t *testing.T) {
 	first := s.next()
 	want(t, texts(t, first), "shop/b:http p0 west/*1 10.0.0.2:8080")
 	s.ask(resource.EndpointType, first, "", "shop/a:http", "shop/b:http")
-	// What is known of it is said, and what is gone, too.
+	// The known backends are sent, and their removal too.
 	w.Play(t, "service west shop/a 10.0.0.3")
 	second := s.next()
 	want(t, texts(t, second), "shop/a:http p0 west/*1 10.0.0.3:8080")
@@ -286,12 +286,12 @@ func TestNothingIsSaidOfAClusterThatWasNotRead(t *testing.T) {
 	third := s.next()
 	want(t, texts(t, third), "shop/a:http")
 	s.ask(resource.EndpointType, third, "", "shop/b:http", "shop/c:http")
-	// Now the cluster was read: it has none of c.
+	// Now the cluster was read: it has no backends of c.
 	w.Play(t, "cluster east synced")
 	want(t, texts(t, s.next()), "shop/c:http")
 }
 
-// TestAServiceTooLargeForAMessage: a cluster that says it has very many backends takes no room from others.
+// TestAServiceTooLargeForAMessage: a cluster that publishes very many backends takes no room from other clusters.
 func TestAServiceTooLargeForAMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -311,7 +311,7 @@ func TestAServiceTooLargeForAMessage(t *testing.T) {
 	}
 }
 
-// TestClientsThatAreGone stay listed until their program is back.
+// TestClientsThatAreGone: clients that have gone stay listed until their program returns.
 func TestClientsThatAreGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

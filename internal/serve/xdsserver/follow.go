@@ -18,30 +18,31 @@ import (
 )
 
 const (
-	// retryInterval is how often what is held back is looked at: nothing of the services changes when a
-	// cluster that has none of them was read.
+	// retryInterval is the interval of retries for assignments that are held back: when a cluster without these
+	// services has been read, no service changes.
 	retryInterval = time.Second
-	// maxRetried bounds how many services are looked at again when there is room for more clusters.
+	// maxRetried bounds how many services are tried again when there is room for more clusters.
 	maxRetried = 100
 )
 
-// changes takes the changes of services into a catalog. It belongs to one goroutine.
+// changes applies the changes of services to a catalog. It belongs to one goroutine.
 type changes struct {
 	*catalog
 	changed map[serviceName]struct{}
 	pods    podChanges
-	again   *time.Ticker // of retries, however often it is idle
+	again   *time.Ticker // for retries; one for all calls of Idle
 }
 
-// run follows the view until ctx ends, whose error it returns. What is followed by clients before it
-// begins is made of a state that is not older than its token. It begins again after a panic.
+// run follows the view until ctx ends, and returns the error of ctx. token is the position at which it begins:
+// resources that clients follow before run begins are made of a state that is not older than it. After a panic, run
+// begins again.
 func (c *catalog) run(ctx context.Context, token string) error {
 	again := false
 	for {
 		err := c.boundary.Run(func() error {
 			f := &changes{catalog: c, changed: make(map[serviceName]struct{}), pods: newPodChanges(c.view), again: time.NewTicker(retryInterval)}
 			defer f.again.Stop()
-			if again { // everything is looked at again
+			if again { // all services are updated
 				token = c.view.Token(c.view.Position())
 				c.update(nil)
 			}
@@ -50,7 +51,7 @@ func (c *catalog) run(ctx context.Context, token string) error {
 		switch again = true; {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, new(view.Ended)): // it was too slow
+		case errors.As(err, new(view.Ended)): // changes was too slow
 		case errors.Is(err, boundary.ErrInternal):
 			if err := waiting.Sleep(ctx, retryInterval); err != nil {
 				return err
@@ -71,7 +72,7 @@ func (f *changes) Event(e view.Event) error {
 		switch o := e.Object.(type) {
 		case *services.Global:
 			f.changed[serviceName{o.Namespace, o.Name}] = struct{}{}
-		case *services.Export: // clients may mean another service by its name now
+		case *services.Export: // the name may now stand for another service
 			f.changed[serviceName{o.Namespace, o.Name}] = struct{}{}
 			f.changed[serviceName{o.Namespace, wire.DerivedServiceName(o.Namespace, o.Name)}] = struct{}{}
 		}
@@ -97,12 +98,12 @@ func (f *changes) Idle(ctx context.Context, _ view.Event, more <-chan struct{}) 
 	}
 }
 
-// hold reports whether an assignment is held back: nobody learns that a service has no backends while
-// a cluster that may have them could not be read since the start. A client that knows some from
-// another agent goes on with them; one that knows none waits as long as it does.
+// hold reports whether an assignment is held back: clients must not see a service without backends while a cluster
+// that may have some has not been read since the start. A client that has backends from another agent keeps them. A
+// client that has none waits until the assignment is sent.
 func (c *catalog) hold(b *body) bool { return b.usable == 0 && len(c.view.Unread()) > 0 }
 
-// retry looks at what is held back again: the clusters may have been read.
+// retry updates the services with assignments that are held back: the clusters may have been read.
 func (c *catalog) retry() {
 	c.mu.Lock()
 	held := maps.Clone(c.held)
@@ -119,8 +120,8 @@ func (f *changes) flush() {
 	}
 }
 
-// update looks at services again, at all of them when changed is nil. What comes out as it was is not
-// sent. Clusters that are gone go before their endpoints, new ones come after them (xds.md A6).
+// update updates these services, or all services when changed is nil. Assignments that stay the same are not sent. The
+// removal of clusters is sent before the endpoints, new clusters after them (xds.md A6).
 func (c *catalog) update(changed map[serviceName]struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +135,7 @@ func (c *catalog) update(changed map[serviceName]struct{}) {
 	for s := range c.meant(txn, changed) {
 		delete(c.held, s)
 		for _, a := range c.targets[s] {
-			if c.remake(txn, a) || everything { // what the caches have already is not sent again
+			if c.remake(txn, a) || everything { // the caches do not send unchanged assignments
 				a.into(endpoints)
 			}
 		}
@@ -155,7 +156,7 @@ func (c *catalog) update(changed map[serviceName]struct{}) {
 	c.countLeftOut()
 }
 
-// allServices are those that somebody follows; c.mu is held.
+// allServices returns the services that clients follow; c.mu is held.
 func (c *catalog) allServices(txn statedb.ReadTxn) map[serviceName]struct{} {
 	all := make(map[serviceName]struct{})
 	for s := range c.targets {
@@ -173,7 +174,7 @@ func (c *catalog) allServices(txn statedb.ReadTxn) map[serviceName]struct{} {
 	return all
 }
 
-// meant are services, and those of the names by which clients know them.
+// meant iterates over these services, and over the names that clients use for them, if they differ.
 func (c *catalog) meant(txn statedb.ReadTxn, all map[serviceName]struct{}) iter.Seq[serviceName] {
 	return func(yield func(serviceName) bool) {
 		for s := range all {
@@ -192,7 +193,7 @@ func (c *catalog) meant(txn statedb.ReadTxn, all map[serviceName]struct{}) iter.
 	}
 }
 
-// into adds the assignment under all its names.
+// into adds the assignment to a map under all its names.
 func (a *assigned) into(all map[string]*body) {
 	if a.now == nil {
 		return
@@ -202,13 +203,13 @@ func (a *assigned) into(all map[string]*body) {
 	}
 }
 
-// remake chooses again, and reports whether the assignment is another one than before. When there is no memory
-// for a larger one, it has as many backends as before. c.mu is held.
+// remake makes the assignment again, and reports whether it has changed. If there is no memory for a larger one, it is
+// not larger than before. c.mu is held.
 func (c *catalog) remake(txn statedb.ReadTxn, a *assigned) bool {
 	now := c.choose(txn, a.target, maxAssignment)
 	if now != nil && a.resize(c.kept, resourceOverhead+int64(len(now.bytes)), false) != nil {
 		if now = c.choose(txn, a.target, max(minAssignment, a.now.length())); now != nil {
-			_ = a.resize(c.kept, resourceOverhead+int64(len(now.bytes)), true) // force has no error
+			_ = a.resize(c.kept, resourceOverhead+int64(len(now.bytes)), true) // no error with force
 		}
 	}
 	switch {
@@ -224,7 +225,8 @@ func (c *catalog) remake(txn statedb.ReadTxn, a *assigned) bool {
 	return true
 }
 
-// listNow lists the clusters of a service under the name by which clients know it, and under no other; c.mu is held.
+// listNow updates the clusters of a service under the name that clients use for it, and removes them under all other
+// names; c.mu is held.
 func (c *catalog) listNow(txn statedb.ReadTxn, s serviceName, added map[string]*body) (gone []string) {
 	g := c.view.Services.Find(txn, s.namespace, s.name, nil)
 	if g != nil && c.view.Services.ClientName(txn, g) != s.name {
@@ -233,7 +235,7 @@ func (c *catalog) listNow(txn statedb.ReadTxn, s serviceName, added map[string]*
 	return c.list(s, g, added)
 }
 
-// fill lists some of the services again for whose ports there was no room; c.mu is held.
+// fill updates some of the services that have ports without room; c.mu is held.
 func (c *catalog) fill(txn statedb.ReadTxn, added map[string]*body) (gone []string) {
 	for _, s := range c.clusters.waiting() {
 		gone = append(gone, c.listNow(txn, s, added)...)
@@ -241,8 +243,8 @@ func (c *catalog) fill(txn statedb.ReadTxn, added map[string]*body) (gone []stri
 	return gone
 }
 
-// note says when a service has lost its last backend, or has one again: clients cannot tell why
-// their calls fail. It also says when there is no room for all backends.
+// note logs when a service has lost its last backend, and when it has one again: clients cannot find out why their
+// calls fail. It also logs when there is no room for all backends.
 func (c *catalog) note(a *assigned, before, now *body) {
 	c.leftOut += now.numLeftOut() - before.numLeftOut()
 	name := clusterName(a.service, a.port)
@@ -258,7 +260,7 @@ func (c *catalog) note(a *assigned, before, now *body) {
 	}
 }
 
-// countLeftOut shows what there is no room for; c.mu is held.
+// countLeftOut sets the metrics of the backends and ports that there is no room for; c.mu is held.
 func (c *catalog) countLeftOut() {
 	c.metrics.leftOut.WithLabelValues(endpointKind.String()).Set(float64(c.leftOut))
 	out := c.clusters.out

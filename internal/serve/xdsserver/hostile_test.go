@@ -27,7 +27,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// hostileTexts are what a cluster may say where a name belongs, if nobody checked it.
+// hostileTexts are texts that a cluster may publish in place of a name, if they are not checked.
 var hostileTexts = []string{
 	"", "a\xffb", "\xff\xfe", "\xed\xa0\x80", "a\x00b", "\x1b[2J", "a\nb", "\u202egnp.exe", "a{}; b", "../../x", "é", strings.Repeat("x", 1<<20), strings.Repeat("\xff", 1<<20),
 	strings.Repeat("a\xff", 200), "A", "a b", "*", "-", ".", "shop/x", "x:80", strings.Repeat("é", 300),
@@ -52,8 +52,8 @@ func hostileService(r *rand.Rand, name string) *services.Service {
 	return s
 }
 
-// TestHostileNames: whatever a cluster publishes, clients that follow it, and all clusters, are served on, on
-// the streams that they have: what nobody can encode is cleaned or left out.
+// TestHostileNames: with any contents of a cluster, clients that follow it, and those that follow all clusters, are
+// still served on their open streams. A text that cannot be encoded is cleaned or left out.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -105,7 +105,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestNamesOfClients: hostile names in requests end at most the stream that has them.
+// TestNamesOfClients: hostile names in a request end at most the stream of that request.
 func TestNamesOfClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -133,8 +133,8 @@ func TestNamesOfClients(t *testing.T) {
 	want(t, texts(t, friend.next()), "shop/good:http p0 own/*1 10.0.0.2:8080")
 }
 
-// TestNothingIsKeptOfUnknownTypes, and not of nodes, by far not as much as clients send. It runs alone, as the
-// memory of the process is measured.
+// TestNothingIsKeptOfUnknownTypes: requests of unknown types leave nothing in memory, and the nodes of clients leave
+// far less than clients send. The test runs alone, as it measures the memory of the process.
 func TestNothingIsKeptOfUnknownTypes(t *testing.T) {
 	w := newWorld(t)
 	w.Play(t, "service own shop/good 10.0.0.1")
@@ -157,7 +157,7 @@ func TestNothingIsKeptOfUnknownTypes(t *testing.T) {
 			other.next()
 		}
 	}
-	s.ask(resource.EndpointType, first, "", "shop/good:http", "shop/good:80") // all is received when this is answered
+	s.ask(resource.EndpointType, first, "", "shop/good:http", "shop/good:80") // all requests are received when this one is answered
 	s.next()
 	d.ask(&discovery.DeltaDiscoveryRequest{TypeUrl: resource.EndpointType, ResourceNamesSubscribe: []string{"shop/good:http"}})
 	d.next()
@@ -166,7 +166,7 @@ func TestNothingIsKeptOfUnknownTypes(t *testing.T) {
 	}
 }
 
-// manyBackends are so many addresses for a line of a test, from 10.N.0.0 on.
+// manyBackends returns this many addresses for a line of a test, from 10.N.0.0 on.
 func manyBackends(n, many int) string {
 	var b strings.Builder
 	for i := range many {
@@ -175,8 +175,7 @@ func manyBackends(n, many int) string {
 	return b.String()
 }
 
-// TestManyLargeServices: a client gets several large assignments, none of which with a message that is longer
-// than gRPC's limit.
+// TestManyLargeServices: a client gets several large assignments, in messages that are all below gRPC's limit.
 func TestManyLargeServices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -218,7 +217,7 @@ func TestManyLargeServices(t *testing.T) {
 	}
 }
 
-// TestLongZones: backends with zones as long as they can be fit, too.
+// TestLongZones: backends whose zones have the greatest length also fit.
 func TestLongZones(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -238,7 +237,8 @@ func TestLongZones(t *testing.T) {
 	}
 }
 
-// TestClientsThatConfirmNothing hold their share of memory for answers, and no more; others are served.
+// TestClientsThatConfirmNothing: clients that acknowledge nothing hold no more than their share of memory for answers;
+// others are served.
 func TestClientsThatConfirmNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(p *xdsserver.Params) { p.Wait = time.Millisecond })
@@ -261,7 +261,7 @@ func TestClientsThatConfirmNothing(t *testing.T) {
 	}
 }
 
-// panicking is a log that panics once.
+// panicking is a log handler that panics once.
 type panicking struct {
 	slog.Handler
 	at   string
@@ -277,7 +277,8 @@ func (p panicking) Handle(ctx context.Context, r slog.Record) error {
 	return p.Handler.Handle(ctx, r)
 }
 
-// TestThePanicOfTheFollower ends nothing: it begins again, and clients get what it was about to send.
+// TestThePanicOfTheFollower: a panic of the follower ends nothing. It starts again, and clients get the response that
+// it was about to send.
 func TestThePanicOfTheFollower(t *testing.T) {
 	t.Parallel()
 	var once atomic.Bool

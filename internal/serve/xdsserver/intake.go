@@ -12,37 +12,36 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// gRPC gives a request to the server once all of it is there. Until then it keeps what has come, of each stream up to
-// the longest request. So what all connections together have sent of requests that are not received yet is bounded:
-// beyond that, connections that have more than a little of it are read no further until others are through. Who does
-// not get through is ended when that holds up others: a client that sends half a request, and waits, or one with so much
-// more than others that they have no room. What was sent to a stream that has ended, or that gRPC never opened, counts
-// for nothing.
+// gRPC gives a request to the server only when the request is complete. Until then gRPC keeps the received bytes, for
+// each stream up to the longest request. So the incomplete requests of all connections together are bounded. Above the
+// bound, connections that hold more than littleIntake are not read until others have finished. If a connection does
+// not finish and blocks others, it is closed: a client that sends half a request and waits, or one that holds so much
+// that others have no room. Data for a stream that has ended, or that gRPC never opened, does not count.
 const (
-	intakeShare  = 4        // of what clients may make the server keep, for requests of all connections together
-	littleIntake = 16 << 10 // of one connection, which is read in any case
+	intakeShare  = 4        // divisor of the memory for clients; the result bounds the requests of all connections together
+	littleIntake = 16 << 10 // of one connection: with less it is always read
 	intakeWait   = time.Second
 )
 
 var errNoIntake = errors.New("too much of requests has come that are not complete")
 
 // intake counts the bytes of requests that have come and were not received yet. It is a [stats.Handler] of the server
-// whose listeners it wraps, and has to see each stream that opens ([intake.open]).
+// whose listeners it wraps, and must be called for each stream that opens ([intake.open]).
 type intake struct {
 	most int64
 
 	mu    sync.Mutex
 	sum   int64
-	large map[*intakeConn]struct{} // those with more than a little
-	made  time.Time                // when connections were ended for room: those who wait have it now
-	freed chan struct{}            // closed and replaced when there is less
+	large map[*intakeConn]struct{} // connections that hold more than littleIntake
+	made  time.Time                // when connections were last closed to make room: the waiting ones have room now
+	freed chan struct{}            // closed and replaced when bytes are released
 }
 
 func newIntake(memory int64) *intake {
 	return &intake{most: memory / intakeShare, large: make(map[*intakeConn]struct{}), freed: make(chan struct{})}
 }
 
-// wait returns when a connection may be read; false when it is to be ended.
+// wait waits until a connection may be read. It returns false when the connection is to be closed.
 func (i *intake) wait(c *intakeConn) bool {
 	for {
 		i.mu.Lock()
@@ -62,7 +61,7 @@ func (i *intake) wait(c *intakeConn) bool {
 	}
 }
 
-// makeRoom ends connections that hold up others. Who reads one, or waits to, finds that out.
+// makeRoom closes connections that block others. Their pending and later reads fail.
 func (i *intake) makeRoom() {
 	i.mu.Lock()
 	var over []*intakeConn
@@ -79,8 +78,8 @@ func (i *intake) makeRoom() {
 	}
 }
 
-// holders are the connections that hold up others: those that are read, and get no further; without any, one of those
-// that wait for each other.
+// holders returns the connections that block others: those that are read, but make no progress. If there are none, it
+// returns one of those that wait for each other.
 func (i *intake) holders(now time.Time) (all []*intakeConn) {
 	for c := range i.large {
 		if !c.waits && now.Sub(c.since) >= intakeWait {
@@ -93,7 +92,7 @@ func (i *intake) holders(now time.Time) (all []*intakeConn) {
 	return all
 }
 
-// largest is the connection with most of the peer with most.
+// largest returns the connection that holds the most, among those of the peer that holds the most.
 func (i *intake) largest() (most *intakeConn) {
 	of := make(map[netip.Addr]int64)
 	for c := range i.large {
@@ -107,13 +106,13 @@ func (i *intake) largest() (most *intakeConn) {
 	return most
 }
 
-// came counts what has come, up to the end of the head of a request, and returns how much that is.
+// came counts received bytes, up to the end of the head of a request, and returns how many these are.
 func (i *intake) came(c *intakeConn, p []byte) (n int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return c.in.follow(p, func(f frame, n int) {
 		switch s := c.streams[f.stream]; {
-		case s == nil: // gRPC did not open it, or it is over
+		case s == nil: // gRPC has not opened the stream, or it has ended
 		case f.kind == frameData:
 			i.hold(s, int64(n))
 		case f.kind == frameReset:
@@ -122,7 +121,8 @@ func (i *intake) came(c *intakeConn, p []byte) (n int) {
 	})
 }
 
-// sent notes which streams the server ends. Who writes follows the frames alone: few of them end a stream.
+// sent notes which streams the server ends. The writer reads the frames without the lock: only few of them end a
+// stream.
 func (i *intake) sent(c *intakeConn, p []byte) {
 	for len(p) > 0 {
 		p = p[c.out.follow(p, func(f frame, _ int) {
@@ -133,7 +133,7 @@ func (i *intake) sent(c *intakeConn, p []byte) {
 	}
 }
 
-// over is for a stream that the server has ended.
+// over marks a stream that the server has ended.
 func (i *intake) over(c *intakeConn, stream uint32) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -142,7 +142,7 @@ func (i *intake) over(c *intakeConn, stream uint32) {
 	}
 }
 
-// release is for a connection that is closed.
+// release removes a connection that is closed, with all its streams.
 func (i *intake) release(c *intakeConn) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -181,11 +181,11 @@ func (i *intake) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.C
 	return ctx
 }
 
-// HandleConn does nothing.
+// HandleConn implements [stats.Handler]; it does nothing.
 func (i *intake) HandleConn(context.Context, stats.ConnStats) {}
 
-// open is a [tap.ServerInHandle]: gRPC calls it while it reads the head of a request, which is the last that has come of
-// the connection ([intakeConn.first]).
+// open is a [tap.ServerInHandle]. gRPC calls it while it reads the head of a request, which is the last data that it
+// got from the connection ([intakeConn.first]).
 func (i *intake) open(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	c, is := ctx.Value(connKey{}).(*intakeConn)
 	if !is {
@@ -198,10 +198,10 @@ func (i *intake) open(ctx context.Context, _ *tap.Info) (context.Context, error)
 	return context.WithValue(ctx, streamKey{}, s), nil
 }
 
-// TagRPC does nothing.
+// TagRPC implements [stats.Handler]; it does nothing.
 func (i *intake) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC notes requests that were received, and what handlers have.
+// HandleRPC notes requests that were received, and streams that have a handler.
 func (i *intake) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	s, is := ctx.Value(streamKey{}).(*intakeStream)
 	if !is {
@@ -220,13 +220,13 @@ func (i *intake) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	}
 }
 
-// close is for a stream of which nothing comes any more.
+// close marks a stream for which no more data can come.
 func (i *intake) close(s *intakeStream) {
 	s.closed = true
 	i.drop(s)
 }
 
-// drop forgets a stream that is closed and has no handler: until then gRPC keeps what has come.
+// drop removes a stream that is closed and has no handler. As long as it has a handler, gRPC keeps the data.
 func (i *intake) drop(s *intakeStream) {
 	if s.closed && !s.handled {
 		i.hold(s, -s.held)
@@ -234,7 +234,7 @@ func (i *intake) drop(s *intakeStream) {
 	}
 }
 
-// hold counts what a stream holds, or no longer: not more than there is.
+// hold changes the bytes that a stream holds by n, but never to less than 0.
 func (i *intake) hold(s *intakeStream, n int64) {
 	n = max(n, -s.held)
 	s.held += n

@@ -22,7 +22,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// someFrames are what a client sends: the preface, and frames of which n bytes are data of stream 1.
+// someFrames are a client's data: the preface, and frames of which n bytes are data of stream 1.
 func someFrames(t *testing.T, r *rand.Rand) (text []byte, n int64) {
 	t.Helper()
 	var b bytes.Buffer
@@ -63,7 +63,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestTheHeadOfARequestEndsAPiece: in whatever pieces it comes, also when it has several frames.
+// TestTheHeadOfARequestEndsAPiece: for all ways to cut it into pieces, also when it has several frames.
 func TestTheHeadOfARequestEndsAPiece(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -99,7 +99,7 @@ func TestTheHeadOfARequestEndsAPiece(t *testing.T) {
 	}
 }
 
-// contents is a connection from which a client's data comes without an end.
+// contents is a connection that delivers a client's data in pieces.
 type contents struct {
 	net.Conn
 	pieces [][]byte
@@ -130,7 +130,7 @@ func (b *buffers) Get(n int) *[]byte {
 
 func (b *buffers) Put(*[]byte) { b.taken.Add(-1) }
 
-// TestAnIdleConnectionHasNoBuffer: it is taken when something comes, which is counted, and given back at the end.
+// TestAnIdleConnectionHasNoBuffer: a buffer is taken when data arrives, which is counted, and given back at the end.
 func TestAnIdleConnectionHasNoBuffer(t *testing.T) {
 	t.Parallel()
 	for name, listen := range map[string]func() (net.Listener, error){
@@ -191,7 +191,7 @@ func testReadOnReady(t *testing.T, l net.Listener, client net.Conn) {
 	}
 }
 
-// opens is what gRPC does with the head of a request; it returns the context of the stream.
+// opens does what gRPC does with the head of a request; it returns the context of the stream.
 func opens(t *testing.T, of *intake, c *intakeConn, stream uint32) context.Context {
 	t.Helper()
 	c.in.stream = stream
@@ -201,7 +201,7 @@ func opens(t *testing.T, of *intake, c *intakeConn, stream uint32) context.Conte
 	return ctx
 }
 
-// comes is a connection of which so many bytes of data come at once, several times, for a stream that is open.
+// comes returns a connection on which n bytes of data arrive at once, several times, for a stream that is open.
 func comes(t *testing.T, of *intake, n, times int) (*intakeConn, context.Context) {
 	t.Helper()
 	c := &intakeConn{Conn: &contents{}, of: of, streams: make(map[uint32]*intakeStream)}
@@ -231,7 +231,7 @@ func TestRequestsThatAreNotComplete(t *testing.T) {
 		if err := errors.Join(read(large), read(other)); err != nil || of.sum != 120_000 {
 			t.Fatalf("%v, %d bytes", err, of.sum)
 		}
-		for range 3 { // it has little, and is read in any case
+		for range 3 { // it has received little, and is always read
 			if err := read(small); err != nil {
 				t.Fatal(err)
 			}
@@ -260,8 +260,8 @@ func TestRequestsThatAreNotComplete(t *testing.T) {
 	})
 }
 
-// TestWhoHoldsUpOthersIsEnded: a client that sends half a request and waits keeps nobody out for long, nor do some that
-// send more than there is room for.
+// TestWhoHoldsUpOthersIsEnded: a client that sends half a request and waits does not keep others out for long, nor do
+// some that send more than there is room for.
 func TestWhoHoldsUpOthersIsEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestWhoHoldsUpOthersIsEnded(t *testing.T) {
 			t.Errorf("%d bytes are counted", of.sum)
 		}
 
-		// Those of one peer that wait hold up one of another peer, which has more than each of them.
+		// Two waiting connections of one peer hold up one of another peer, which has more bytes than each of them.
 		of = newIntake(DefaultMemory)
 		of.most = 100_000
 		one, _ := comes(t, of, 35_000, 2)

@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
 )
 
-// listener wraps one.
+// listener wraps a listener, so that its connections are counted.
 func (i *intake) listener(l net.Listener) net.Listener { return &intakeListener{l, i} }
 
 type intakeListener struct {
@@ -31,50 +31,50 @@ func (l *intakeListener) Accept() (net.Conn, error) {
 	}
 	c := &intakeConn{Conn: conn, of: l.of, peer: transport.PeerOf(conn.RemoteAddr()), in: frames{left: len(preface)}, streams: make(map[uint32]*intakeStream)}
 	if socket := transport.Socket(conn); socket != nil {
-		if raw, err := socket.SyscallConn(); err == nil { // else it is read as one without a socket
+		if raw, err := socket.SyscallConn(); err == nil { // otherwise it is read like a connection without a socket
 			c.raw = raw
 		}
 	}
 	return c, nil
 }
 
-// intakeConn is a connection that is counted.
+// intakeConn is a connection whose unreceived data is counted.
 type intakeConn struct {
 	net.Conn
 	of   *intake
 	raw  syscall.RawConn // nil: it has no socket
 	peer netip.Addr      // the zero address of a unix socket
-	in   frames          // of who reads
-	rest []byte          // was read, and comes next
-	out  frames          // of who writes
+	in   frames          // of the data that is read
+	rest []byte          // data that was read from the connection, and not returned yet
+	out  frames          // of the data that is written
 
 	// Guarded by of.mu.
 	streams map[uint32]*intakeStream
-	held    int64     // by all of them
-	since   time.Time // when it got further, if it has more than a little
-	waits   bool      // it is not read, so that it can get no further
-	ended   bool      // it was closed, and counts for nothing
+	held    int64     // sum of held of the streams
+	since   time.Time // when held last changed, if it is above littleIntake
+	waits   bool      // its reads wait for room, so its requests cannot become complete
+	ended   bool      // it was closed to make room, and no longer counts
 }
 
 // intakeStream is a stream that is open, or has a handler. Guarded by of.mu of its connection.
 type intakeStream struct {
 	conn    *intakeConn
 	id      uint32
-	held    int64 // has come, and was not received
+	held    int64 // bytes that have come, and were not received
 	handled bool  // a handler has it
-	closed  bool  // nothing comes any more
+	closed  bool  // no more data can come
 }
 
-// connAddr is the address of a client, with its connection.
+// connAddr is the address of a client together with its connection.
 type connAddr struct {
 	net.Addr
 	conn *intakeConn
 }
 
-// RemoteAddr is what gRPC gives to the handlers.
+// RemoteAddr returns the address with the connection, for gRPC.
 func (c *intakeConn) RemoteAddr() net.Addr { return connAddr{c.Conn.RemoteAddr(), c} }
 
-// plainAddr is an address without its connection.
+// plainAddr returns an address without its connection.
 func plainAddr(a net.Addr) net.Addr {
 	if with, is := a.(connAddr); is {
 		return with.Addr
@@ -94,8 +94,8 @@ func (c *intakeConn) Read(p []byte) (int, error) {
 	return c.first(p[:n]), err
 }
 
-// ReadOnReady is Read with a buffer that is taken when there is something to read: gRPC, which looks for this method,
-// keeps 32 KiB for each connection without it, most of which are idle.
+// ReadOnReady is like Read, but takes a buffer only when there is data. gRPC looks for this method. Without it, gRPC
+// keeps 32 KiB for each connection, and most connections are idle.
 func (c *intakeConn) ReadOnReady(size int, buffers mem.BufferPool) (*[]byte, int, error) {
 	if !c.of.wait(c) {
 		return nil, 0, errNoIntake
@@ -111,8 +111,8 @@ func (c *intakeConn) ReadOnReady(size int, buffers mem.BufferPool) (*[]byte, int
 	return buf, n, err
 }
 
-// first is how much of what was read comes first: up to the end of the head of a request, so that the stream that gRPC
-// opens next is the one of this head. The rest stays.
+// first returns how many bytes of p to return to gRPC first: up to the end of the head of a request, so that the next
+// stream that gRPC opens is the one of this head. The other bytes stay in rest.
 func (c *intakeConn) first(p []byte) int {
 	n := c.of.came(c, p)
 	if n < len(p) {
@@ -121,7 +121,7 @@ func (c *intakeConn) first(p []byte) int {
 	return n
 }
 
-// next puts what comes next of the rest into p.
+// next copies the next part of rest into p, and returns its length.
 func (c *intakeConn) next(p []byte) int {
 	n := c.of.came(c, c.rest[:min(len(p), len(c.rest))])
 	copy(p, c.rest[:n])
@@ -168,7 +168,7 @@ func (c *intakeConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close gives back what the connection holds.
+// Close releases the counted bytes, and closes the connection.
 func (c *intakeConn) Close() error {
 	c.of.release(c)
 	return c.Conn.Close()

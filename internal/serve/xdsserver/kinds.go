@@ -12,20 +12,20 @@ const (
 	routeKind
 	clusterKind
 	endpointKind
-	kinds // how many there are
+	kinds // the number of kinds, and the kind of all other types
 )
 
-// url is that of the type in the protocol.
+// url returns the type URL of the protocol.
 func (k kind) url() string {
 	return [...]string{resource.ListenerType, resource.RouteType, resource.ClusterType, resource.EndpointType}[k]
 }
 
-// String is the type in the plural.
+// String returns the name of the type in the plural.
 func (k kind) String() string {
 	return [...]string{"listeners", "routes", "clusters", "endpoints", "other"}[k]
 }
 
-// kindOf finds the kind of a type; kinds for one that is not served.
+// kindOf returns the kind of a type URL; kinds for a type that is not served.
 func kindOf(url string) kind {
 	for k := range kinds {
 		if k.url() == url {
@@ -35,6 +35,6 @@ func kindOf(url string) kind {
 	return kinds
 }
 
-// complete reports whether an answer with the state of the world has all resources of a kind that the client
-// follows, whatever changed: what is missing is gone (xds.md A4).
+// complete reports whether an answer with the state of the world must have all resources of this kind that the client
+// follows, also the unchanged ones: a client removes the missing ones (xds.md A4).
 func (k kind) complete() bool { return k == listenerKind || k == clusterKind }

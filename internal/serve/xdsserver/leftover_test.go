@@ -19,8 +19,8 @@ import (
 
 const followed = "/test/Follow"
 
-// receiver is a server with one method, which receives requests until the stream ends, or one of them is wrong; other
-// methods are not known.
+// receiver is a server with one method, which receives requests until the stream ends, or one of them is malformed; it
+// has no other methods.
 func receiver(t *testing.T, of *intake) net.Conn {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,7 +72,7 @@ func newAsker(t *testing.T, conn net.Conn) *asker {
 			if err != nil {
 				return
 			}
-			if f.Header().Type == http2.FrameRSTStream { // also after an answer, since the request has not ended
+			if f.Header().Type == http2.FrameRSTStream { // also after a response, since the request has not ended
 				a.ended <- f.Header().StreamID
 			}
 		}
@@ -98,7 +98,7 @@ func (a *asker) ask(id uint32, path string) {
 	waittest.Must(a.t, a.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: a.block.Bytes(), EndHeaders: true}))
 }
 
-// half writes n bytes of a request that is longer than that.
+// half writes n bytes of a request that has more.
 func (a *asker) half(id uint32, n int) {
 	a.t.Helper()
 	data := make([]byte, n)
@@ -106,8 +106,8 @@ func (a *asker) half(id uint32, n int) {
 	waittest.Must(a.t, a.WriteData(id, false, data))
 }
 
-// TestNothingIsLeftOfStreams: beside one that stays open, with half a request, others come and go: ended by the client,
-// by the server, to a method that is not known, and one too many.
+// TestNothingIsLeftOfStreams: while one stream stays open with half a request, others open and end: ended by the
+// client, by the server, with an unknown method, and one above the limit.
 func TestNothingIsLeftOfStreams(t *testing.T) {
 	t.Parallel()
 	of := newIntake(1 << 20)

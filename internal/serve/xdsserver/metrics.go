@@ -8,7 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
 )
 
-// Metrics count what clients ask for and are sent. It is a [prometheus.Collector].
+// Metrics count the requests of clients and the answers to them. It is a [prometheus.Collector].
 type Metrics struct {
 	prometheus.Collector // of all of them
 	streams              *prometheus.GaugeVec
@@ -20,7 +20,7 @@ type Metrics struct {
 	leftOut              *prometheus.GaugeVec
 }
 
-// What is refused, as a label.
+// Reasons of refusals, as label values.
 const (
 	tooManyConnections = "connections"
 	tooManyStreams     = "streams"
@@ -35,7 +35,7 @@ func reasons() []string {
 	return []string{tooManyConnections, tooManyStreams, tooManyNames, tooLong, tooMuchMemory, tooSlow, tooEarly}
 }
 
-// NewMetrics returns metrics of which nothing has been counted.
+// NewMetrics returns metrics whose counts are all zero.
 func NewMetrics() *Metrics {
 	all := prometheus.NewRegistry()
 	counter := func(name, help, label string) *prometheus.CounterVec {
@@ -81,7 +81,7 @@ func (m *Metrics) refusals(reason string) transport.Refusals {
 	return transport.Refusals{All: c, Peer: c}
 }
 
-// numRefused is how much was not taken.
+// numRefused is the sum of all refusals.
 func (m *Metrics) numRefused() (n uint64) {
 	for _, reason := range reasons() {
 		var now dto.Metric
@@ -92,7 +92,7 @@ func (m *Metrics) numRefused() (n uint64) {
 	return n
 }
 
-// follow notes how many names are followed.
+// follow sets the numbers of followed names.
 func (m *Metrics) follow(names [kinds]int) {
 	for k, n := range names {
 		m.names.WithLabelValues(kind(k).String()).Set(float64(n))

@@ -6,21 +6,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
 )
 
-// maxName bounds the names of resources, in bytes: a namespace, a service, a zone and a port are shorter.
+// maxName bounds the name of a resource, in bytes: a namespace, a service, a zone and a port together are shorter.
 const maxName = 512
 
-// maxVersion bounds the versions that clients say they have, in bytes.
+// maxVersion bounds a version that a client reports, in bytes.
 const maxVersion = 64
 
-// target is what the name of a resource means: a port of a service.
+// target is the meaning of the name of a resource: a port of a service.
 type target struct {
 	service serviceName
-	port    string // by name or number; empty: the only one that there is
+	port    string // name or number; empty: the only port of each backend
 }
 
 type serviceName struct{ namespace, name string }
 
-// clusterName is the name that the agent itself gives a target.
+// clusterName returns the name that the agent itself uses for a target.
 func clusterName(s serviceName, port string) string {
 	if port == "" {
 		return s.namespace + "/" + s.name
@@ -28,7 +28,7 @@ func clusterName(s serviceName, port string) string {
 	return s.namespace + "/" + s.name + ":" + port
 }
 
-// parse reads NAMESPACE/SERVICE[:PORT] and SERVICE.NAMESPACE.svc.ZONE[:PORT]; false for anything else.
+// parse parses NAMESPACE/SERVICE[:PORT] and SERVICE.NAMESPACE.svc.ZONE[:PORT]; ok is false for any other name.
 func (n naming) parse(name string) (t target, ok bool) {
 	if len(name) > maxName {
 		return target{}, false
@@ -40,11 +40,11 @@ func (n naming) parse(name string) (t target, ok bool) {
 		t.service = n.ofDNS(host)
 	}
 	valid := isLabel(t.service.namespace) && isLabel(t.service.name) && !strings.HasSuffix(name, ":") && (port == "" || isLabel(port))
-	t.port = backends.ParsePort(port).String() // 080 is 80: one port has one assignment
+	t.port = backends.ParsePort(port).String() // 080 becomes 80, so that a port has one assignment
 	return t, valid
 }
 
-// naming has the zones of DNS in which services have names, in lower case and without a dot at the end.
+// naming has the DNS zones in which services have names, in lower case and without a final dot.
 type naming []string
 
 func newNaming(zones []string) (n naming) {
@@ -65,7 +65,7 @@ func (n naming) ofDNS(host string) serviceName {
 	return serviceName{}
 }
 
-// isLabel reports whether a text may be the name of an object or a port in Kubernetes.
+// isLabel reports whether a text is a valid name of an object or a port in Kubernetes.
 func isLabel(text string) bool {
 	if text == "" || len(text) > 63 {
 		return false

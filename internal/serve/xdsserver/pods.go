@@ -10,7 +10,7 @@ import (
 // podChanges finds the namespaces whose pods have changed. It belongs to one goroutine.
 type podChanges struct {
 	view     *view.View
-	revision uint64 // up to which all are known; 0 at first: what clients follow may be older than it
+	revision uint64 // changes up to it were read; 0 at first, as the resources that clients follow may be older than podChanges
 	some     []ipcache.Change
 }
 
@@ -18,7 +18,8 @@ func newPodChanges(v *view.View) podChanges {
 	return podChanges{view: v, some: make([]ipcache.Change, 0, 1024)}
 }
 
-// next are the namespaces whose pods have changed since the last time; all of them, when too much has changed.
+// next returns the namespaces whose pods have changed since the last call; all is true when there were too many
+// changes.
 func (p *podChanges) next() (namespaces map[string]struct{}, all bool) {
 	newest := p.view.IPs.Revision()
 	namespaces = make(map[string]struct{})
@@ -37,12 +38,12 @@ func (p *podChanges) next() (namespaces map[string]struct{}, all bool) {
 		}
 		p.revision += uint64(len(some))
 	}
-	clear(p.some[:cap(p.some)]) // what is gone is not kept
+	clear(p.some[:cap(p.some)]) // so that removed entries can be freed
 	return namespaces, false
 }
 
-// lookAtPods looks again at the services with backends of both families whose pods have changed, as nothing of
-// the services changes then.
+// lookAtPods updates the followed services that have backends of both families, if pods in their namespaces have
+// changed. Changes of pods do not change the services themselves.
 func (f *changes) lookAtPods() {
 	f.mu.Lock()
 	dual := f.dualStack()
@@ -61,7 +62,7 @@ func (f *changes) lookAtPods() {
 	f.update(changed)
 }
 
-// dualStack are the followed services in which a cluster has backends of both families; c.mu is held.
+// dualStack returns the followed services in which a cluster has backends of both families; c.mu is held.
 func (c *catalog) dualStack() (all []serviceName) {
 	for s, targets := range c.targets {
 		for _, a := range targets {

@@ -41,7 +41,8 @@ func (w *world) sotw() sotw {
 	return sotw{w.t, to}
 }
 
-// ask follows names; after is the answer that this confirms, nil for none. An empty reason confirms it.
+// ask follows names; after is the answer that this request acknowledges, nil for none. A rejected that is not empty
+// rejects that answer for this reason.
 func (s sotw) ask(url string, after *discovery.DiscoveryResponse, rejected string, names ...string) {
 	s.t.Helper()
 	r := &discovery.DiscoveryRequest{
@@ -64,8 +65,8 @@ func (s sotw) next() *discovery.DiscoveryResponse {
 	return r
 }
 
-// texts are the resources of an answer: clusters by name, assignments as "NAME p0 REGION/ZONE*WEIGHT
-// ADDRESS:PORT..., p1 ...", with "-" before what drains.
+// texts are the resources of an answer: clusters by name, assignments as "NAME p0 REGION/ZONE*WEIGHT ADDRESS:PORT...,
+// p1 ...", with "-" before a backend that drains.
 func texts(t *testing.T, r *discovery.DiscoveryResponse) (all []string) {
 	t.Helper()
 	for _, one := range r.GetResources() {
@@ -110,7 +111,7 @@ func want(t *testing.T, got []string, wanted ...string) {
 	}
 }
 
-// TestAssignments: what the choice of backends becomes (xds.md E 7 to 13).
+// TestAssignments: the assignments that the choice of backends results in (xds.md E 7 to 13).
 func TestAssignments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -136,8 +137,8 @@ func TestAssignments(t *testing.T) {
 	)
 }
 
-// TestImportedServices: who follows the name of a service that is exported through the MCS API has the backends of the
-// derived one, and what becomes of it, be it the service or the export that changes.
+// TestImportedServices: a client that follows the name of a service that is exported through the MCS API has the
+// backends of the derived service, and each change of them, by a change of the service or of the export.
 func TestImportedServices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -169,8 +170,8 @@ func TestImportedServices(t *testing.T) {
 	}
 }
 
-// TestDualStackPods: a pod with two addresses is one endpoint as long as that is certain, also when its addresses become
-// known, or are another pod's, after the service.
+// TestDualStackPods: a pod with two addresses is one endpoint as long as that is certain, also when its addresses
+// become known, or become those of another pod, after the service.
 func TestDualStackPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -194,7 +195,7 @@ func TestDualStackPods(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatChangedIsSent, and only to those who follow it (E 19, 20, 22).
+// TestOnlyWhatChangedIsSent: changes alone are sent, and only to the clients that follow the resource (E 19, 20, 22).
 func TestOnlyWhatChangedIsSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -213,7 +214,7 @@ func TestOnlyWhatChangedIsSent(t *testing.T) {
 	second := both.next()
 	want(t, texts(t, second), "shop/a:http p0 east/*1 10.0.0.9:8080")
 	both.ask(resource.EndpointType, second, "", "shop/a:http", "shop/b:http")
-	w.Play(t, "service east shop/a 10.0.0.9,host=x\nservice east shop/b 10.0.0.2,node=n") // nothing that is shown
+	w.Play(t, "service east shop/a 10.0.0.9,host=x\nservice east shop/b 10.0.0.2,node=n") // this changes nothing that clients are sent
 	w.Play(t, "service east shop/b 10.0.0.3")
 	third := both.next()
 	want(t, texts(t, third), "shop/b:http p0 east/*1 10.0.0.3:8080")
@@ -227,7 +228,7 @@ func TestOnlyWhatChangedIsSent(t *testing.T) {
 	want(t, texts(t, both.next()), "shop/a:http p0 east/*1 10.0.0.9:8080")
 }
 
-// confirmed waits until so many clients have taken everything that they were sent.
+// confirmed waits until n clients have acknowledged everything that they were sent.
 func (w *world) confirmed(n int) {
 	w.t.Helper()
 	waittest.Until(w.t, "everything to be confirmed", func() bool {
@@ -243,8 +244,8 @@ func (w *world) confirmed(n int) {
 	})
 }
 
-// TestRejection: what a client rejects is shown, counted and logged, without what a terminal would make
-// something of; others are sent what changes, and the next good one heals (E 21).
+// TestRejection: a rejection by a client is shown, counted and logged, without control characters of a terminal. Other
+// clients are sent changes, and the next valid resource ends the rejection (E 21).
 func TestRejection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -274,7 +275,7 @@ func TestRejection(t *testing.T) {
 	})
 }
 
-// TestBounds: of names in a request, of those that are followed, of streams and of requests (E 23).
+// TestBounds: there are limits of the names in a request, of the followed names, of streams and of requests (E 23).
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(p *xdsserver.Params) { p.Names, p.Streams.All, p.Streams.Peer = 2, 3, 1 })
@@ -313,7 +314,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestThousandClients: all are served, and nothing is left of them (E 23).
+// TestThousandClients: all are served, and no state of them remains (E 23).
 func TestThousandClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -341,7 +342,7 @@ func TestThousandClients(t *testing.T) {
 	}
 	cancel()
 	waittest.Until(t, "all to be gone", func() bool { return len(w.server.Clients()) == 0 })
-	// Who has gone is taken from the list before the names of the stream are.
+	// A client that has gone is removed from the list before the names of its stream are.
 	waittest.Until(t, "what nobody follows to be gone", func() bool {
 		return strings.Contains(w.scrape(), "mesh_agent_xds_names{type=\"endpoints\"} 0")
 	}, w.scrape)
@@ -350,7 +351,7 @@ func TestThousandClients(t *testing.T) {
 	}
 }
 
-// scrape is what Prometheus is given.
+// scrape returns the metrics as Prometheus reads them.
 func (w *world) scrape() string {
 	w.t.Helper()
 	reg := prometheus.NewPedanticRegistry()

@@ -12,12 +12,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
 )
 
-// received is the requests of a stream, on their way to go-control-plane. It keeps all that it gets for as long
-// as the stream lasts, so it gets only what is used: requests for types that are served, without the node.
-// It also ends the stream as if the client had when a request cannot be received, so why is kept here.
+// received passes the requests of a stream on to go-control-plane, which keeps all requests as long as the stream
+// lasts. So it passes on only the data that is used: requests for types that are served, without the node. When a
+// request cannot be received, go-control-plane ends the stream as if the client had ended it. So the reason is kept
+// here.
 type received[R any] struct {
 	from   interface{ Recv() (R, error) }
-	admit  func(R) bool // whether a request is given on; it removes what is not used
+	admit  func(R) bool // reports whether a request is passed on; removes the unused parts of it
 	c      *clientStream
 	failed atomic.Pointer[error]
 }
@@ -42,7 +43,7 @@ func (r *received[R]) Recv() (request R, err error) {
 
 func (r *received[R]) fail(err error) { r.failed.Store(&err) }
 
-// or is the error of a handler, or why it ended without one.
+// or returns the error of a handler. If the handler has returned none, it returns the reason that was kept, if any.
 func (r *received[R]) or(err error) error {
 	if why := r.failed.Load(); err == nil && why != nil {
 		return *why
@@ -50,7 +51,7 @@ func (r *received[R]) or(err error) error {
 	return err
 }
 
-// admitWhole admits a request of a stream with the state of the world.
+// admitWhole removes unused fields of a request of a state-of-the-world stream, and reports whether to pass it on.
 func (c *clientStream) admitWhole(r *discovery.DiscoveryRequest) bool {
 	c.introduce(r.GetNode())
 	r.Node, r.ResourceLocators = nil, nil
@@ -58,8 +59,8 @@ func (c *clientStream) admitWhole(r *discovery.DiscoveryRequest) bool {
 	return c.isServed(r.GetTypeUrl())
 }
 
-// admitDelta admits a request of an incremental stream. The versions that it says its client has are needed for
-// names that may have been ours: the others are not removed from it.
+// admitDelta is like admitWhole for an incremental stream. It keeps the versions that the client reports for names
+// that this server may have sent. It removes the other names, so that they are not removed from the client.
 func (c *clientStream) admitDelta(r *discovery.DeltaDiscoveryRequest) bool {
 	c.introduce(r.GetNode())
 	r.Node, r.ResourceLocatorsSubscribe, r.ResourceLocatorsUnsubscribe = nil, nil, nil
@@ -75,8 +76,8 @@ func (c *clientStream) admitDelta(r *discovery.DeltaDiscoveryRequest) bool {
 	return true
 }
 
-// isServed reports whether a type is served. Requests for others are never answered, and end nothing: Envoys ask
-// for secrets. One without a type is an error of the client, which go-control-plane says.
+// isServed reports whether a type is served. Requests for other types are never answered, and do not end the stream:
+// Envoys ask for secrets. A request without a type is an error of the client, which go-control-plane reports.
 func (c *clientStream) isServed(url string) bool {
 	if url == "" || kindOf(url) != kinds {
 		return true
@@ -85,7 +86,7 @@ func (c *clientStream) isServed(url string) bool {
 	return false
 }
 
-// wholeState is a stream with the state of the world.
+// wholeState is a state-of-the-world stream.
 type wholeState struct {
 	discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 	requests *received[*discovery.DiscoveryRequest]

@@ -26,19 +26,19 @@ import (
 // connectTimeout is how long Envoy waits for a connection to a backend.
 const connectTimeout = 5 * time.Second
 
-// wholeWhileAny is how many times over the usable share of a priority counts with Envoy, in percent:
-// so much that it keeps all traffic while it has one usable backend among 1,000. So Envoy fails over as
-// gRPC does, and as the choice says, and not in proportion.
+// wholeWhileAny is the overprovisioning factor for Envoy, in percent: Envoy multiplies the usable share of a priority
+// by it. It is so large that a priority keeps all traffic while it has one usable backend among 1,000. So Envoy fails
+// over as gRPC does and as the choice intends, and not in proportion.
 const wholeWhileAny = 100_000
 
-// The resources here have no names: [body.named] adds them.
+// The functions below make resources without names: [body.named] adds them.
 
-// listener is that of a gRPC client for one target, with its route in it. A name that means nothing has no
-// route: calls fail at once, where without a listener they would wait (xds.md A4). It has a virtual host all the
-// same: without one, calls of grpc-js would wait as long as they may.
+// listener returns the listener of a gRPC client for one target, with the route in it. For a name without a meaning it
+// has no route, so that calls fail at once; without a listener they would wait (xds.md A4). It has a virtual host in
+// any case: without one, calls of grpc-js would wait until their deadline.
 func (n naming) listener(name string) (*listenerv3.Listener, error) {
 	r := n.routes(name)
-	r.Name = name // in a listener it is a part of the resource
+	r.Name = name // in a listener, the name is a part of the content
 	router, err := anypb.New(&routerv3.Router{})
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (n naming) listener(name string) (*listenerv3.Listener, error) {
 	return &listenerv3.Listener{ApiListener: &listenerv3.ApiListener{ApiListener: manager}}, nil
 }
 
-// routes send everything to the cluster of the target.
+// routes returns routes that send everything to the cluster of the target.
 func (n naming) routes(name string) *routev3.RouteConfiguration {
 	host := &routev3.VirtualHost{Name: name, Domains: []string{"*"}}
 	if t, ok := n.parse(name); ok {
@@ -62,15 +62,15 @@ func (n naming) routes(name string) *routev3.RouteConfiguration {
 			Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{}},
 			Action: &routev3.Route_Route{Route: &routev3.RouteAction{
 				ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: clusterName(t.service, t.port)},
-				Timeout:          durationpb.New(0), // that of the client counts
+				Timeout:          durationpb.New(0), // no timeout: that of the client applies
 			}},
 		}}
 	}
 	return &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{host}}
 }
 
-// cluster is the same for every name, and as long as the program runs: Envoy waits for endpoints after each change of
-// one. Outliers are looked for at an interval, or not at all with 0.
+// cluster returns the same cluster for every name, for as long as the program runs: Envoy waits for endpoints after
+// each change of a cluster. outliers is the interval of outlier detection; 0: there is none.
 func cluster(outliers time.Duration) *clusterv3.Cluster {
 	unbounded := wrapperspb.UInt32(math.MaxUint32) // the default of 1,024 would fail calls
 	return &clusterv3.Cluster{
@@ -86,7 +86,7 @@ func cluster(outliers time.Duration) *clusterv3.Cluster {
 			MaxConnections: unbounded, MaxPendingRequests: unbounded, MaxRequests: unbounded,
 		}}},
 		CommonLbConfig: &clusterv3.Cluster_CommonLbConfig{
-			HealthyPanicThreshold: &typev3.Percent{}, // what is draining stays so, however many are
+			HealthyPanicThreshold: &typev3.Percent{}, // draining backends stay draining, however many there are
 			LocalityConfigSpecifier: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{
 				LocalityWeightedLbConfig: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig{},
 			},
@@ -94,16 +94,16 @@ func cluster(outliers time.Duration) *clusterv3.Cluster {
 	}
 }
 
-// What makes a backend an outlier, with some calls in one interval: nearly all of them failed. At least half of
-// a group stay in use, however many fail.
+// A backend is an outlier when nearly all of at least outlierCalls calls in one interval have failed. At least half of
+// a group stays in use, however many fail.
 const (
 	outlierFailures = 85 // percent
 	outlierCalls    = 5
-	outlierBackends = 2 // a group with fewer has none
+	outlierBackends = 2 // a smaller group has no outliers
 	outliersAtMost  = 50
 )
 
-// outlierDetection has one rule that gRPC and Envoy share; the others are off.
+// outlierDetection returns the one rule that both gRPC and Envoy support; the other rules are off.
 func outlierDetection(interval time.Duration) *clusterv3.OutlierDetection {
 	if interval == 0 {
 		return nil
@@ -117,8 +117,9 @@ func outlierDetection(interval time.Duration) *clusterv3.OutlierDetection {
 	}
 }
 
-// assignment carries a choice out: its groups are the priorities, numbered without gaps, clusters are
-// regions, and each locality weighs as much as it has backends, which are pods. The choice has each address once.
+// assignment returns the assignment for a choice. The groups become priorities, numbered without gaps. The clusters
+// become regions. The weight of a locality is the number of its backends, which are pods. The choice has each address
+// once.
 func assignment(c backends.Choice, onlyPort bool) *endpointv3.ClusterLoadAssignment {
 	a := &endpointv3.ClusterLoadAssignment{
 		Policy: &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(wholeWhileAny)},
@@ -133,7 +134,7 @@ func assignment(c backends.Choice, onlyPort bool) *endpointv3.ClusterLoadAssignm
 	return a
 }
 
-// localities are those of a group: one for each zone of each cluster.
+// localities returns the localities of a group: one for each zone of each cluster.
 func localities(g *backends.Group, onlyPort bool, priority uint32) []*endpointv3.LocalityLbEndpoints {
 	all := make(map[place]*endpointv3.LocalityLbEndpoints)
 	add := func(b *backends.Backend, health corev3.HealthStatus, weight uint32) {
@@ -141,7 +142,7 @@ func localities(g *backends.Group, onlyPort bool, priority uint32) []*endpointv3
 		if !ok {
 			return
 		}
-		at := place{cluster: text(b.Cluster), zone: text(b.Zone)} // each locality comes once
+		at := place{cluster: text(b.Cluster), zone: text(b.Zone)} // each locality must be unique
 		l := all[at]
 		if l == nil {
 			l = &endpointv3.LocalityLbEndpoints{
@@ -160,7 +161,7 @@ func localities(g *backends.Group, onlyPort bool, priority uint32) []*endpointv3
 	}
 	sorted := make([]*endpointv3.LocalityLbEndpoints, 0, len(all))
 	for _, l := range all {
-		l.LoadBalancingWeight.Value = max(1, l.LoadBalancingWeight.Value) // 0 would leave the locality out, and a gap
+		l.LoadBalancingWeight.Value = max(1, l.LoadBalancingWeight.Value) // with 0, the locality would be ignored, and leave a gap
 		sorted = append(sorted, l)
 	}
 	slices.SortFunc(sorted, func(a, b *endpointv3.LocalityLbEndpoints) int {
@@ -183,8 +184,8 @@ func address(ip netip.Addr, port uint16) *corev3.Address {
 	}}}
 }
 
-// portOf is the first port of a backend that speaks TCP, of those that were asked for. Who names none
-// means the only one: a backend with several has none to go to.
+// portOf returns the first TCP port of a backend; its ports are those that the target asks for. With only, a target
+// without a port, the backend must have one TCP port alone: with several it is not used.
 func portOf(b *backends.Backend, only bool) (port uint16, ok bool) {
 	for _, p := range b.Ports {
 		if p.Protocol != "TCP" && p.Protocol != "" {
@@ -200,7 +201,7 @@ func portOf(b *backends.Backend, only bool) (port uint16, ok bool) {
 	return port, ok
 }
 
-// usable is how many endpoints of an assignment take connections.
+// usable is the number of endpoints in an assignment that take connections.
 func usable(a *endpointv3.ClusterLoadAssignment) (n int) {
 	for _, l := range a.GetEndpoints() {
 		for _, e := range l.GetLbEndpoints() {

@@ -1,29 +1,29 @@
-// Package xdsserver tells gRPC programs and Envoys about the services of all clusters, by the protocol
-// that both speak (xDS, version 3): aggregated streams, with the state of the world or incremental.
+// Package xdsserver serves the services of all clusters to gRPC programs and Envoys, with the protocol that both use
+// (xDS, version 3): aggregated streams, with the state of the world or incremental.
 //
 //	NAMESPACE/SERVICE:PORT                  listeners and routes for gRPC, clusters and endpoints for both
 //	SERVICE.NAMESPACE.svc.ZONE:PORT         the same
 //	NAMESPACE/SERVICE                       the only TCP port of each backend
 //
-// A listener has its route in it, so a gRPC client needs three answers. Endpoints are what
-// [backends.Choose] chooses: its groups are the priorities, numbered without gaps, a region is a cluster,
-// a zone is a zone, backends that terminate are DRAINING. An Envoy that asks for all clusters gets one
-// for each TCP port of each service.
+// A listener contains its route, so a gRPC client needs three answers. The endpoints are the result of
+// [backends.Choose]: its groups become the priorities, numbered without gaps. A region is a cluster, a zone is a zone.
+// Backends that terminate are DRAINING. An Envoy that asks for all clusters gets one for each TCP port of each
+// service.
 //
-// A resource is made when the first client follows it, kept for all that do, and sent when it is another
-// one than before, and only to those. Every name that can be one of a service has all its resources,
-// with no endpoints when there are no backends: calls then fail at once, and clients never lose a
-// resource that comes again later. A name that can be none has a listener without routes.
+// A resource is made when the first client follows it, and kept while at least one client follows it. It is sent only
+// to these clients, and only when it has changed. Each name that is valid for a service has all its resources, with no
+// endpoints when there are no backends: then calls fail at once, and clients never lose a resource that the server
+// would add again later. A name that is not valid has a listener without routes.
 //
-// No stream is taken before the view may say that something is absent: nobody learns that there is nothing
-// because nothing is known yet. Versions have a prefix that no other process has.
+// No stream is served before the view may report that an object is absent: otherwise clients would see as absent all
+// objects that are not read yet. Versions have a prefix that is unique to the process.
 //
-// Clients are hostile until checked: how many streams there are, in all and of each peer, how many
-// names each follows, how long requests are, and how many bytes clients make the server keep is bounded. What a
-// client rejects is counted, logged at a bounded rate, and shown by [Server.Clients].
+// Clients are hostile until checked. There are bounds for the number of streams, in all and of each peer, for the
+// number of names that each follows, for the length of requests, and for the bytes that clients make the server keep.
+// Answers that a client rejects are counted, logged at a bounded rate, and shown by [Server.Clients].
 //
-// Clusters are hostile, too: their texts are made valid and bounded where resources are made, and resources are
-// bounded in bytes. Each resource is made and encoded alone, within the boundary of the server.
+// Clusters are hostile, too: the server makes their texts valid and bounded when it makes resources, and bounds
+// resources in bytes. Each resource is made and encoded alone, within the boundary of the server.
 //
 // Concurrency: all methods of a [Server] may be called by any goroutine, once Listen has returned.
 //
@@ -74,7 +74,7 @@ const (
 	DefaultWait           = 5 * time.Second
 )
 
-// MinMemory is the least memory with which each address has room for the longest answer, in bytes.
+// MinMemory is the least memory with which each address has enough for the longest answer, in bytes.
 const MinMemory = 32 << 20
 
 // Bounds of a connection.
@@ -83,33 +83,32 @@ const (
 	maxHeaders           = 16 << 10
 	streamsPerConnection = 16
 	handshakeTimeout     = 10 * time.Second
-	pingInterval         = time.Minute           // of the server, so that dead clients are found
-	pingTimeout          = 20 * time.Second      // for the answer
-	clientPings          = 10 * time.Second      // the least interval that a client may have
-	readyInterval        = 50 * time.Millisecond // of looks whether the view is ready
+	pingInterval         = time.Minute           // of the server, to find dead clients
+	pingTimeout          = 20 * time.Second      // for the answer to a ping
+	clientPings          = 10 * time.Second      // the least interval of pings that a client may use
+	readyInterval        = 50 * time.Millisecond // of checks while a stream waits
 )
 
-// unixPrefix begins an address that is the path of a unix socket.
+// unixPrefix is the prefix of an address that is the path of a unix socket.
 const unixPrefix = "unix:"
 
-// Params says what a [Server] serves. View is required, the zero value of everything else is its
-// default.
+// Params has the settings of a [Server]. View is required; the zero value of each other field stands for its default.
 type Params struct {
 	View     *view.View
-	Asker    backends.Asker     // where the clients are
-	Zones    []string           // of DNS, in which services have names; none: there are only the others
-	TLS      *transport.TLS     // nil: TCP is plain
-	Streams  transport.Limit    // at once, over TCP and the unix socket; zero: 2,000, and 100 of one address
-	Names    int                // that a stream may follow of one type; 0: DefaultNames
-	Memory   int64              // bytes of what clients make the server keep, an estimate; half as much again for answers; 0: DefaultMemory
-	Outliers time.Duration      // interval at which clients look for backends that fail; 0: they do not
-	Wait     time.Duration      // how long a stream waits until the view may deny, and an answer until there is room for it, before it is refused; 0: DefaultWait
-	Metrics  *Metrics           // nil: nobody looks at them
+	Asker    backends.Asker     // the place of the clients
+	Zones    []string           // DNS zones in which services have names; none: only NAMESPACE/SERVICE names are served
+	TLS      *transport.TLS     // nil: TCP without TLS
+	Streams  transport.Limit    // at once, over TCP and the unix socket; zero: 2,000, and 100 per address
+	Names    int                // the most that a stream may follow of one type; 0: DefaultNames
+	Memory   int64              // estimated bytes that clients may make the server keep, plus half of it for answers; 0: DefaultMemory
+	Outliers time.Duration      // of outlier detection in clients; 0: none
+	Wait     time.Duration      // how long a stream waits until the view may report absence, and an answer for room, before it is refused; 0: DefaultWait
+	Metrics  *Metrics           // nil: not exported
 	Boundary *boundary.Boundary // of each stream and resource; nil: failures are logged, and not counted
-	Log      *slog.Logger       // nil: silence
+	Log      *slog.Logger       // nil: no log
 }
 
-// Server serves streams. [Server.Listen] opens its socket, [Server.Run] serves.
+// Server serves streams. [Server.Listen] opens its socket, [Server.Run] serves the clients.
 type Server struct {
 	view     *view.View
 	catalog  *catalog
@@ -117,19 +116,19 @@ type Server struct {
 	gate     *transport.Gate // of streams
 	conns    *transport.Gate // of connections over TCP
 	names    int
-	memory   int64 // bytes of what clients make it keep
+	memory   int64 // bytes that clients may make it keep
 	wait     time.Duration
 	metrics  *Metrics
 	boundary *boundary.Boundary // of each stream and resource
 	log      *slog.Logger
-	saying   *rate.Limiter // of what clients reject
+	saying   *rate.Limiter // of messages about rejected answers
 	now      func() time.Time
-	ready    atomic.Bool // which the view stays
+	ready    atomic.Bool // the view may report absence, now and later
 
 	listeners *transport.Listeners
 	address   string
 	served    atomic.Uint64
-	stopping  context.Context // ends when the server stops, and all streams with it
+	stopping  context.Context // ends when the server stops, and ends all streams
 	stop      context.CancelFunc
 
 	mu       sync.Mutex
@@ -138,7 +137,7 @@ type Server struct {
 	departed departed
 }
 
-// New returns a server that does not listen yet. The error names the parameter that is wrong.
+// New returns a server that does not listen yet. The error names the invalid parameter.
 func New(p Params) (*Server, error) {
 	if p.View == nil {
 		return nil, errors.New("xdsserver: View is missing")
@@ -160,7 +159,7 @@ func New(p Params) (*Server, error) {
 	return s, nil
 }
 
-// SplitAddress divides an address to listen on: a path after unix:, or HOST:PORT.
+// SplitAddress splits an address to listen on: a path after unix:, or HOST:PORT.
 func SplitAddress(address string) (tcp, socket string) {
 	if path, found := strings.CutPrefix(address, unixPrefix); found {
 		return "", path
@@ -182,19 +181,20 @@ func (s *Server) Listen(address string) error {
 	return nil
 }
 
-// Address is where it listens, with the port that was chosen when the wanted one was 0; empty before.
+// Address returns the address that the server listens on. If the configured port is 0, it has the port that was
+// chosen. It is empty before Listen.
 func (s *Server) Address() string { return s.address }
 
-// Close closes what Listen opened, when Run is not called.
+// Close closes the sockets that Listen opened. It is for servers whose Run is not called.
 func (s *Server) Close() { s.listeners.Close() }
 
-// Totals are how many answers and updates were sent, and how much was not taken.
+// Totals returns how many answers and updates were sent, and how many connections, streams and requests were refused.
 func (s *Server) Totals() (sent, refused uint64) { return s.served.Load(), s.metrics.numRefused() }
 
-// Run serves until ctx ends, whose error it returns, or the socket fails.
+// Run serves until ctx ends or a socket fails. It returns the error of ctx or of the socket.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
-	token := s.view.Token(s.view.Position()) // what clients follow from now on is not older
+	token := s.view.Token(s.view.Position()) // resources that clients follow from now on are not older
 	coming := newIntake(s.memory)
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(streamsPerConnection), grpc.ConnectionTimeout(handshakeTimeout),
@@ -215,14 +215,14 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		<-running.Done()
-		s.stop() // every stream ends as one that is complete: clients come again
+		s.stop() // all streams end without an error, and clients reconnect
 		server.Stop()
 		return nil
 	})
 	return cmp.Or(g.Wait(), ctx.Err())
 }
 
-// Clients are the streams that are open, in the order in which they came.
+// Clients returns the open streams, in the order in which they were opened.
 func (s *Server) Clients() []Client {
 	s.mu.Lock()
 	all := slices.SortedFunc(maps.Values(s.clients), func(a, b *client) int { return cmp.Compare(a.Number, b.Number) })
@@ -234,7 +234,7 @@ func (s *Server) Clients() []Client {
 	return shown
 }
 
-// Departed are the last streams that ended within 10 minutes, the last one first, without those of programs that
+// Departed returns the streams that ended within the last 10 minutes, the latest first. It leaves out programs that
 // have another stream now. At most 10 names of a type are kept.
 func (s *Server) Departed() (all []Client) {
 	open := make(map[program]struct{})
@@ -254,7 +254,7 @@ func (s *Server) Departed() (all []Client) {
 	return all
 }
 
-// noteEnd notes the end of a stream that has asked for something.
+// noteEnd adds a stream that has ended to the departed ones, if the client has asked for resources.
 func (s *Server) noteEnd(c *client) {
 	shown := c.departs(s.now())
 	if len(shown.Follows) == 0 {
@@ -267,7 +267,7 @@ func (s *Server) noteEnd(c *client) {
 	s.departed.add(shown, c.from)
 }
 
-// ads is the service of aggregated streams.
+// ads is the gRPC service of aggregated streams.
 type ads struct {
 	discovery.UnimplementedAggregatedDiscoveryServiceServer
 	s *Server
@@ -289,7 +289,7 @@ func (a ads) DeltaAggregatedResources(to discovery.AggregatedDiscoveryService_De
 	})
 }
 
-// serve serves a stream, when there may be one more.
+// serve serves a stream, if one more is allowed.
 func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream) error) error {
 	from, _ := peer.FromContext(ctx)
 	address := transport.PeerOf(plainAddr(from.Addr))
@@ -310,14 +310,14 @@ func (s *Server) serve(ctx context.Context, v Variant, handle func(*clientStream
 		return status.Error(codes.Unavailable, "the agent still reads the clusters")
 	}
 	defer c.leave()
-	defer s.noteEnd(c.client) // before it has let go of everything
+	defer s.noteEnd(c.client) // before c.leave removes its names
 	open := s.metrics.streams.WithLabelValues(v.String())
 	open.Inc()
 	defer open.Dec()
 	return handle(c)
 }
 
-// contain handles a stream within the boundary.
+// contain runs the handler of a stream within the boundary.
 func (s *Server) contain(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	client := "unknown"
 	if from, ok := peer.FromContext(stream.Context()); ok {
@@ -330,7 +330,7 @@ func (s *Server) contain(service any, stream grpc.ServerStream, _ *grpc.StreamSe
 	return err
 }
 
-// enter lists a client until leave is called.
+// enter adds a client to the list, until leave is called.
 func (s *Server) enter(c *client) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -345,8 +345,8 @@ func (s *Server) enter(c *client) (leave func()) {
 	}
 }
 
-// waitReady waits a little until everything is known, so that a program that starts together with its
-// agent does not see its first calls fail. Longer would keep clients from a second server.
+// waitReady waits for a short time until the view may report absence, so that the first calls of a program that starts
+// together with its agent do not fail. A longer wait would keep clients from using a second server.
 func (s *Server) waitReady(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()

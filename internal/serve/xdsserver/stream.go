@@ -18,18 +18,18 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// clientStream is one stream: what go-control-plane asks for watches, and reports to. Its methods are
-// called by the goroutine of the stream, but for those that admit requests.
+// clientStream is one stream. go-control-plane gets watches from it, and calls it for requests and answers. Its
+// methods are called by the goroutine of the stream, except those that admit requests.
 type clientStream struct {
 	*client
 	s           *Server
 	ctx         context.Context            //nolint:containedctx // of the stream
-	owner       netip.Addr                 // who is charged
-	followed    [kinds]map[string]struct{} // as the catalog knows it
-	wildcard    bool                       // as the catalog knows it
-	everything  int64                      // bytes that are counted for it
-	besides     [kinds]int64               // bytes that are counted for names besides everything of a kind
-	unconfirmed [kinds]int64               // bytes of answers
+	owner       netip.Addr                 // the owner of the memory that the stream uses
+	followed    [kinds]map[string]struct{} // as the catalog has it
+	wildcard    bool                       // as the catalog has it
+	everything  int64                      // bytes that are counted for following all clusters
+	besides     [kinds]int64               // bytes that are counted for names that are given along with a wildcard
+	unconfirmed [kinds]int64               // bytes of answers that are not confirmed
 }
 
 var _ cache.ConfigWatcher = (*clientStream)(nil)
@@ -52,8 +52,8 @@ func (c *clientStream) CreateDeltaWatch(r *cache.DeltaRequest, sub cache.Subscri
 	return from.CreateDeltaWatch(r, sub, to), nil
 }
 
-// subscribe makes the catalog have what the stream follows of a kind, and returns the cache that has
-// it; nil for a kind that is not served.
+// subscribe updates the resources that the stream follows of a kind in the catalog, and returns the cache with these
+// resources; nil for a kind that is not served.
 func (c *clientStream) subscribe(k kind, sub cache.Subscription) (*resourceCache, error) {
 	if k == kinds {
 		return nil, nil
@@ -63,7 +63,7 @@ func (c *clientStream) subscribe(k kind, sub cache.Subscription) (*resourceCache
 		return nil, c.tooManyNames(len(names))
 	}
 	var besides map[string]struct{}
-	if sub.IsWildcard() { // the names mean nothing then, but go-control-plane keeps them
+	if sub.IsWildcard() { // the names have no meaning then, but go-control-plane keeps them
 		names, besides = nil, names
 	}
 	err := c.setBesides(k, besides)
@@ -82,7 +82,7 @@ func (c *clientStream) subscribe(k kind, sub cache.Subscription) (*resourceCache
 	return c.s.catalog.none[k], nil
 }
 
-// setNames replaces what the stream follows of a kind. With an error, it is as before.
+// setNames replaces the names that the stream follows of a kind. After an error, the names are the same as before.
 func (c *clientStream) setNames(k kind, names map[string]struct{}, everything bool) error {
 	if k == clusterKind {
 		if err := c.setEverything(everything); err != nil {
@@ -102,7 +102,7 @@ func (c *clientStream) setNames(k kind, names map[string]struct{}, everything bo
 	return nil
 }
 
-// exchange follows some names instead of others.
+// exchange follows the added names, and unfollows the gone ones.
 func (c *clientStream) exchange(k kind, added, gone []string) error {
 	from := c.s.catalog
 	take := from.kept.Take
@@ -126,7 +126,7 @@ func (c *clientStream) exchange(k kind, added, gone []string) error {
 	return nil
 }
 
-// numNames is how many names the stream follows, of all kinds.
+// numNames is the number of names of all kinds that the stream follows.
 func (c *clientStream) numNames() (n int) {
 	for k := range kinds {
 		n += len(c.followed[k])
@@ -134,7 +134,7 @@ func (c *clientStream) numNames() (n int) {
 	return n
 }
 
-// setEverything says whether the stream follows all clusters, and counts what is kept of them for it.
+// setEverything sets whether the stream follows all clusters, and counts the memory for that.
 func (c *clientStream) setEverything(everything bool) error {
 	from := c.s.catalog
 	if everything && !c.wildcard {
@@ -154,7 +154,7 @@ func (c *clientStream) setEverything(everything bool) error {
 	return nil
 }
 
-// setBesides counts the names that a stream has besides everything of a kind.
+// setBesides counts the names that a client gives along with a wildcard: go-control-plane keeps them.
 func (c *clientStream) setBesides(k kind, names map[string]struct{}) error {
 	cost := costOf(slices.Collect(maps.Keys(names)))
 	if err := c.s.catalog.kept.Take(c.owner, cost-c.besides[k]); err != nil {
@@ -164,7 +164,7 @@ func (c *clientStream) setBesides(k kind, names map[string]struct{}) error {
 	return nil
 }
 
-// missing are those of some names that others do not have.
+// missing returns the names that are not in others.
 func missing(names, others map[string]struct{}) (all []string) {
 	for name := range names {
 		if _, has := others[name]; !has {
@@ -174,23 +174,23 @@ func missing(names, others map[string]struct{}) (all []string) {
 	return all
 }
 
-// leave lets go of everything.
+// leave unfollows everything.
 func (c *clientStream) leave() {
 	for k := range kinds {
-		_ = c.setBesides(k, nil) // there is always room for less
+		_ = c.setBesides(k, nil) // there is always room for fewer bytes
 		_ = c.setNames(k, nil, false)
 		c.confirm(k)
 	}
 }
 
-// sending counts an answer until its client confirms it: gRPC keeps it as long as the client does not read. When
-// there is no room, others may confirm theirs in a moment.
+// sending counts an answer until its client confirms it: gRPC keeps the answer until the client reads it. If there is
+// no room, it waits, since other clients may confirm theirs.
 func (c *clientStream) sending(url string, size int) error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.s.wait)
 	defer cancel()
 	for {
 		err := c.s.catalog.sent.Take(c.owner, int64(size))
-		if err != nil && size <= smallAnswer && c.unconfirmed == [kinds]int64{} { // others of the same address do not keep it from that
+		if err != nil && size <= smallAnswer && c.unconfirmed == [kinds]int64{} { // other clients of the same address must not prevent small answers
 			c.s.catalog.sent.Give(c.owner, -int64(size))
 			err = nil
 		}
@@ -204,7 +204,7 @@ func (c *clientStream) sending(url string, size int) error {
 	}
 }
 
-// confirm gives back what was counted for the answers of a kind.
+// confirm releases the bytes that were counted for the answers of a kind.
 func (c *clientStream) confirm(k kind) {
 	c.s.catalog.sent.Give(c.owner, c.unconfirmed[k])
 	c.unconfirmed[k] = 0
@@ -219,7 +219,7 @@ func (c *clientStream) tooManyNames(n int) error {
 	return c.refuse(tooManyNames, "%d names of one type are more than the %d that a stream may follow (--xds-max-names)", n, c.s.names)
 }
 
-// request judges a request before it is carried out.
+// request checks and counts a request before it is carried out.
 func (c *clientStream) request(url string, names []string, nonce string, rejection *rpcstatus.Status) error {
 	k := kindOf(url)
 	c.s.metrics.requests.WithLabelValues(k.String()).Inc()
@@ -257,10 +257,10 @@ func (c *clientStream) response(url, version, nonce string) {
 	c.sends(k, version, nonce)
 }
 
-// OnStreamOpen, and all others below, implement the callbacks of go-control-plane.
+// OnStreamOpen and the methods below implement the callbacks of go-control-plane.
 func (c *clientStream) OnStreamOpen(context.Context, int64, string) error { return nil }
 
-// OnStreamClosed is called at the end.
+// OnStreamClosed is called at the end of a stream.
 func (c *clientStream) OnStreamClosed(int64, *corev3.Node) {}
 
 // OnStreamRequest is called for each request.
@@ -276,15 +276,15 @@ func (c *clientStream) OnStreamResponse(_ context.Context, _ int64, _ *discovery
 // OnDeltaStreamOpen is called at the beginning of an incremental stream.
 func (c *clientStream) OnDeltaStreamOpen(context.Context, int64, string) error { return nil }
 
-// OnDeltaStreamClosed is called at its end.
+// OnDeltaStreamClosed is called at the end of an incremental stream.
 func (c *clientStream) OnDeltaStreamClosed(int64, *corev3.Node) {}
 
-// OnStreamDeltaRequest is called for each of its requests.
+// OnStreamDeltaRequest is called for each request of an incremental stream.
 func (c *clientStream) OnStreamDeltaRequest(_ int64, r *discovery.DeltaDiscoveryRequest) error {
 	return c.request(r.GetTypeUrl(), r.GetResourceNamesSubscribe(), r.GetResponseNonce(), r.GetErrorDetail())
 }
 
-// OnStreamDeltaResponse is called before each of its answers.
+// OnStreamDeltaResponse is called before each answer of an incremental stream.
 func (c *clientStream) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscoveryRequest, r *discovery.DeltaDiscoveryResponse) {
 	c.response(r.GetTypeUrl(), r.GetSystemVersionInfo(), r.GetNonce())
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestStreamsAreCounted: what streams follow, by name and everything, is charged to their owner, refused beyond
-// his share, and given back when they end.
+// TestStreamsAreCounted: the resources that streams follow, by name and all, are charged to their owner, refused above
+// its share, and released when the streams end.
 func TestStreamsAreCounted(t *testing.T) {
 	t.Parallel()
 	w, c := catalogOf(t)
@@ -54,11 +54,11 @@ func TestStreamsAreCounted(t *testing.T) {
 	}
 }
 
-// TestLocalPrograms have two shares together.
+// TestLocalPrograms: local programs have two shares together.
 func TestLocalPrograms(t *testing.T) {
 	t.Parallel()
 	a := newAmount(100)
-	for n := range uint64(2) { // of an address, all streams have one
+	for n := range uint64(2) { // all streams of one address have one share
 		waittest.Must(t, a.Take(ownerOf(alice, n), 12))
 		waittest.Must(t, a.Take(ownerOf(netip.Addr{}, n), 13))
 		waittest.Must(t, a.Take(ownerOf(netip.MustParseAddr("127.0.0.7"), n), 12))

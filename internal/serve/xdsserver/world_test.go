@@ -52,7 +52,7 @@ import (
 
 // TestMain allows what grpc-go's client leaves behind: it never closes the reader of its certificate files.
 func TestMain(m *testing.M) {
-	if socket := os.Getenv(benchSocket); socket != "" { // the clients of BenchmarkStreams
+	if socket := os.Getenv(benchSocket); socket != "" { // the process of the clients of BenchmarkStreams
 		if err := runClients(socket); err != nil {
 			panic(err)
 		}
@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("google.golang.org/grpc/credentials/tls/certprovider/pemfile.(*watcher).run"))
 }
 
-// world is a view that is as a test says, with a server of it.
+// world is a view that a test controls, with a server of it.
 type world struct {
 	*viewtest.World
 	t       *testing.T
@@ -81,7 +81,7 @@ func newWorld(t *testing.T, change ...func(*xdsserver.Params)) *world {
 	return w
 }
 
-// start starts another server on the same socket: an agent that was started again.
+// start starts another server on the same socket, like an agent that was started again.
 func (w *world) start(change ...func(*xdsserver.Params)) {
 	w.t.Helper()
 	w.metrics, w.log = xdsserver.NewMetrics(), new(waittest.Output)
@@ -102,7 +102,7 @@ func (w *world) start(change ...func(*xdsserver.Params)) {
 
 type runner interface{ Run(context.Context) error }
 
-// running runs things until what it returns is called.
+// running runs all of them until the returned function is called.
 func running(t *testing.T, all ...runner) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, len(all))
@@ -119,7 +119,7 @@ func running(t *testing.T, all ...runner) (stop func()) {
 	})
 }
 
-// backend is a gRPC server that says whether it is well.
+// backend is a gRPC server with the health service.
 func backend(t *testing.T, address string) (port string, health *health.Server, stop func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -142,7 +142,7 @@ func serve(t *testing.T, l net.Listener) (port string, h *health.Server, stop fu
 	return port, h, stop
 }
 
-// client is a gRPC program: grpc-go's own resolver, with the bootstrap that users are given.
+// client is a gRPC program: grpc-go's own resolver, with the bootstrap that users get.
 type client struct {
 	t    *testing.T
 	conn *grpc.ClientConn
@@ -170,7 +170,8 @@ func dialWith(t *testing.T, bootstrap []byte, target string) *client {
 	return &client{t, conn}
 }
 
-// call makes one call, which fails at once when there is no backend, and returns who answered.
+// call makes one call, which fails at once when there is no backend, and returns the address of the backend that
+// answered.
 func (c *client) call() (ip string, err error) {
 	var from peer.Peer
 	_, err = healthpb.NewHealthClient(c.conn).Check(c.t.Context(), &healthpb.HealthCheckRequest{}, grpc.Peer(&from))
@@ -191,8 +192,8 @@ func (c *client) must() string {
 	return ip
 }
 
-// until makes calls, none of which may fail, until one has been answered by each of some addresses
-// after all others were not heard of any more.
+// until makes calls, none of which may fail, until a round of calls was answered by each of the wanted addresses, and
+// by no others.
 func (c *client) until(what string, wanted ...string) {
 	c.t.Helper()
 	seen := make(map[string]int)
@@ -210,7 +211,7 @@ func (c *client) until(what string, wanted ...string) {
 	})
 }
 
-// fails waits until calls fail, at once, with an error that says what.
+// fails waits until calls fail at once, with an error that contains what.
 func (c *client) fails(what string) {
 	c.t.Helper()
 	waittest.Try(c.t, "calls to fail with "+what, func() error {
@@ -225,7 +226,7 @@ func (c *client) fails(what string) {
 	})
 }
 
-// streams opens a connection to the server for streams of the protocol itself.
+// streams opens a connection to the server, for streams of the xDS protocol.
 func (w *world) streams() discovery.AggregatedDiscoveryServiceClient {
 	w.t.Helper()
 	conn, err := grpc.NewClient("unix:"+w.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))

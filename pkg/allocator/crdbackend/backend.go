@@ -20,15 +20,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/internal/mistakes"
 )
 
-// The labels of what is made here.
+// The labels of the objects that this package creates.
 const (
-	// ManagedBy is on everything, with the value Manager.
+	// ManagedBy is on every object, with the value Manager.
 	ManagedBy = "app.kubernetes.io/managed-by"
 	Manager   = "mesh-agent"
 
 	keyLabel  = "mesh-agent.io/identity-key"  // of a mapping: the hash of its key
 	kindLabel = "mesh-agent.io/identity-kind" // of a Lease: kindNode or kindLock
-	nodeLabel = "mesh-agent.io/identity-node" // of a Lease of references: whose
+	nodeLabel = "mesh-agent.io/identity-node" // of a Lease of references: its node
 
 	kindNode = "references"
 	kindLock = "lock"
@@ -42,20 +42,20 @@ func leaseResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 }
 
-// Config says whose references are held, and where.
+// Config describes where a Backend keeps its entries, and for which node.
 type Config struct {
-	// Namespace is where the Leases are: the same for all processes of a cluster.
+	// Namespace is the namespace of the Leases: the same for all processes of a cluster.
 	Namespace string
-	// Node is the node's address, which tells its references from those of others.
+	// Node is the node's address. It distinguishes the node's references from those of others.
 	Node string
 	// Keys is any key of the type that is stored here.
 	Keys allocator.Key
-	// TTL is how long references outlive a process that ended without giving them up.
+	// TTL is how long references outlive a process that ended without releasing them.
 	TTL time.Duration
-	// Elsewhere tells of a mapping that is about to be collected whether it has to
-	// stay nevertheless; an error keeps it for this time. Nil is never.
+	// Elsewhere is called for a mapping that is about to be collected, and reports whether the mapping has to stay
+	// nevertheless. An error keeps it in this round. Nil means that no mapping has to stay.
 	Elsewhere func(ctx context.Context, id uint64, key allocator.Key) (bool, error)
-	// Log receives what cannot be read and what is deleted; nil is nobody.
+	// Log receives the entries that cannot be read and those that are deleted; it may be nil.
 	Log *slog.Logger
 }
 
@@ -69,8 +69,8 @@ type Backend struct {
 	locks   chan struct{} // has an element for each lock that is held, or waited for
 
 	mu      sync.Mutex
-	held    map[uint64]struct{} // guarded by mu; the numbers in use here
-	version int                 // guarded by mu; grows when held changes
+	held    map[uint64]struct{} // guarded by mu; the IDs in use here
+	version int                 // guarded by mu; grows when held changes, and for each renewal
 	written int                 // guarded by mu; the version that the Lease has
 	exists  bool                // guarded by mu; there may be a Lease
 
@@ -80,7 +80,7 @@ type Backend struct {
 
 var _ allocator.Backend = (*Backend)(nil)
 
-// New returns a backend. The error says what is missing; nobody is asked yet.
+// New returns a backend. The error names the missing settings. New sends no requests.
 func New(client dynamic.Interface, c Config) (*Backend, error) {
 	err := errors.Join(
 		mistakes.If(client == nil, "there is no Kubernetes API"),
@@ -100,11 +100,11 @@ func New(client dynamic.Interface, c Config) (*Backend, error) {
 	}, nil
 }
 
-// nameOf is a node's address as a part of a name and as the value of a label.
+// nameOf returns a node's address as a part of a name and as the value of a label.
 func nameOf(node string) string { return "n" + strings.ReplaceAll(node, ":", "-") + "n" }
 
-// Check asks the API server for what is needed. The error says what to do. One that
-// does not answer is no error: that may pass.
+// Check checks that the API server has the required resources and allows access to them. The error describes the
+// remedy. When the server does not answer, that is no error, because it may be temporary.
 func (b *Backend) Check(ctx context.Context) error {
 	_, err := b.identities.List(ctx, metav1.ListOptions{Limit: 1})
 	if err == nil {
@@ -124,7 +124,7 @@ func (b *Backend) Status() string {
 	return "CiliumIdentities of the Kubernetes API, with Leases in the namespace " + b.Namespace
 }
 
-// DeleteAllKeys implements [allocator.Backend]: what was made here, by any node.
+// DeleteAllKeys implements [allocator.Backend]. It deletes the objects of this package, of all nodes.
 func (b *Backend) DeleteAllKeys(ctx context.Context) error {
 	ours := metav1.ListOptions{LabelSelector: ManagedBy + "=" + Manager}
 	leases := metav1.ListOptions{LabelSelector: ours.LabelSelector + "," + kindLabel}

@@ -17,8 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 )
 
-// RunGC implements [allocator.Backend]. Mappings of others are not looked at:
-// whoever made them collects them.
+// RunGC implements [allocator.Backend]. It skips mappings of other programs: each program collects its own.
 func (b *Backend) RunGC(
 	ctx context.Context, limiter *rate.Limiter, stale allocator.StaleIDs, lo, hi uint64,
 ) (allocator.StaleIDs, allocator.GCStats, error) {
@@ -27,7 +26,7 @@ func (b *Backend) RunGC(
 	if err != nil {
 		return stale, allocator.GCStats{}, fmt.Errorf("collecting unused CiliumIdentities: %w", err)
 	}
-	used, err := b.used(ctx) // after the mappings: none with a reference looks unused
+	used, err := b.used(ctx) // read after the mappings, so that none with a reference looks unused
 	if err != nil {
 		return stale, allocator.GCStats{}, err
 	}
@@ -69,16 +68,16 @@ func (b *Backend) list(ctx context.Context, selector string) (*unstructured.Unst
 	return b.identities.List(ctx, metav1.ListOptions{LabelSelector: selector})
 }
 
-// revisionOf tells one state of an object from another.
+// revisionOf returns a number that distinguishes the states of an object.
 func revisionOf(o *unstructured.Unstructured) int64 {
 	revision, err := strconv.ParseInt(o.GetResourceVersion(), 10, 64)
 	if err != nil {
-		return -1 // the deletion relies on the version itself
+		return -1 // the deletion checks the resource version itself
 	}
 	return revision
 }
 
-// collect deletes a mapping if it is still unused, and what it was.
+// collect deletes a mapping if it is still unused and unchanged.
 func (b *Backend) collect(ctx context.Context, o *unstructured.Unstructured, id uint64, key allocator.Key) (bool, error) {
 	deleted, err := b.deleteUnused(ctx, o, id, key)
 	if errors.Is(err, allocator.ErrIDInUse) {
@@ -90,8 +89,8 @@ func (b *Backend) collect(ctx context.Context, o *unstructured.Unstructured, id 
 	return deleted, err
 }
 
-// deleteUnused deletes a mapping that is what it was, if under the lock of its key nobody
-// uses it, here and elsewhere; else the error is [allocator.ErrIDInUse].
+// deleteUnused deletes a mapping if it is unchanged and, under the lock of its key, unused here and elsewhere. For a
+// mapping in use the error is [allocator.ErrIDInUse].
 func (b *Backend) deleteUnused(ctx context.Context, o *unstructured.Unstructured, id uint64, key allocator.Key) (bool, error) {
 	lock, err := b.Lock(ctx, key)
 	if err != nil {
@@ -120,7 +119,7 @@ func (b *Backend) deleteUnused(ctx context.Context, o *unstructured.Unstructured
 	return deleted, err
 }
 
-// ListIDs implements [allocator.Backend]: also those that others made.
+// ListIDs implements [allocator.Backend]. It includes the mappings of other programs.
 func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) {
 	list, err := b.list(ctx, "")
 	if err != nil {
@@ -136,8 +135,8 @@ func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) {
 	return slices.Compact(ids), nil
 }
 
-// DeleteID implements [allocator.Backend]. What others made, and so may use without a
-// reference that can be seen here, is not deleted.
+// DeleteID implements [allocator.Backend]. It refuses mappings of other programs, which may be in use without a
+// reference that this package can see.
 func (b *Backend) DeleteID(ctx context.Context, id uint64) (bool, error) {
 	o, err := b.object(ctx, id)
 	if err != nil || o == nil {

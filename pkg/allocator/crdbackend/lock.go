@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// lockLasts is after how long others take a lock over, as in a kvstore.
+	// lockLasts is the time after which other processes take over a lock, as in a kvstore.
 	lockLasts = 25 * time.Second
-	// lockUse is for how long its holder relies on it.
+	// lockUse is how long its holder relies on a lock.
 	lockUse = 20 * time.Second
-	// A lock that is held is looked at again after pauses that grow.
+	// A held lock is checked again after pauses that grow.
 	firstPause, longestPause = 20 * time.Millisecond, 500 * time.Millisecond
-	// locksAtOnce is how many locks a process holds: more would wait for each other's
-	// requests, since clients are limited, until they run out.
+	// locksAtOnce is how many locks a process holds at the same time. Clients are rate-limited: with more locks, the
+	// holders would wait for each other's requests until the locks expire.
 	locksAtOnce = 16
-	// unlockTimeout bounds giving a lock up; after that it runs out.
+	// unlockTimeout bounds the release of a lock; after that the lock expires.
 	unlockTimeout = 3 * time.Second
 )
 
@@ -45,7 +45,7 @@ func (l *lease) Unlock() {
 	}
 }
 
-// under bounds what is done while a lock is held; nil is no lock.
+// under bounds the context of operations that need the lock; a nil lock is no condition.
 func under(ctx context.Context, lock allocator.Lock) (context.Context, context.CancelFunc, error) {
 	l, is := lock.(*lease)
 	if !is {
@@ -75,7 +75,7 @@ func (b *Backend) Lock(ctx context.Context, key allocator.Key) (allocator.Lock, 
 
 func (b *Backend) lock(ctx context.Context, key allocator.Key) (*lease, error) {
 	name := "mesh-agent-lock-" + hash(key)
-	holder := b.name + "/" + rand.Text() // of this call alone
+	holder := b.name + "/" + rand.Text() // unique to this call
 	var held sighting
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		began := time.Now()
@@ -97,22 +97,22 @@ func (b *Backend) lock(ctx context.Context, key allocator.Key) (*lease, error) {
 	}
 }
 
-// undo gives up a lock that was to be created, and may have been: the answer was lost,
-// or nobody has waited for it.
+// undo deletes a lock after a failed creation. The lock may exist: the answer was lost, or the caller stopped waiting
+// for it.
 func (b *Backend) undo(name, holder string) {
 	ctx, cancel := context.WithTimeout(context.Background(), unlockTimeout)
 	defer cancel()
 	o, err := b.leases.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return // it is not there, or runs out
+		return // it does not exist, or it expires
 	}
 	if whose, _, _ := unstructured.NestedString(o.Object, "spec", "holderIdentity"); whose == holder {
-		_ = b.deleteLease(ctx, name, o.GetUID()) // or it runs out
+		_ = b.deleteLease(ctx, name, o.GetUID()) // if this fails, it expires
 	}
 }
 
-// expire deletes a lock that has had the same holder for too long. It returns since
-// when the holder is the one that it is.
+// expire deletes a lock that has had the same holder for too long. It returns the current holder, and when this
+// process first saw it.
 func (b *Backend) expire(ctx context.Context, name string, held sighting) (sighting, error) {
 	o, err := b.leases.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -134,7 +134,7 @@ func (b *Backend) deleteLease(ctx context.Context, name string, uid types.UID) e
 	return err
 }
 
-// deleteIf deletes an object, and reports false when it is gone or not what it was.
+// deleteIf deletes an object. It reports false when the object is gone or has changed.
 func deleteIf(ctx context.Context, in dynamic.ResourceInterface, name string, is metav1.Preconditions) (bool, error) {
 	err := in.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &is})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

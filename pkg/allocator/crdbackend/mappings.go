@@ -20,7 +20,7 @@ const securityLabels = "security-labels" // the field of a CiliumIdentity that h
 
 func idName(id uint64) string { return strconv.FormatUint(id, 10) }
 
-// hash is what a key is found by.
+// hash returns the hash with which a key is found.
 func hash(key allocator.Key) string {
 	sum := sha256.Sum256([]byte(key.GetKey()))
 	return hex.EncodeToString(sum[:16])
@@ -28,7 +28,7 @@ func hash(key allocator.Key) string {
 
 func newMapping(id uint64, key allocator.Key) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
-	_ = unstructured.SetNestedStringMap(o.Object, key.GetAsMap(), securityLabels) // nothing else is there
+	_ = unstructured.SetNestedStringMap(o.Object, key.GetAsMap(), securityLabels) // never fails, since the object is empty
 	o.SetAPIVersion(identityResource().GroupVersion().String())
 	o.SetKind("CiliumIdentity")
 	o.SetName(idName(id))
@@ -78,7 +78,7 @@ func (b *Backend) create(ctx context.Context, id uint64, key allocator.Key) (boo
 	return err == nil, err
 }
 
-// object is the mapping of a number; nil when there is none.
+// object returns the mapping of an ID; nil when there is none.
 func (b *Backend) object(ctx context.Context, id uint64) (*unstructured.Unstructured, error) {
 	o, err := b.identities.Get(ctx, idName(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -90,8 +90,8 @@ func (b *Backend) object(ctx context.Context, id uint64) (*unstructured.Unstruct
 	return o, nil
 }
 
-// AcquireReference implements [allocator.Backend]. The reference is written before
-// the mapping is looked at, so that no collection is in between.
+// AcquireReference implements [allocator.Backend]. It writes the reference before it reads the mapping, so that no
+// garbage collection can happen in between.
 func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
 	ctx, done, err := under(ctx, lock)
 	if err != nil {
@@ -174,8 +174,8 @@ func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator
 	return true, nil
 }
 
-// Get implements [allocator.Backend]. A mapping of ours counts with and without
-// references; of several the least that is in use, or else the least.
+// Get implements [allocator.Backend]. A mapping of this package counts with and without references. Of several, the
+// result is the least ID in use, else the least ID.
 func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Lock) (uint64, error) {
 	ctx, done, err := under(ctx, lock)
 	if err != nil {
@@ -218,5 +218,6 @@ func (b *Backend) GetByID(ctx context.Context, id uint64) (allocator.Key, error)
 	return key, err
 }
 
-// CatchUp implements [allocator.Backend]: what is ours, Get finds without the watch.
+// CatchUp implements [allocator.Backend]. It does not wait, because Get finds the mappings of this package without
+// the watch.
 func (b *Backend) CatchUp(ctx context.Context, _ allocator.Lock) error { return ctx.Err() }

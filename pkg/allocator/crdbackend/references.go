@@ -19,7 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 )
 
-// usesAnnotation of a Lease of references lists the numbers, with commas.
+// usesAnnotation of a Lease of references lists the IDs, separated by commas.
 const usesAnnotation = "mesh-agent.io/identities"
 
 const listTimeout = time.Minute
@@ -27,7 +27,7 @@ const listTimeout = time.Minute
 // renewals is how often a Lease is renewed within its TTL.
 const renewals = 3
 
-// Run renews this process's references until ctx ends. They stay then, and run out.
+// Run renews this process's references until ctx ends. After that they stay until they expire.
 func (b *Backend) Run(ctx context.Context) error {
 	failing := false
 	for {
@@ -67,8 +67,7 @@ func (b *Backend) setHeld(ctx context.Context, id uint64, held bool) error {
 	return b.flush(ctx, want)
 }
 
-// flush writes the Lease unless it has this version. Who waits meanwhile is often
-// served by one write.
+// flush writes the Lease, unless it has this version already. One write often serves several waiting calls.
 func (b *Backend) flush(ctx context.Context, want int) error {
 	select {
 	case b.writing <- struct{}{}:
@@ -105,7 +104,7 @@ func (b *Backend) flush(ctx context.Context, want int) error {
 	return nil
 }
 
-// writeLease makes the Lease say these numbers, and renews it.
+// writeLease writes these IDs to the Lease, and renews it.
 func (b *Backend) writeLease(ctx context.Context, ids []uint64) error {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
@@ -124,7 +123,7 @@ func (b *Backend) writeLease(ctx context.Context, ids []uint64) error {
 	return err
 }
 
-// newLease is a Lease that lasts for a while from now on.
+// newLease returns a Lease that is valid from now on for the given time.
 func newLease(name string, labels map[string]string, holder string, lasts time.Duration) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"holderIdentity":       holder,
@@ -139,13 +138,13 @@ func newLease(name string, labels map[string]string, holder string, lasts time.D
 	return o
 }
 
-// sighting is when a Lease was seen to change last, by our own clock.
+// sighting is a version of a Lease, and when this process first saw it, by its own clock.
 type sighting struct {
 	version string
 	at      time.Time
 }
 
-// lasts is how long a Lease says that it lasts after it was renewed.
+// lasts returns how long a Lease is valid after a renewal, according to the Lease.
 func lasts(o *unstructured.Unstructured) time.Duration {
 	seconds, _, _ := unstructured.NestedInt64(o.Object, "spec", "leaseDurationSeconds")
 	return time.Duration(seconds) * time.Second
@@ -161,7 +160,7 @@ func (b *Backend) listLeases(ctx context.Context, kind string) ([]unstructured.U
 	return list.Items, nil
 }
 
-// used are the numbers that anybody refers to, but for Leases that were not renewed in time.
+// used returns the IDs that any process refers to, without those of Leases that were not renewed in time.
 func (b *Backend) used(ctx context.Context) (map[uint64]bool, error) {
 	leases, err := b.listLeases(ctx, kindNode)
 	if err != nil {
@@ -181,8 +180,8 @@ func (b *Backend) used(ctx context.Context) (map[uint64]bool, error) {
 	return all, nil
 }
 
-// isVoid reports whether a Lease of references was not renewed for as long as it lasts, since it was
-// first seen like this.
+// isVoid reports whether a Lease of references was not renewed within its duration, since this process first saw its
+// current version.
 func (b *Backend) isVoid(o *unstructured.Unstructured) bool {
 	b.collecting.Lock()
 	defer b.collecting.Unlock()
@@ -194,7 +193,7 @@ func (b *Backend) isVoid(o *unstructured.Unstructured) bool {
 	return time.Since(s.at) > lasts(o)
 }
 
-// InUse reports whether anybody refers to the number.
+// InUse reports whether any process refers to the ID.
 func (b *Backend) InUse(ctx context.Context, id uint64, _ allocator.Key) (bool, error) {
 	used, err := b.used(ctx)
 	return used[id], err

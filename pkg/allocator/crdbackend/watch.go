@@ -33,7 +33,7 @@ func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 			return w, plain(err)
 		},
 	}
-	logger := logr.Discard() // what fails is returned
+	logger := logr.Discard() // failures are returned
 	ctx = klog.NewContext(ctx, logger)
 	cached := &mappingStore{Backend: b, handler: handler, known: make(map[uint64]allocator.Key)}
 	r := cache.NewReflectorWithOptions(lw, nil, cached, cache.ReflectorOptions{
@@ -55,8 +55,8 @@ func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 	}
 }
 
-// plain hides why there was no answer. A reflector would try some of these errors
-// again by itself, with pauses that do not end with the context.
+// plain hides the reason of a missing answer. A reflector would retry some of these errors by itself, with pauses
+// that do not end with the context.
 func plain(err error) error {
 	if status := apierrors.APIStatus(nil); err == nil || errors.As(err, &status) {
 		return err
@@ -64,8 +64,7 @@ func plain(err error) error {
 	return errors.New(err.Error())
 }
 
-// mappingStore is what a reflector writes to, from one goroutine: it reports to the handler what
-// differs.
+// mappingStore is the store that a reflector writes to, from one goroutine. It reports differences to the handler.
 type mappingStore struct {
 	*Backend
 	handler allocator.CacheMutations
@@ -73,11 +72,10 @@ type mappingStore struct {
 	listed  bool
 }
 
-// Add is called for an object that is new.
+// Add is called for a new object.
 func (s *mappingStore) Add(o any) error { return s.Update(o) }
 
-// Update is called for an object that may be new or other than before. One that
-// cannot be read is as good as none.
+// Update is called for an object that may be new or changed. An object that cannot be read counts as deleted.
 func (s *mappingStore) Update(o any) error {
 	one, is := o.(*unstructured.Unstructured)
 	if !is {
@@ -98,7 +96,7 @@ func (s *mappingStore) Update(o any) error {
 	return nil
 }
 
-// Delete is called for an object that is gone.
+// Delete is called for a deleted object.
 func (s *mappingStore) Delete(o any) error {
 	if one, is := o.(*unstructured.Unstructured); is {
 		if id, _, _ := s.read(one); id != allocator.NoID {
@@ -137,5 +135,5 @@ func (s *mappingStore) Replace(list []any, _ string) error {
 	return nil
 }
 
-// Resync is never called: nothing has to be said twice.
+// Resync is never called, because the reflector has no resync period.
 func (s *mappingStore) Resync() error { return nil }

@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 )
 
-// Side is one of the two.
+// Side is one of the two sides of a [Backend].
 type Side int
 
 // The sides.
@@ -34,25 +34,25 @@ func (s Side) String() string {
 	return "primary"
 }
 
-// Backend is an [allocator.Backend] over two.
+// Backend is an [allocator.Backend] over two others.
 type Backend struct {
-	allocator.Backend // the side that is read: what is not about both goes there
+	allocator.Backend // the side that is read; it gets all calls that are not for both sides
 
 	sides    [2]allocator.Backend
 	read     Side
 	log      *slog.Logger
 	failures *prometheus.CounterVec
 
-	collecting sync.Mutex // guards what the last rounds found on the other side
+	collecting sync.Mutex // guards the results of the last rounds on the other side
 	staleIDs   allocator.StaleIDs
 	staleLocks allocator.StaleLocks
 
 	mu sync.Mutex
-	// Guarded by mu, by the texts of the keys: references that are released here and could not
-	// be on the other side.
+	// pending has the references that were released on the side that is read, but could not be released on the other
+	// side, by the texts of the keys. Guarded by mu.
 	pending map[string]pendingRelease
-	// busy has, by these texts, who writes a reference on the other side: a release that is pending
-	// is made whenever there is time for it, so it may meet an allocation of the same key.
+	// busy has the locks for writing a reference on the other side, by the same texts. A pending release is retried
+	// at any time, so it may meet an allocation of the same key.
 	busy *waiting.NamedLocks
 }
 
@@ -63,8 +63,7 @@ type pendingRelease struct {
 
 var _ allocator.Backend = (*Backend)(nil)
 
-// New returns a backend that writes to both and reads one. Metrics are
-// registered unless reg is nil; log is nil for none.
+// New returns a backend that writes to both and reads one. Metrics are registered unless reg is nil; log may be nil.
 func New(primary, secondary allocator.Backend, read Side, log *slog.Logger, reg prometheus.Registerer) *Backend {
 	sides := [2]allocator.Backend{primary, secondary}
 	return &Backend{
@@ -79,11 +78,12 @@ func New(primary, secondary allocator.Backend, read Side, log *slog.Logger, reg 
 
 func (b *Backend) other() allocator.Backend { return b.sides[1-b.read] }
 
-// otherTimeout is how long an operation on the side that is not read may take: while
-// that is away, the other one has to go on.
+// otherTimeout bounds an operation on the side that is not read: while that side is unavailable, the side that is
+// read has to continue.
 const otherTimeout = 3 * time.Second
 
-// onOther does something on the side that is not read. What fails there is noted and does no harm.
+// onOther does an operation on the side that is not read, and reports whether it succeeded. A failure is logged and
+// counted, and has no other effect.
 func (b *Backend) onOther(ctx context.Context, operation string, id uint64, key allocator.Key, do func(context.Context, allocator.Backend) error) bool {
 	brief, cancel := context.WithTimeout(ctx, otherTimeout)
 	defer cancel()
@@ -92,7 +92,7 @@ func (b *Backend) onOther(ctx context.Context, operation string, id uint64, key 
 	return err == nil
 }
 
-// spare notes what failed on the side that is not read.
+// spare logs and counts a failure on the side that is not read.
 func (b *Backend) spare(ctx context.Context, operation string, id uint64, key allocator.Key, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
@@ -103,8 +103,8 @@ func (b *Backend) spare(ctx context.Context, operation string, id uint64, key al
 		"side", side, "operation", operation, "id", id, "key", fmt.Sprint(key), "error", err)
 }
 
-// locks are the locks of a key on both sides; that of the side that is not read
-// is nil when it could not be had.
+// locks are the locks of a key on both sides. The lock on the side that is not read is nil when it could not be
+// acquired.
 type locks [2]allocator.Lock
 
 // Unlock implements [allocator.Lock].
@@ -151,8 +151,8 @@ func (b *Backend) split(lock allocator.Lock) (reading, other allocator.Lock) {
 	return l[b.read], l[1-b.read]
 }
 
-// AllocateID implements [allocator.Backend]. The other side is asked first: a
-// number that somebody who reads it has handed out is taken.
+// AllocateID implements [allocator.Backend]. The other side is tried first: an ID that another node has allocated
+// there is taken.
 func (b *Backend) AllocateID(ctx context.Context, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
 	reading, other := b.split(lock)
 	taken := false
@@ -166,7 +166,7 @@ func (b *Backend) AllocateID(ctx context.Context, id uint64, key allocator.Key, 
 	return b.Backend.AllocateID(ctx, id, key, reading)
 }
 
-// takenBy creates the mapping on a side and reports whether the number belongs to another key there.
+// takenBy creates the mapping on a side and reports whether the ID belongs to another key there.
 func takenBy(ctx context.Context, side allocator.Backend, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
 	created, err := side.AllocateID(ctx, id, key, lock)
 	if created || err != nil {
@@ -190,9 +190,9 @@ func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator
 	return restored, err
 }
 
-// Get implements [allocator.Backend]. Under the key's lock, which is held before a number is given,
-// a number that only the other side has counts too, unless it belongs to another key here: what was
-// not copied yet, or could not be written here, keeps its number.
+// Get implements [allocator.Backend]. An allocation holds the key's lock. Under this lock, an ID that only the other
+// side has counts too, unless it belongs to another key here. So a key that was not copied yet, or could not be
+// written here, keeps its ID.
 func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Lock) (uint64, error) {
 	reading, other := b.split(lock)
 	id, err := b.Backend.Get(ctx, key, reading)
@@ -238,8 +238,8 @@ func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (a
 	return b.Backend.RunLocksGC(ctx, stale)
 }
 
-// DeleteID implements [allocator.Backend]. What a node uses on the side that is read is deleted on
-// neither, what is used on the other one stays there. The result is that of the side that is read.
+// DeleteID implements [allocator.Backend]. A mapping in use on the side that is read is deleted on neither side. A
+// mapping in use on the other side stays there. The result is that of the side that is read.
 func (b *Backend) DeleteID(ctx context.Context, id uint64) (bool, error) {
 	deleted, err := b.Backend.DeleteID(ctx, id)
 	if err != nil {

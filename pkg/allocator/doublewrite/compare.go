@@ -15,16 +15,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 )
 
-// Difference is a key that the sides do not have alike.
+// Difference is a key whose IDs differ between the sides.
 type Difference struct {
 	// Key is the text of the key.
 	Key string
-	// Primary and Secondary are its numbers there, in order; none when it is
-	// missing. More than one is a fault of that side.
+	// Primary and Secondary are its IDs there, in order; none when it is missing. More than one ID is an error of
+	// that side.
 	Primary, Secondary []uint64
 }
 
-// String says what differs.
+// String describes the difference.
 func (d Difference) String() string {
 	switch {
 	case len(d.Secondary) == 0:
@@ -36,9 +36,9 @@ func (d Difference) String() string {
 	}
 }
 
-// Compare lists the mappings of both sides, and returns what differs, in the order of the keys, and
-// how many keys are alike. Both are read one after the other: while allocators work, a key may be
-// missing that has just been made or collected, so what counts is what differs twice.
+// Compare lists the mappings of both sides. It returns the differences, in the order of the keys, and the number of
+// keys that are equal on both sides. The sides are read one after the other. While allocators work, one side may miss
+// a key that was just created or collected, so only a difference that appears twice counts.
 func Compare(ctx context.Context, primary, secondary allocator.Backend) (differences []Difference, alike int, err error) {
 	first, err := list(ctx, primary)
 	if err != nil {
@@ -64,8 +64,8 @@ func Compare(ctx context.Context, primary, secondary allocator.Backend) (differe
 // copiesAtOnce is how many mappings are copied at the same time.
 const copiesAtOnce = 16
 
-// Copy creates on the second side every mapping of the first that is missing there, under its
-// number, and returns how many. One whose number is taken there is left alone; [Compare] shows it.
+// Copy creates every mapping of from that is missing in to, under its ID, and returns how many it created. A mapping
+// whose ID is taken there is left alone; [Compare] shows it.
 func Copy(ctx context.Context, from, to allocator.Backend) (copied int, err error) {
 	all, err := list(ctx, from)
 	if err != nil {
@@ -89,7 +89,7 @@ func Copy(ctx context.Context, from, to allocator.Backend) (copied int, err erro
 	return int(done.Load()), nil
 }
 
-// listing is all mappings of a backend at one moment.
+// listing has all mappings of a backend at one moment.
 type listing struct {
 	keys map[uint64]allocator.Key
 	ids  map[string][]uint64
@@ -98,7 +98,7 @@ type listing struct {
 
 var errListed = errors.New("the list is complete")
 
-// listTimeout is how long a list may take: what follows it tries again for ever.
+// listTimeout bounds a list, because ListAndWatch retries for ever.
 const listTimeout = time.Minute
 
 func list(ctx context.Context, b allocator.Backend) (*listing, error) {

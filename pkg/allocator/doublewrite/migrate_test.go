@@ -24,7 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// The migration of the test: so many identities, by so many nodes.
+// The migration of the test has this many identities and nodes.
 const (
 	identities = 5000
 	nodes      = 4
@@ -52,7 +52,7 @@ type node struct {
 	stop  context.CancelFunc
 }
 
-// migration is the whole test.
+// migration is the state of the test.
 type migration struct {
 	*testing.T
 	server *etcdtest.Server
@@ -68,7 +68,7 @@ func (m *migration) backend(client *etcd.Session, paths wire.AllocationPaths, n 
 	return b
 }
 
-// seed makes the identities, which nobody uses yet.
+// seed creates the identities. No node uses them yet.
 func (m *migration) seed() {
 	m.Helper()
 	for from := 0; from < identities; from += 100 {
@@ -84,7 +84,7 @@ func (m *migration) seed() {
 	}
 }
 
-// start runs the nodes with the backends that make gives them.
+// start starts the nodes, each with a backend from the given function.
 func (m *migration) start(backend func(client *etcd.Session, n int) allocator.Backend) []*node {
 	m.Helper()
 	var all []*node
@@ -101,7 +101,7 @@ func (m *migration) start(backend func(client *etcd.Session, n int) allocator.Ba
 	return all
 }
 
-// stop ends the nodes; what they hold stays in the kvstore.
+// stop stops the nodes; their references stay in the kvstore.
 func (m *migration) stop(all []*node) {
 	m.Helper()
 	for _, n := range all {
@@ -112,7 +112,7 @@ func (m *migration) stop(all []*node) {
 	}
 }
 
-// allocate allocates a key, whose number may never change.
+// allocate allocates a key and checks that its number has not changed.
 func (m *migration) allocate(ctx context.Context, n *node, key text) error {
 	id, _, _, err := n.Allocate(ctx, key)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *migration) allocate(ctx context.Context, n *node, key text) error {
 	return nil
 }
 
-// each calls f for every key of a range, on its node, several at once.
+// each calls f for every key of a range, on the key's node, several at once.
 func (m *migration) each(all []*node, from, to int, f func(ctx context.Context, n *node, key text) error) {
 	m.Helper()
 	g, ctx := errgroup.WithContext(m.Context())
@@ -151,8 +151,7 @@ func (m *migration) release(ctx context.Context, n *node, key text) error {
 	return err
 }
 
-// work allocates and releases keys of all kinds until ctx ends: old ones that
-// are in use or not, and new ones.
+// work allocates and releases keys until ctx ends: existing keys, used and unused, and new ones.
 func (m *migration) work(ctx context.Context, all []*node) error {
 	var g errgroup.Group
 	for i, n := range all {
@@ -160,8 +159,8 @@ func (m *migration) work(ctx context.Context, all []*node) error {
 		g.Go(func() error {
 			for ctx.Err() == nil {
 				key := keyNumber(rnd.IntN(identities * 11 / 10))
-				// Never in between: what an allocation that was given up leaves on one side is for
-				// garbage collection.
+				// Use the test's context, not ctx, so that no allocation is cancelled: a cancelled one leaves keys on
+				// one side, which only garbage collection removes.
 				if err := m.allocate(m.Context(), n, key); err != nil {
 					return err
 				}
@@ -175,7 +174,7 @@ func (m *migration) work(ctx context.Context, all []*node) error {
 	return g.Wait()
 }
 
-// alike waits until the sides are alike.
+// alike waits until both sides have the same contents, and returns the number of equal entries.
 func (m *migration) alike(primary, secondary allocator.Backend) int {
 	m.Helper()
 	for {
@@ -189,8 +188,8 @@ func (m *migration) alike(primary, secondary allocator.Backend) int {
 	}
 }
 
-// TestNumbersSurviveAMigration: 5,000 identities get to another prefix while
-// four nodes work, and are read from there in the end, under their numbers.
+// TestNumbersSurviveAMigration: 5,000 identities are copied to another prefix while four nodes work. In the end the
+// nodes read them from there, with their numbers unchanged.
 func TestNumbersSurviveAMigration(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
@@ -208,7 +207,7 @@ func TestNumbersSurviveAMigration(t *testing.T) {
 	m.stop(before) // as when the agent is updated
 
 	during := m.start(both(doublewrite.Primary))
-	m.each(during, 0, identities/20, m.allocate) // the rest is not in use
+	m.each(during, 0, identities/20, m.allocate) // the other identities are not in use
 	ctx, cancel := context.WithCancel(t.Context())
 	worked := make(chan error, 1)
 	go func() { worked <- m.work(ctx, during) }()

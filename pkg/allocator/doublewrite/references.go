@@ -19,7 +19,7 @@ func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator
 	return held, err
 }
 
-// ReferencesOf implements [allocator.References] as the side that is read does.
+// ReferencesOf implements [allocator.References] with the side that is read.
 func (b *Backend) ReferencesOf(ctx context.Context, key allocator.Key, lock allocator.Lock) (allocator.Referrers, error) {
 	by, can := b.Backend.(allocator.References)
 	if !can {
@@ -29,14 +29,14 @@ func (b *Backend) ReferencesOf(ctx context.Context, key allocator.Key, lock allo
 	return by.ReferencesOf(ctx, key, reading)
 }
 
-// refreshOther makes mapping and reference what they should be on the other side.
-// Nothing is pending for the key from now on; a release that is under way ends before.
+// refreshOther refreshes mapping and reference on the other side. From then on no release is pending for the key. A
+// release in progress ends before.
 func (b *Backend) refreshOther(ctx context.Context, operation string, id uint64, key allocator.Key, lock allocator.Lock) {
 	b.mu.Lock()
 	delete(b.pending, key.GetKey())
 	b.mu.Unlock()
 	if b.busy.Acquire(ctx, key.GetKey()) != nil {
-		return // the caller's end
+		return // ctx has ended
 	}
 	defer b.busy.Release(key.GetKey())
 	b.onOther(ctx, operation, id, key, func(ctx context.Context, side allocator.Backend) error {
@@ -71,7 +71,7 @@ func (b *Backend) releaseOther(ctx context.Context, o pendingRelease) bool {
 	})
 }
 
-// releasePending tries again what could not be released on the other side.
+// releasePending retries the releases that failed on the other side.
 func (b *Backend) releasePending(ctx context.Context) {
 	b.mu.Lock()
 	all := slices.Collect(maps.Values(b.pending))
@@ -83,8 +83,8 @@ func (b *Backend) releasePending(ctx context.Context) {
 	}
 }
 
-// releaseOne releases what is still pending: the key may have been taken again since it
-// was looked at. It reports whether to go on.
+// releaseOne makes a release if it is still pending: the key may have been allocated again meanwhile. It reports
+// whether to continue with other releases.
 func (b *Backend) releaseOne(ctx context.Context, o pendingRelease) bool {
 	if b.busy.Acquire(ctx, o.key.GetKey()) != nil {
 		return false
@@ -103,8 +103,7 @@ func (b *Backend) releaseOne(ctx context.Context, o pendingRelease) bool {
 	return true
 }
 
-// UpdateKey implements [allocator.Backend]. That the reference is gone is known
-// of the side that is read alone.
+// UpdateKey implements [allocator.Backend]. reliablyMissing applies only to the side that is read.
 func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, reliablyMissing bool, lock allocator.Lock) error {
 	reading, other := b.split(lock)
 	err := b.Backend.UpdateKey(ctx, id, key, reliablyMissing, reading)

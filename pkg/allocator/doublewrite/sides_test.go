@@ -18,7 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// onSides is a backend over two kvstores in memory.
+// onSides returns a backend that writes to two kvstores in memory.
 func onSides(t *testing.T, read doublewrite.Side) (b *doublewrite.Backend, primary, secondary *memory.Store) {
 	t.Helper()
 	primary, secondary = memory.New(), memory.New()
@@ -34,8 +34,8 @@ func memoryBackend(t *testing.T, m *memory.Store, paths wire.AllocationPaths) al
 	return b
 }
 
-// TestIDsOfBothSides: those of the side that is read are listed; one is deleted on both,
-// but nowhere where it is used.
+// TestIDsOfBothSides: the IDs of the side that is read are listed. An ID is deleted on both sides, except on a side
+// where it is used.
 func TestIDsOfBothSides(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -69,8 +69,8 @@ func TestIDsOfBothSides(t *testing.T) {
 	}
 }
 
-// TestAKeyOfTheOtherSideKeepsItsNumber: what is in use on the side that is not read, and not yet on
-// the one that is, is found under the key's lock, unless the number belongs to another key there.
+// TestAKeyOfTheOtherSideKeepsItsNumber: a key that is in use only on the side that is not read is found under the key's
+// lock, unless its number belongs to another key on the side that is read.
 func TestAKeyOfTheOtherSideKeepsItsNumber(t *testing.T) {
 	t.Parallel()
 	for _, read := range []doublewrite.Side{doublewrite.Primary, doublewrite.Secondary} {
@@ -97,8 +97,8 @@ func TestAKeyOfTheOtherSideKeepsItsNumber(t *testing.T) {
 	}
 }
 
-// TestAPendingReleaseAndAnAllocation: keys are taken again while their releases, which
-// have failed before, are made good on the other side. Their references stay.
+// TestAPendingReleaseAndAnAllocation: keys are allocated again while their releases, which have failed before, are
+// retried on the other side. Their references stay.
 func TestAPendingReleaseAndAnAllocation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestAPendingReleaseAndAnAllocation(t *testing.T) {
 		for i := range 2 {
 			must(t, b.Release(ctx, uint64(1000+i), keys[i]))
 		}
-		goOn := make(chan struct{}) // the first release of the next try waits
+		goOn := make(chan struct{}) // the first release of the next attempt waits
 		secondary.SetFault(func(_ context.Context, op, _ string) error {
 			if op == "delete" {
 				<-goOn
@@ -155,8 +155,8 @@ func TestAPendingReleaseAndAnAllocation(t *testing.T) {
 	})
 }
 
-// TestANodeThatComesBackTakesTheNewerNumberOnBothSides: its reference and mapping were
-// gone for a while, and another node gave the key another number on the side that is read.
+// TestANodeThatComesBackTakesTheNewerNumberOnBothSides: its reference and mapping were deleted for a while, and another
+// node gave the key another number on the side that is read.
 func TestANodeThatComesBackTakesTheNewerNumberOnBothSides(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestANodeThatComesBackTakesTheNewerNumberOnBothSides(t *testing.T) {
 			kvstore.Event{Type: kvstore.EventPut, KeyValue: kvstore.KeyValue{Key: []byte(was.Mapping(newer)), Value: []byte("a")}},
 			kvstore.Event{Type: kvstore.EventPut, KeyValue: kvstore.KeyValue{Key: []byte(was.Reference("a", other)), Value: fmt.Append(nil, newer)}},
 		)
-		<-time.After(2 * time.Minute) // a round of refreshing
+		<-time.After(2 * time.Minute) // one refresh round
 		synctest.Wait()
 		for side, at := range map[*memory.Store]wire.AllocationPaths{primary: was, secondary: newPaths} {
 			if kv, _, err := side.Get(ctx, at.Reference("a", self)); err != nil || kv == nil || string(kv.Value) != fmt.Sprint(newer) {

@@ -22,34 +22,34 @@ type Backend struct {
 	Config
 	client  kvstore.Writer
 	bad     *malformed
-	again   *rate.Limiter // of lines about what was written again
+	again   *rate.Limiter // of log lines about entries that were written again
 	watcher *Watcher
 }
 
 var _ allocator.Backend = (*Backend)(nil)
 
-// Config says where a Backend keeps its entries.
+// Config describes where a Backend keeps its entries.
 type Config struct {
-	// Paths is where: [wire.IdentityAllocation].
+	// Paths is the location of the entries: [wire.IdentityAllocation].
 	Paths wire.AllocationPaths
 	// Node distinguishes this node's references from those of others: its address, without a slash.
 	Node string
 	// Keys is any key of the type that is stored here.
 	Keys allocator.Key
-	// Collecting is a lock that each deletion of garbage collection needs beside its
-	// own ones: that of whoever alone may collect. Without it the error is
-	// [kvstore.ErrLockLeaseExpired]. Nil is none.
+	// Collecting is a lock that each deletion of garbage collection needs in addition to its own locks: the lock of
+	// the only process that may collect. When it is not held, the error is [kvstore.ErrLockLeaseExpired]. Nil is
+	// none.
 	Collecting *kvstore.Lock
-	// Elsewhere tells of a mapping that is about to be collected whether it has to stay
-	// nevertheless; an error keeps it for this time. The key is nil when it cannot be
-	// read. Nil is never.
+	// Elsewhere is called for a mapping that is about to be collected, and reports whether the mapping has to stay
+	// nevertheless. An error keeps it in this round. The key is nil when it cannot be read. A nil Elsewhere means
+	// that no mapping has to stay.
 	Elsewhere func(ctx context.Context, id uint64, key allocator.Key) (bool, error)
-	// Log receives what cannot be read, each value once, and Metrics count it; nil for neither.
+	// Log receives the entries that cannot be read, each value once, and Metrics count them. Both may be nil.
 	Log     *slog.Logger
 	Metrics *allocator.Metrics
 }
 
-// New returns a backend in the kvstore. The error says what is missing.
+// New returns a backend in the kvstore. The error names the missing settings.
 func New(client kvstore.Writer, c Config) (*Backend, error) {
 	err := errors.Join(
 		mistakes.If(client == nil, "there is no kvstore"),
@@ -73,13 +73,12 @@ func (b *Backend) Status() string { return b.client.Status().String() }
 func (b *Backend) Lock(ctx context.Context, key allocator.Key) (allocator.Lock, error) {
 	l, err := b.client.Lock(ctx, b.Paths.Lock(key.GetKey()))
 	if err != nil {
-		return nil, err // and not a *kvstore.Lock that is nil
+		return nil, err // not a nil *kvstore.Lock in the interface
 	}
 	return l, nil
 }
 
-// lockOf is the kvstore's lock, nil for none. Another kind of lock cannot come:
-// it was this backend that handed it out.
+// lockOf returns the kvstore's lock, nil for none. The lock has no other type, because this backend created it.
 func lockOf(lock allocator.Lock) *kvstore.Lock {
 	if lock == nil {
 		return nil

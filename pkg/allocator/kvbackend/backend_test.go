@@ -97,7 +97,7 @@ func TestAReleaseDeletesThisNodesReferenceAlone(t *testing.T) {
 			}
 		}
 		s.want("id/7", "k8s:a=1;", "id/8", "k8s:b=1;", "value/k8s:a=1;/10.0.0.2", "7")
-		if err := two.Release(s.Context(), 9, keyA); err != nil { // a number that it does not hold
+		if err := two.Release(s.Context(), 9, keyA); err != nil { // a number that this node does not hold
 			s.Error(err)
 		}
 		s.want("id/7", "k8s:a=1;", "id/8", "k8s:b=1;", "value/k8s:a=1;/10.0.0.2", "7")
@@ -109,12 +109,12 @@ func TestAKeyIsFoundByItsReferences(t *testing.T) {
 		b := s.backend("10.0.0.1")
 		s.put(
 			base+"/id/7", "k8s:a=1;", base+"/value/k8s:a=1;/10.0.0.2", "7",
-			// A longer key, whose references begin with the path of the shorter one.
+			// A longer key. The path of its references begins with the path of the shorter one.
 			base+"/id/8", "k8s:a=1;/k8s:c=1;", base+"/value/k8s:a=1;/k8s:c=1;/10.0.0.2", "8",
 			// Keys that share a path.
 			base+"/id/9", "k8s:u=http://x;", base+"/value/k8s:u=http:/x;/10.0.0.2", "9",
 			base+"/id/10", "k8s:u=http:/x;", base+"/value/k8s:u=http:/x;/10.0.0.3", "10",
-			// What makes no sense.
+			// Inconsistent entries.
 			base+"/value/k8s:d=1;/10.0.0.2", "11", base+"/value/k8s:e=1;/10.0.0.2", "x",
 			base+"/id/12", "k8s:f=2;", base+"/value/k8s:f=1;/10.0.0.2", "12",
 		)
@@ -147,7 +147,7 @@ func TestARefreshPutsBackWhatIsMissing(t *testing.T) {
 			s.delete(base + "/value/k8s:a=1;/10.0.0.1")
 			refresh(reliablyMissing)
 		}
-		s.put(base+"/value/k8s:a=1;/10.0.0.1", "8") // and without a lease
+		s.put(base+"/value/k8s:a=1;/10.0.0.1", "8") // the wrong ID, and without a lease
 		refresh(false)
 		if kv, _, err := s.client.Get(s.Context(), base+"/value/k8s:a=1;/10.0.0.1"); err != nil || kv.Lease == 0 {
 			s.Errorf("%v, %v has no lease", kv, err)
@@ -228,7 +228,7 @@ func TestEverythingIsDeleted(t *testing.T) {
 	})
 }
 
-// recorder writes down each call, and hands it over at each list's end.
+// recorder records the calls, and sends them to a channel at the end of each list.
 type recorder struct {
 	calls chan string
 }
@@ -296,7 +296,7 @@ func TestWhatIsMissingForABackendIsSaid(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenAgainIsLogged: each of a few, and of many no line each.
+// TestWhatIsWrittenAgainIsLogged: a few references written again are logged with a line each; many are not.
 func TestWhatIsWrittenAgainIsLogged(t *testing.T) {
 	t.Parallel()
 	s := &site{t, memory.New()}

@@ -20,10 +20,10 @@ import (
 const (
 	benchNodes = 8
 	benchKeys  = 10_000
-	benchCalls = 16 // of each node at once
+	benchCalls = 16 // concurrent, of each node
 )
 
-// spread does n things on all nodes, several at once on each.
+// spread calls do n times in total, spread over all nodes, with several concurrent calls on each.
 func spread(b *testing.B, n int, do func(ctx context.Context, node, i int) error) {
 	b.Helper()
 	g, ctx := errgroup.WithContext(b.Context())
@@ -51,9 +51,9 @@ func benchClient(b *testing.B, server *etcdtest.Process) *etcd.Session {
 	return sessiontest.ConnectWith(b, cfg, o)
 }
 
-// BenchmarkNewKeys allocates 10,000 new keys on 8 nodes. The floor does as many requests with bare
-// clients, in the same order, and nothing else: four transactions that write (lock, mapping,
-// reference, unlock) and one that reads (references of the key).
+// BenchmarkNewKeys allocates 10,000 new keys on 8 nodes. The floor makes the same requests in the same order with bare
+// clients, and nothing else: four transactions that write (lock, mapping, reference, unlock) and one that reads
+// (references of the key).
 func BenchmarkNewKeys(b *testing.B) {
 	const least = 70 // % of the floor
 	for b.Loop() {
@@ -89,7 +89,7 @@ func BenchmarkNewKeys(b *testing.B) {
 	}
 }
 
-// bareRequests is how long bare clients take.
+// bareRequests returns the time that bare clients need.
 func bareRequests(b *testing.B) time.Duration {
 	b.Helper()
 	server := etcdtest.StartProcess(b)
@@ -117,8 +117,8 @@ func bareRequests(b *testing.B) time.Duration {
 	return time.Since(start)
 }
 
-// BenchmarkCollect does a round over 65,535 mappings with a reference each, and one in a thousand
-// that is unused for the second time. It takes two locks for each of those, and for nothing else.
+// BenchmarkCollect runs a round over 65,535 mappings with a reference each, of which one in a thousand is unused for
+// the second time. It takes two locks for each of those, and none for the others.
 func BenchmarkCollect(b *testing.B) {
 	const mappings = 65_535
 	server := etcdtest.StartProcess(b)

@@ -6,25 +6,23 @@
 //	BASE/locks/KEY/LEASE        empty             the lease of locks
 //	BASE/locks/id/ID/LEASE      the same, for garbage collection
 //
-// KEY is the key's text with every run of slashes made one, since paths cannot say more. So the
-// path of a reference or a lock may be shared by keys that differ in such runs alone, and it may
-// begin the path of another key's. Here the text in the mapping decides, never a path: a reference
-// counts for a key only when nothing but the node follows, and when the mapping of the number in it
-// says exactly that key. Keys that share a path share a lock, which is harmless, and one node's
-// reference, of which the later writer's stands; so one node cannot hold both for long, a weakness
-// of the format.
+// KEY is the key's text, with each run of slashes reduced to one slash, since paths cannot contain such runs. So keys
+// that differ only in such runs share the path of a reference or a lock, and this path may be the beginning of
+// another key's path. Therefore the text in the mapping decides, never a path. A reference counts for a key only if
+// nothing but the node follows the key in its path, and if the mapping of the ID in it has exactly that key. Keys
+// that share a path share a lock, which is harmless. They also share one node's reference, of which the last write
+// stays, so one node cannot hold both for long: a weakness of the format.
 //
 // Concurrency: a [Backend] may be used by any number of goroutines.
 //
-// Failure: errors are those of the kvstore, wrapped with what was being done. An entry that cannot
-// be read is logged once, counted and skipped, in garbage collection as in reading. An unused
-// mapping of a number of ours whose key cannot be read is collected as any other.
+// Failure: errors are those of the kvstore, wrapped with the operation that failed. An entry that cannot be read is
+// logged once, counted and skipped, in garbage collection as in reading. An unused mapping of an ID of the own range
+// whose key cannot be read is collected like any other.
 //
 // # Design
 //
-// No number is handed out before the watch has caught up. An allocator gets the lock of the key,
-// looks at the references, and, when there is none, waits until its watch has reached the revision
-// at which the lock was created (store.Watch.Reach). Only then is a key without a mapping known to
-// have none. The tests prove it on the whole history of an etcd: at no revision, whatever failed or
-// died, had a key two numbers.
+// No ID is handed out before the watch has caught up. An allocator gets the lock of the key and looks at the
+// references. When there is none, it waits until its watch has reached the revision at which the lock was created
+// (store.Watch.Reach). Only then is it known that a key without a seen mapping has none. The tests prove it on the
+// whole history of an etcd, with failures and crashes: at no revision did a key have two IDs.
 package kvbackend

@@ -13,8 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Lookups include the identities of another cluster, and OnSync tells when they are
-// complete.
+// Lookups include the identities of another cluster. OnSync is called when they are complete.
 func ExampleWatcher() {
 	const labels = "k8s:app=web;k8s:io.cilium.k8s.policy.cluster=west;"
 	client := memory.New() // or a kvstore.Durable

@@ -11,11 +11,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// errInjected is what an injected fault looks like.
+// errInjected is the error of an injected fault.
 var errInjected = errors.New("injected")
 
-// faulty is a kvstore with a hook before and after every operation. What fails
-// before has not happened, what fails after has, and its answer was lost.
+// faulty is a kvstore with a hook before and after every operation. An operation that fails before has not been done.
+// An operation that fails after has been done, but its response is lost.
 type faulty struct {
 	kvstore.Writer
 	hook func(point string) error
@@ -66,7 +66,7 @@ func (f *faulty) List(
 	return at, err
 }
 
-// Lock that fails after it was acquired gives it up, as a client does.
+// Lock releases the lock when it fails after the lock was acquired, as a client does.
 func (f *faulty) Lock(ctx context.Context, path string) (l *kvstore.Lock, err error) {
 	err = f.around("lock", func() error {
 		l, err = f.Writer.Lock(ctx, path)
@@ -79,7 +79,7 @@ func (f *faulty) Lock(ctx context.Context, path string) (l *kvstore.Lock, err er
 	return l, err
 }
 
-// kindOf is the kind of a key in a point's name.
+// kindOf returns the kind of a key, for the name of a point.
 func kindOf(key string) string {
 	switch {
 	case len(key) < len(base)+4:
@@ -89,8 +89,7 @@ func kindOf(key string) string {
 	}
 }
 
-// cable is the connections of a client, which can be cut for good: the client is
-// then as dead as after kill -9.
+// cable is the connections of a client. Cutting them is permanent, and has the same effect as kill -9 of the client.
 type cable struct {
 	mu    sync.Mutex
 	cut   bool

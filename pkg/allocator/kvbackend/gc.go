@@ -14,9 +14,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// RunGC implements [allocator.Backend]. It reads all mappings, and then all references, so that a
-// mapping with a reference can never look unused because the two were written meanwhile. Only for
-// what is unused for the second time it takes locks and looks again.
+// RunGC implements [allocator.Backend]. It reads all mappings, and then all references, so that a mapping with a
+// reference can never look unused because the two were written meanwhile. It takes locks and checks again only for
+// mappings that are unused for the second time.
 func (b *Backend) RunGC(
 	ctx context.Context, limiter *rate.Limiter, stale allocator.StaleIDs, lo, hi uint64,
 ) (allocator.StaleIDs, allocator.GCStats, error) {
@@ -39,7 +39,7 @@ func (b *Backend) RunGC(
 		}
 		deleted, err := b.collect(ctx, id, revision)
 		if errors.Is(err, kvstore.ErrLockLeaseExpired) {
-			return stale, stats, err // that of the next one would fare no better
+			return stale, stats, err // the next deletion would fail in the same way
 		}
 		if err != nil && !errors.Is(err, allocator.ErrIDInUse) {
 			next[id] = revision // the next round tries again
@@ -53,7 +53,7 @@ func (b *Backend) RunGC(
 	return next, stats, errors.Join(errs...)
 }
 
-// survey reads the mappings and notes which are in use.
+// survey reads the mappings and references, and records which mappings are in use.
 func (b *Backend) survey(ctx context.Context) (*allocator.Usage, error) {
 	usage := allocator.NewUsage()
 	err := b.list(ctx, b.Paths.Mappings(), func(name string, kv *kvstore.KeyValue) {
@@ -113,7 +113,7 @@ func (b *Backend) DeleteID(ctx context.Context, id uint64) (bool, error) {
 	return deleted, err
 }
 
-// collect deletes a mapping that is unused still, if it is what it was.
+// collect deletes a mapping if it is still unused and unchanged.
 func (b *Backend) collect(ctx context.Context, id uint64, revision int64) (bool, error) {
 	kv, _, err := b.client.Get(ctx, b.Paths.Mapping(id))
 	if err != nil || kv == nil || kv.ModRevision != revision {
@@ -122,8 +122,7 @@ func (b *Backend) collect(ctx context.Context, id uint64, revision int64) (bool,
 	return b.deleteUnused(ctx, id, kv)
 }
 
-// deleteUnused deletes a mapping if under the locks of its key and its number it is
-// unused, and what it was.
+// deleteUnused deletes a mapping if it is unchanged and, under the locks of its key and its ID, unused.
 func (b *Backend) deleteUnused(ctx context.Context, id uint64, kv *kvstore.KeyValue) (bool, error) {
 	key, revision := string(kv.Value), kv.ModRevision
 	byKey, err := b.client.Lock(ctx, b.Paths.Lock(key))
@@ -170,7 +169,7 @@ func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (a
 	held := make(allocator.StaleLocks)
 	err := b.list(ctx, b.Paths.Locks(), func(_ string, kv *kvstore.KeyValue) {
 		path := string(kv.Key[:bytes.LastIndexByte(kv.Key, '/')])
-		// A lock's key is never written again, so this is when it was made.
+		// A lock's key is never written again, so this is the revision of its creation.
 		if h, ok := held[path]; !ok || kv.ModRevision < h.Revision {
 			held[path] = allocator.LockHolder{Key: string(kv.Key), Revision: kv.ModRevision, Lease: kv.Lease}
 		}

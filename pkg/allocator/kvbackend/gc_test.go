@@ -18,7 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
-// round is one of garbage collection over the IDs from 5 to 20; it returns what it found unused.
+// round runs one round of garbage collection over the IDs from 5 to 20, and returns the IDs it found unused.
 func (s *site) round(b *kvbackend.Backend, stale allocator.StaleIDs, wantAlive, wantDeleted int) allocator.StaleIDs {
 	s.Helper()
 	next, stats, err := b.RunGC(s.Context(), nil, stale, 5, 20)
@@ -35,22 +35,22 @@ func TestWhatIsUnusedInTwoRoundsIsDeleted(t *testing.T) {
 	onBoth(t, func(s *site) {
 		b := s.backend("10.0.0.1")
 		s.put(
-			base+"/id/4", "k8s:below=1;", base+"/id/21", "k8s:above=1;", // of another cluster
+			base+"/id/4", "k8s:below=1;", base+"/id/21", "k8s:above=1;", // out of range
 			base+"/id/7", "k8s:a=1;", // unused
 			base+"/id/8", "k8s:b=1;", base+"/value/k8s:b=1;/10.0.0.9", "8", // used
 			base+"/id/9", "k8s:c=1;", base+"/value/k8s:c=1;/10.0.0.9", "8", // another number is used
-			base+"/id/10", "k8s:d=1;", base+"/value/k8s:d=1;/k8s:x=1;/10.0.0.9", "10", // a longer key's
+			base+"/id/10", "k8s:d=1;", base+"/value/k8s:d=1;/k8s:x=1;/10.0.0.9", "10", // the reference is a longer key's
 			base+"/id/11", "k8s:u=http://x;", base+"/value/k8s:u=http:/x;/10.0.0.9", "11", // used
-			base+"/id/12", "bad", // unused, and nobody can read it
-			base+"/id/x", "k8s:x=1;", base+"/value/k8s:e=1;/10.0.0.9", "x", // nothing that could be
+			base+"/id/12", "bad", // unused, and its key cannot be read
+			base+"/id/x", "k8s:x=1;", base+"/value/k8s:e=1;/10.0.0.9", "x", // invalid IDs
 		)
 		stale := s.round(b, nil, 6, 0)
 		if diff := cmp.Diff([]uint64{7, 9, 10, 12}, ids(stale)); diff != "" {
 			s.Error(diff)
 		}
-		s.put(base+"/value/k8s:c=1;/10.0.0.9", "9")                 // used since
-		s.put(base+"/id/10", "k8s:d=2;")                            // another one since
-		s.put(base+"/id/13", "k8s:f=1;", base+"/id/14", "k8s:g=1;") // new ones, still unused
+		s.put(base+"/value/k8s:c=1;/10.0.0.9", "9")                 // now used
+		s.put(base+"/id/10", "k8s:d=2;")                            // now another key
+		s.put(base+"/id/13", "k8s:f=1;", base+"/id/14", "k8s:g=1;") // new ones, unused
 		s.delete(base + "/id/14")
 		stale = s.round(b, stale, 5, 2)
 		if diff := cmp.Diff([]uint64{10, 13}, ids(stale)); diff != "" {
@@ -71,8 +71,8 @@ func TestWhatIsUnusedInTwoRoundsIsDeleted(t *testing.T) {
 	})
 }
 
-// TestCollectionAndAllocationExcludeEachOther: while somebody holds the lock of the key, collection
-// waits; a reference that is taken under it saves the mapping.
+// TestCollectionAndAllocationExcludeEachOther: collection waits while the lock of the key is held; a reference that is
+// acquired under the lock saves the mapping.
 func TestCollectionAndAllocationExcludeEachOther(t *testing.T) {
 	onBoth(t, func(s *site) {
 		b := s.backend("10.0.0.1")
@@ -92,20 +92,21 @@ func TestCollectionAndAllocationExcludeEachOther(t *testing.T) {
 		s.good(done, err, true)
 		var stats allocator.GCStats
 		select {
-		case stats = <-ended: // it saw the reference, and needed no lock
+		case stats = <-ended: // it found the reference, and needed no lock
 			lock.Unlock()
 		default:
 			lock.Unlock()
 			stats = <-ended
 		}
-		if stats != (allocator.GCStats{Alive: 1}) { // none was deleted, whatever was first
+		if stats != (allocator.GCStats{Alive: 1}) { // nothing was deleted, in either order
 			s.Errorf("%+v", stats)
 		}
 		s.want("id/7", "k8s:a=1;", "value/k8s:a=1;/10.0.0.1", "7")
 	})
 }
 
-// TestWhatIsNeededElsewhereIsNotCollected: nor what may be, as long as that is not known.
+// TestWhatIsNeededElsewhereIsNotCollected: an ID that is needed elsewhere is not collected, nor one for which Elsewhere
+// fails.
 func TestWhatIsNeededElsewhereIsNotCollected(t *testing.T) {
 	onBoth(t, func(s *site) {
 		s.put(base+"/id/7", "k8s:a=1;", base+"/id/8", "k8s:b=1;", base+"/id/9", "k8s:c=1;", base+"/id/10", "bad")
@@ -218,8 +219,8 @@ func TestWhatCannotBeCollectedIsTriedAgain(t *testing.T) {
 	s.want()
 }
 
-// TestTheLockOfWhoCollects: with it what is unused is deleted, and without it nothing, whatever
-// was found before.
+// TestTheLockOfWhoCollects: with the collector's lock, unused IDs are deleted. After the lock was lost nothing is
+// deleted, even if it was found unused before.
 func TestTheLockOfWhoCollects(t *testing.T) {
 	onBoth(t, func(s *site) {
 		lead, err := s.client.Lock(s.Context(), "lead")

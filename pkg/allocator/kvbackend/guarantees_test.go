@@ -20,21 +20,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// The leases of nodes that may die are short, since only their end tells of it.
+// The leases of nodes that may be killed are short, since other nodes see the death only when the lease ends.
 const (
 	leaseTTL = 3 * time.Second
 	lockTTL  = 2 * time.Second
 )
 
-// The range of the tests.
+// The range of IDs in the tests.
 const (
 	firstID = 131072
 	lastID  = 196607
 )
 
-// TestAnAllocationMayFailOrDieAnywhere breaks an allocation at each point, once with an error and
-// once by killing the node, and then lets another node have the key. Whatever was left behind, the
-// guarantees hold: the history of the kvstore shows no moment at which a key had two IDs.
+// TestAnAllocationMayFailOrDieAnywhere breaks an allocation at each point, once with an error and once by killing the
+// node, and then allocates the key on another node. The guarantees hold regardless of the keys left behind: the history
+// of the kvstore has no moment at which a key had two IDs.
 func TestAnAllocationMayFailOrDieAnywhere(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)
@@ -44,7 +44,7 @@ func TestAnAllocationMayFailOrDieAnywhere(t *testing.T) {
 		for i, point := range all {
 			for at, mode := range []string{"fails", "dies"} {
 				if testing.Short() && i%2 != at {
-					continue // all of it takes long
+					continue // running all of them takes long
 				}
 				t.Run(fmt.Sprintf("%s %d %s", mode, i, point), func(t *testing.T) {
 					t.Parallel()
@@ -83,8 +83,8 @@ func breakAt(t *testing.T, m, other *member, i int, dies bool) {
 	}
 }
 
-// TestTheDeadLeaveNothing: the references of a node that was killed go with its
-// lease, its locks as well, and two rounds of collection later the IDs are free.
+// TestTheDeadLeaveNothing: the references and locks of a killed node are deleted with its lease, and two rounds of
+// collection later the IDs are free.
 func TestTheDeadLeaveNothing(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)
@@ -123,7 +123,7 @@ func TestTheDeadLeaveNothing(t *testing.T) {
 	check(t, client)
 }
 
-// TestAMappingInUseIsPutBack: with the same ID, whoever deleted it.
+// TestAMappingInUseIsPutBack: a deleted mapping that is in use is put back with the same ID.
 func TestAMappingInUseIsPutBack(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)
@@ -150,25 +150,24 @@ func TestAMappingInUseIsPutBack(t *testing.T) {
 	}
 }
 
-// The size of the test with everything at once.
+// The size of TestTheGuaranteesHold.
 const (
 	members = 8
 	rounds  = 6 // of every member, each over a tenth of the keys
-	life    = 3 // rounds of a node; in the last one it is killed
+	life    = 3 // rounds of a node; it is killed in the last one
 )
 
-// churn is the test with everything at once.
+// churn is the state of TestTheGuaranteesHold.
 type churn struct {
 	*testing.T
 	server      *etcdtest.Process
-	overlapping int // keys that the nodes have between them
+	overlapping int // number of keys that the nodes share
 	kills       atomic.Int64
 	faults      atomic.Int64
 	calls       atomic.Int64
 }
 
-// live is one node after another under one name: each works until it is killed,
-// the last one until its work is done.
+// live runs nodes of one name one after another: each works until it is killed, the last one until its work is done.
 func (c *churn) live(ctx context.Context, i int) error {
 	rnd := rand.New(rand.NewPCG(7, uint64(i)))
 	for round := 0; round < rounds && ctx.Err() == nil; {
@@ -189,7 +188,7 @@ func (c *churn) live(ctx context.Context, i int) error {
 			dead = killed
 			after := time.AfterFunc(time.Duration(50+rnd.IntN(200))*time.Millisecond, func() {
 				c.kills.Add(1)
-				kill() // first, so that nobody takes what follows for a fault
+				kill() // first, so that the errors that follow are not taken for faults
 				m.kill()
 			})
 			defer after.Stop()
@@ -250,11 +249,10 @@ func (c *churn) collect(ctx context.Context) error {
 	return nil
 }
 
-// TestTheGuaranteesHold: eight nodes with 2,000 keys between them, all at once, while every 50th
-// step fails before or after it is done, nodes die and come back under their names, collection runs
-// all the time, and the etcd is killed and restarted. At no revision of its history had a key two
-// IDs, an ID two keys, or a reference no mapping; and when the dead are forgotten, two rounds of
-// collection leave nothing behind.
+// TestTheGuaranteesHold: eight nodes share 2,000 keys and work all at once. Every 50th step fails before or after it is
+// done, nodes are killed and restart under their names, collection runs all the time, and the etcd is killed and
+// restarted. At no revision of its history had a key two IDs, an ID two keys, or a reference no mapping. After the
+// leases of the killed nodes have ended, two rounds of collection leave nothing behind.
 func TestTheGuaranteesHold(t *testing.T) {
 	t.Parallel()
 	waittest.Long(t)
@@ -292,8 +290,8 @@ func TestTheGuaranteesHold(t *testing.T) {
 	}
 }
 
-// TestAMissingMappingMakesNoSecondNumber: somebody deletes mappings in use, and
-// another node needs the keys before they are put back.
+// TestAMissingMappingMakesNoSecondNumber: mappings in use are deleted, and another node allocates the keys before the
+// mappings are put back.
 func TestAMissingMappingMakesNoSecondNumber(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)

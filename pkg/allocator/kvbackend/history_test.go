@@ -12,12 +12,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// history is everything that ever happened below the base, checked change by
-// change: what held at each revision is what anybody could have read.
+// history is the complete history below the base, checked change by change. The state at each revision is one that a
+// client could have read.
 type history struct {
 	ids   map[string]string            // the mappings: ID to key
 	keys  map[string]map[string]bool   // key to its IDs
-	refs  map[string]map[string]string // path of a key to its nodes, and to the ID of each
+	refs  map[string]map[string]string // path of a key to its nodes, each with its ID
 	wrong []string
 
 	made, deleted, references, locks int
@@ -27,11 +27,11 @@ func newHistory() *history {
 	return &history{ids: map[string]string{}, keys: map[string]map[string]bool{}, refs: map[string]map[string]string{}}
 }
 
-// check replays the history of an etcd up to now, and fails the test on whatever
-// the guarantees of the allocator rule out (spec allocator.md).
+// check replays the history of an etcd up to now, and fails the test on each state that the guarantees of the allocator
+// (spec allocator.md) exclude.
 func check(t *testing.T, client *clientv3.Client) *history {
 	t.Helper()
-	const end = base + "/end" // after it keys whose leases end may still go
+	const end = base + "/end" // keys whose leases end may still be deleted after it
 	if _, err := client.Put(t.Context(), end, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func check(t *testing.T, client *clientv3.Client) *history {
 	return h
 }
 
-// revisions takes in events, all of one revision together.
+// revisions processes events, all events of one revision together.
 func (h *history) revisions(events []*clientv3.Event) {
 	for len(events) > 0 {
 		n := 1
@@ -90,7 +90,7 @@ func (h *history) take(e *clientv3.Event) {
 	}
 }
 
-// mapping: one key has one ID, one ID one key, and neither goes while in use.
+// mapping checks a change of a mapping: a key has one ID, an ID has one key, and a mapping in use is not deleted.
 func (h *history) mapping(e *clientv3.Event, id, key string, gone bool) {
 	old, known := h.ids[id]
 	if gone {
@@ -119,7 +119,7 @@ func (h *history) mapping(e *clientv3.Event, id, key string, gone bool) {
 	}
 }
 
-// reference: it is to the ID of the key.
+// reference checks a change of a reference: it has the ID of its key.
 func (h *history) reference(e *clientv3.Event, key, node, id string, gone bool) {
 	if gone {
 		h.references--

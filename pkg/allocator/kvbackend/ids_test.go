@@ -26,7 +26,7 @@ func TestIDsAreListed(t *testing.T) {
 	})
 }
 
-// TestAnIDIsDeletedIfItIsUnused: at once, by a reference of its own key alone is it used.
+// TestAnIDIsDeletedIfItIsUnused: an unused ID is deleted at once. Only a reference of its own key makes an ID used.
 func TestAnIDIsDeletedIfItIsUnused(t *testing.T) {
 	onBoth(t, func(s *site) {
 		b := s.backend("10.0.0.1")

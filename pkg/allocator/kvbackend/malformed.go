@@ -18,8 +18,8 @@ const (
 // maxMalformed bounds how many entries that cannot be read are remembered.
 const maxMalformed = 1000
 
-// malformed reports entries that cannot be read: each value of each key once, whoever meets it.
-// Of what is more than it remembers it only logs that there is more, and counts it each time.
+// malformed reports entries that cannot be read: each value of each key once, for all readers together. Of entries
+// above the number that it remembers, it logs only once that there are more, and counts each one every time.
 type malformed struct {
 	log     *slog.Logger
 	metrics *allocator.Metrics
@@ -27,7 +27,7 @@ type malformed struct {
 
 	mu   sync.Mutex
 	seen map[uint64]struct{} // hashes of keys with their values; guarded by mu
-	more bool                // it was logged that there is more; guarded by mu
+	more bool                // it was logged that there are more; guarded by mu
 }
 
 func newMalformed(log *slog.Logger, metrics *allocator.Metrics) *malformed {
@@ -44,7 +44,7 @@ func (m *malformed) found(kind, key string, value []byte, err error) {
 	}
 }
 
-// add counts an entry, and reports whether it is a new one, or the first that is one too many.
+// add counts an entry. It reports whether the entry is new, and whether it is the first one above the limit.
 func (m *malformed) add(kind, key string, value []byte) (isNew, more bool) {
 	var h maphash.Hash
 	h.SetSeed(m.seed)

@@ -25,15 +25,15 @@ func counted(reg prometheus.Gatherer, mappings, references int) error {
 	`, mappings, references)), "mesh_agent_allocator_malformed_total")
 }
 
-// TestWhatCannotBeReadIsReportedOnce: by whoever meets it first, garbage collection or a
-// reader, and once more when its value is another one.
+// TestWhatCannotBeReadIsReportedOnce: an entry that cannot be read is reported once, by garbage collection or by a
+// reader, and again when its value changes.
 func TestWhatCannotBeReadIsReportedOnce(t *testing.T) {
 	onBoth(t, func(s *site) {
 		var log waittest.Output
 		reg := prometheus.NewPedanticRegistry()
 		b := s.with(kvbackend.Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: allocator.NewMetrics(reg)})
 		s.put(
-			base+"/id/7", "k8s:a=1;", base+"/value/k8s:a=1;/10.0.0.9", "7", // well
+			base+"/id/7", "k8s:a=1;", base+"/value/k8s:a=1;/10.0.0.9", "7", // valid
 			base+"/id/4", "bad, of others", base+"/id/9", "", base+"/id/x", "k8s:x=1;", base+"/id/010", "k8s:y=1;",
 			base+"/value/k8s:a=1;/10.0.0.8", "x", base+"/value/k8s:a=1;/10.0.0.7", "", base+"/value/10.0.0.6", "7", base+"/value/k8s:a=1;/", "7",
 		)
@@ -48,7 +48,7 @@ func TestWhatCannotBeReadIsReportedOnce(t *testing.T) {
 		}
 		stale := s.round(b, nil, 2, 0)
 		read()
-		s.round(b, stale, 1, 1) // the one that cannot be read is deleted as any other that is not used
+		s.round(b, stale, 1, 1) // the mapping that cannot be read is deleted like any other unused one
 		read()
 		bad := map[string][]string{
 			"mapping":   {"id/4", "id/9", "id/x", "id/010"},
@@ -87,8 +87,7 @@ func TestWhatCannotBeReadIsReportedOnce(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeReadIsBounded: somebody who writes much of it fills neither the log
-// nor the memory.
+// TestWhatCannotBeReadIsBounded: a client that writes many invalid entries fills neither the log nor the memory.
 func TestWhatCannotBeReadIsBounded(t *testing.T) {
 	onBoth(t, func(s *site) {
 		var log waittest.Output

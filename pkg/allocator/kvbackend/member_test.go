@@ -18,8 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
-// member is one node: an allocator over a kvstore of its own, which may be
-// faulty and may be killed.
+// member is one node: an allocator with a kvstore of its own, which may be faulty and may be killed.
 type member struct {
 	*allocator.Allocator
 	name  string
@@ -29,28 +28,27 @@ type member struct {
 	ended chan struct{}
 }
 
-// fault sets what happens at each point from now on.
+// fault sets the hook that is called at each point from now on.
 func (m *member) fault(hook func(point string) error) { m.hook.Store(&hook) }
 
-// kill takes the node away as kill -9 does: nothing is released, and nothing
-// reaches the kvstore any more.
+// kill stops the node as kill -9 does: it releases nothing, and its requests no longer reach the kvstore.
 func (m *member) kill() {
 	m.cable.sever()
 	m.stop()
 }
 
-// gone waits until all of the node has ended.
+// gone waits until the node has ended completely.
 func (m *member) gone() { <-m.ended }
 
 func noFault(string) error { return nil }
 
-// join starts a node. It ends with the test.
+// join starts a node. It is stopped at the end of the test.
 func join(t *testing.T, endpoint, name string, opts ...allocator.Option) *member {
 	t.Helper()
 	return joinFor(t, endpoint, name, leaseTTL, lockTTL, opts...)
 }
 
-// joinForGood is join with leases that do not end on a slow machine.
+// joinForGood is join with leases long enough not to end on a slow machine.
 func joinForGood(t *testing.T, endpoint, name string, opts ...allocator.Option) *member {
 	t.Helper()
 	return joinFor(t, endpoint, name, 0, 0, opts...)
@@ -92,7 +90,7 @@ func joinFor(t *testing.T, endpoint, name string, lease, lock time.Duration, opt
 	return m
 }
 
-// count is how many keys there are below a part of the base.
+// count returns the number of keys below a part of the base.
 func count(t *testing.T, client *clientv3.Client, part string) int64 {
 	t.Helper()
 	resp, err := client.Get(t.Context(), base+"/"+part+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
@@ -100,7 +98,7 @@ func count(t *testing.T, client *clientv3.Client, part string) int64 {
 	return resp.Count
 }
 
-// points runs an allocation and a release and returns the points that it passed.
+// points runs an allocation and a release, and returns the points that they pass.
 func points(t *testing.T, endpoint string) []string {
 	t.Helper()
 	m := joinForGood(t, endpoint, "10.0.9.9")

@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Get implements [allocator.Backend]. A number that is in use counts, also while
-// its mapping is missing; one whose mapping says another key does not.
+// Get implements [allocator.Backend]. An ID in use counts, also while its mapping is missing. An ID whose mapping has
+// another key does not count.
 func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Lock) (uint64, error) {
 	ids, err := b.references(ctx, key.GetKey(), lock)
 	if err != nil {
@@ -30,23 +30,23 @@ func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Loc
 			return id, nil
 		}
 	}
-	// Somebody uses a number whose mapping is gone, and puts it back, or the next
-	// one who needs the key does. It cannot be distinguished from one of a key that
-	// shares the path; then it has to be waited for.
+	// A node uses an ID whose mapping is gone. That node, or the next node that needs the key, writes the mapping
+	// again. If the key can share its path with another key, the ID may also belong to that key. Then the lookup
+	// fails until the mapping exists again.
 	if orphan != allocator.NoID && strings.Contains(key.GetKey(), "//") {
 		return allocator.NoID, fmt.Errorf("looking up %s: the mapping of %d, which is in use for it or for a key like it, is missing", key, orphan)
 	}
 	return orphan, nil
 }
 
-// InUse reports whether any node refers to the key under this number.
+// InUse reports whether any node refers to the key with this ID.
 func (b *Backend) InUse(ctx context.Context, id uint64, key allocator.Key) (bool, error) {
 	ids, err := b.references(ctx, key.GetKey(), nil)
 	return slices.Contains(ids, id), err
 }
 
-// references are the numbers that references of this key have, each once, in
-// order: more than one when keys share the path.
+// references returns the IDs in the references of this key, each once, in order. There is more than one when keys
+// share the path.
 func (b *Backend) references(ctx context.Context, key string, lock allocator.Lock) ([]uint64, error) {
 	var ids []uint64
 	if err := b.eachReference(ctx, key, lock, func(_ string, id uint64) { ids = append(ids, id) }); err != nil {

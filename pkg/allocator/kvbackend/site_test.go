@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// site is a kvstore that is looked at and changed from behind.
+// site is a kvstore that the test reads and changes directly.
 type site struct {
 	*testing.T
 	client kvstore.Writer
@@ -34,10 +34,10 @@ func onBoth(t *testing.T, test func(s *site)) {
 	})
 }
 
-// backend is that of a node.
+// backend returns the backend of a node.
 func (s *site) backend(node string) *kvbackend.Backend { return s.with(kvbackend.Config{Node: node}) }
 
-// with is one with these settings.
+// with returns a backend with these settings.
 func (s *site) with(c kvbackend.Config) *kvbackend.Backend {
 	s.Helper()
 	c.Paths, c.Keys = paths, text("")
@@ -65,7 +65,7 @@ func (s *site) delete(key string) {
 	}
 }
 
-// want compares everything below the base, without it, with keys and values in turn.
+// want compares everything below the base. kvs are keys, without the base, and values in turn.
 func (s *site) want(kvs ...string) {
 	s.Helper()
 	want, got := make(map[string]string), make(map[string]string)
@@ -84,7 +84,7 @@ func (s *site) want(kvs ...string) {
 	}
 }
 
-// good fails the test on an error, or when what was done is not as wanted.
+// good fails the test on an error, or if done differs from want.
 func (s *site) good(done bool, err error, want bool) {
 	s.Helper()
 	if err != nil || done != want {

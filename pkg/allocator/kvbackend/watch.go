@@ -16,21 +16,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// mapping is an entry below id.
+// mapping is an entry below BASE/id.
 type mapping struct {
 	id  uint64
 	key allocator.Key
 }
 
-// Watcher follows mappings and changes nothing: what the cache of a remote
-// cluster's identities needs ([allocator.Allocator.WatchRemoteKVStore]).
+// Watcher follows mappings and changes nothing. The cache of a remote cluster's identities needs it
+// ([allocator.Allocator.WatchRemoteKVStore]).
 type Watcher struct {
-	// Client is where they are. It may be one whose sessions change.
+	// Client is the kvstore of the mappings. Its sessions may change.
 	Client kvstore.Client
 	// Paths and Keys are as in [Config].
 	Paths wire.AllocationPaths
 	Keys  allocator.Key
-	// Log receives what cannot be read, and Metrics count it; nil for neither.
+	// Log receives the entries that cannot be read, and Metrics count them. Both may be nil.
 	Log     *slog.Logger
 	Metrics *allocator.Metrics
 
@@ -39,11 +39,11 @@ type Watcher struct {
 	bad     *malformed // set with a Backend, or by init
 }
 
-// ListAndWatch reports the mappings to the handler, as [allocator.Backend] says.
+// ListAndWatch reports the mappings to the handler, as described at [allocator.Backend].
 func (w *Watcher) ListAndWatch(ctx context.Context, handler allocator.CacheMutations) error {
 	log := cmp.Or(w.Log, slog.New(slog.DiscardHandler))
 	w.init.Do(func() { w.bad = cmp.Or(w.bad, newMalformed(log, w.Metrics)) })
-	var listed sync.Once // a list after a break is none for the handler
+	var listed sync.Once // the handler gets only the end of the first list
 	watch := store.NewWatch(store.Kind[mapping]{
 		Resource: wire.Identities,
 		Decode:   func(wire.Expect) store.Decode[mapping] { return w.decode },
@@ -83,7 +83,7 @@ func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 	return b.watcher.ListAndWatch(ctx, handler)
 }
 
-// behind is how long a watch may take to bring what was there when a lock was acquired.
+// behind is how long a watch may take to receive the mappings that existed when a lock was acquired.
 const behind = 10 * time.Second
 
 // CatchUp implements [allocator.Backend].

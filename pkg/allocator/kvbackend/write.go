@@ -29,8 +29,8 @@ func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator
 	return r.Done, nil
 }
 
-// Release implements [allocator.Backend]. A reference to another number, which
-// a key that shares the path may have, is left alone.
+// Release implements [allocator.Backend]. It leaves a reference with another ID alone, which a key that shares the
+// path may have.
 func (b *Backend) Release(ctx context.Context, id uint64, key allocator.Key) error {
 	if _, err := b.client.Delete(ctx, b.Paths.Reference(key.GetKey(), b.Node), kvstore.IfValue(wire.EncodeAllocatedID(id))); err != nil {
 		return fmt.Errorf("deleting the reference of %s, %d: %w", key, id, err)
@@ -69,8 +69,7 @@ func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, r
 	return nil
 }
 
-// wrote logs what a refresh has mended; when there is too much of that, as after the end of a lease,
-// then at debug level.
+// wrote logs a repair by a refresh. When there are too many, as after the end of a lease, the level is debug.
 func (b *Backend) wrote(what string, id uint64, key allocator.Key) {
 	level := slog.LevelInfo
 	if !b.again.Allow() {

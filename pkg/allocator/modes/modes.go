@@ -1,8 +1,8 @@
-// Package modes says where identities are allocated, as an operator chooses it: in
-// the kvstore, as CiliumIdentities of the Kubernetes API, or, while they move from
-// one to the other, in both. The names are those of Cilium's setting.
+// Package modes makes the backend for a mode, the administrator's choice of where identities are allocated: in the
+// kvstore, as CiliumIdentities of the Kubernetes API, or, during a migration from one to the other, in both. The
+// names of the modes are those of Cilium's setting.
 //
-// Concurrency: a [Backend] is as its parts are.
+// Concurrency: as for the backends that a [Backend] consists of.
 package modes
 
 import (
@@ -38,7 +38,7 @@ const (
 // All are the modes, in the order of a migration.
 func All() []Mode { return []Mode{KVStore, DoubleWriteReadKVStore, DoubleWriteReadCRD, CRD} }
 
-// Parse returns the mode of a setting. The error names the possible ones.
+// Parse returns the mode of a setting. The error names the possible modes.
 func Parse(text string) (Mode, error) {
 	if m := Mode(text); slices.Contains(All(), m) {
 		return m, nil
@@ -56,21 +56,21 @@ func (m Mode) InKVStore() bool { return m != CRD }
 // InKubernetes reports whether the allocators write to the Kubernetes API.
 func (m Mode) InKubernetes() bool { return m != KVStore && m != "" }
 
-// Config says where a Backend keeps its entries.
+// Config describes where a Backend keeps its entries.
 type Config struct {
 	Mode Mode
 	// Writer writes to the kvstore, where the mode needs it.
 	Writer kvstore.Writer
-	// Kubernetes is the Kubernetes API, where the mode needs it. Namespace is that of
-	// the Leases there, TTL how long references outlive their process.
+	// Kubernetes is the Kubernetes API, where the mode needs it. Namespace is the namespace of the Leases there. TTL
+	// is how long references outlive their process.
 	Kubernetes dynamic.Interface
 	Namespace  string
 	TTL        time.Duration
-	// Node is the address that tells this node's references from those of others.
+	// Node is the node's address. It distinguishes this node's references from those of others.
 	Node string
-	// Keys is any key of the type that is stored.
+	// Keys is any key of the stored type.
 	Keys allocator.Key
-	// Collect says how garbage is collected; nil is for who allocates.
+	// Collect configures garbage collection; nil for an allocator.
 	Collect *Collect
 	// Log, Metrics and Registerer may be nil.
 	Log        *slog.Logger
@@ -78,28 +78,28 @@ type Config struct {
 	Registerer prometheus.Registerer
 }
 
-// Collect says how garbage is collected.
+// Collect configures garbage collection.
 type Collect struct {
-	// Lock is what each deletion in the kvstore needs, and Leading what is asked before
-	// each one in the Kubernetes API, which knows no lock of a kvstore.
+	// Lock is a lock that each deletion in the kvstore needs. Leading is called before each deletion in the
+	// Kubernetes API, which cannot check a lock of a kvstore; an error prevents the deletion.
 	Lock    *kvstore.Lock
 	Leading func(ctx context.Context) error
-	// Kept reports whether a number has to stay although nobody refers to it; nil is
-	// never. It is asked where the Kubernetes API takes part.
+	// Kept reports whether an ID has to stay although no node refers to it; nil for never. It is called where the
+	// mode uses the Kubernetes API.
 	Kept func(id uint64) bool
 }
 
-// Backend is an [allocator.Backend] in a mode, with its sides; nil for one that there is not.
+// Backend is an [allocator.Backend] for a mode, with its sides. A side that the mode does not use is nil.
 type Backend struct {
 	allocator.Backend
 	KVStore    *kvbackend.Backend
 	Kubernetes *crdbackend.Backend
 }
 
-// New returns the backend of a mode. What collects garbage has both sides as soon as the Kubernetes
-// API takes part: in the mode [CRD] what is left in the kvstore goes after its CiliumIdentity.
+// New returns the backend of a mode. With Collect it has both sides as soon as the mode uses the Kubernetes API: in
+// the mode [CRD], a mapping that is left in the kvstore is deleted after its CiliumIdentity.
 //
-// An identity that is used according to one side is collected on neither.
+// An identity that is in use on one side is collected on neither.
 func New(c Config) (*Backend, error) {
 	b := &Backend{}
 	var err error
@@ -142,7 +142,8 @@ func (c Config) inKVStore(b *Backend) (*kvbackend.Backend, error) {
 			case c.Collect.kept(id):
 				return true, nil
 			case c.Mode == CRD:
-				// This is its copy for other clusters. One of other labels is left over.
+				// The mapping is the copy of the CiliumIdentity for other clusters. A mapping with other labels is
+				// left over.
 				there, err := b.Kubernetes.GetByID(ctx, id)
 				return err != nil || there != nil && key != nil && there.GetKey() == key.GetKey(), err
 			}
@@ -175,8 +176,8 @@ func (c Config) inKubernetes(b *Backend) (*crdbackend.Backend, error) {
 
 func (c *Collect) kept(id uint64) bool { return c.Kept != nil && c.Kept(id) }
 
-// Run checks that the Kubernetes API has what is needed, and keeps this process's
-// references there alive until ctx ends. Without that API it just waits.
+// Run checks that the Kubernetes API has the required resources and permissions. It keeps this process's references
+// there alive until ctx ends. Without that API it only waits.
 func (b *Backend) Run(ctx context.Context) error {
 	if b.Kubernetes == nil {
 		<-ctx.Done()

@@ -25,16 +25,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// ErrUnreachable marks every error that kept the agent from answering.
+// ErrUnreachable marks every error that prevented an answer of the agent.
 var ErrUnreachable = errors.New("the agent cannot be reached")
 
-// How long to wait for a connection, and for the first byte of an answer.
+// Timeouts for a connection, and for the first byte of an answer.
 const (
 	dialTimeout   = 5 * time.Second
 	answerTimeout = 30 * time.Second
 )
 
-const maxErrorBody = 64 << 10 // bytes that are read of an error
+const maxErrorBody = 64 << 10 // bytes that are read of an error's body
 
 // Options chooses the agent. With neither field set the default socket is
 // tried, then the default address. Setting both is an error.
@@ -46,7 +46,7 @@ type Options struct {
 	DefaultSocket, DefaultServer string
 }
 
-// Client talks to one agent.
+// Client sends requests to one agent.
 type Client struct {
 	base string // URL without a trailing slash
 	http *http.Client
@@ -55,7 +55,7 @@ type Client struct {
 // New returns a client. It does not connect.
 func New(o Options) (*Client, error) {
 	t := &http.Transport{ResponseHeaderTimeout: answerTimeout, IdleConnTimeout: time.Minute}
-	c := &Client{base: "http://localhost", http: &http.Client{Transport: t}} // over TCP an agent wants a name that is its own
+	c := &Client{base: "http://localhost", http: &http.Client{Transport: t}} // over TCP, an agent requires one of its own names as the host
 	switch {
 	case o.Server != "" && o.Socket != "":
 		return nil, errors.New("give either a server or a socket, not both")
@@ -98,10 +98,10 @@ func parseServer(server string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// place is where an agent may listen.
+// place is an address where an agent may listen.
 type place struct{ network, address string }
 
-// dial tries the places in their order. Its error has all of theirs, on one line.
+// dial tries the places in their order. Its error includes the errors of all, on one line.
 func dial(ctx context.Context, places []place) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout}
 	var failed error
@@ -122,24 +122,24 @@ func dial(ctx context.Context, places []place) (net.Conn, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Status asks for the agent's status.
+// Status returns the agent's status.
 func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 	return Get[api.Status](ctx, c, "v1", "status")
 }
 
-// Lookup asks whose address this is.
+// Lookup returns the claims on an address.
 func (c *Client) Lookup(ctx context.Context, address string) (*api.Lookup, error) {
 	return Get[api.Lookup](ctx, c, "v1", "lookup", address)
 }
 
-// Backends asks where connections to a port of a service go, for a client in a zone. An empty port
-// means all of them; an empty zone means that of the agent.
+// Backends returns the backends for connections to a port of a service, for a client in a zone. An empty port means all
+// of them; an empty zone means that of the agent.
 func (c *Client) Backends(ctx context.Context, namespace, name, port, zone string) (*api.ServiceBackends, error) {
 	query := given(map[string]string{"port": port, "zone": zone})
 	return ask[api.ServiceBackends](ctx, c, request{path: []string{"v1", "backends", namespace, name}, query: query})
 }
 
-// ConfigKey asks for the key of the clusters' configHash. The agent gives it over its socket only.
+// ConfigKey returns the key of the clusters' configHash. The agent sends it only over its socket.
 func (c *Client) ConfigKey(ctx context.Context) (*api.ConfigKey, error) {
 	return Get[api.ConfigKey](ctx, c, "v1", "config-key")
 }
@@ -149,7 +149,7 @@ func (c *Client) LogLevel(ctx context.Context) (*api.LogLevel, error) {
 	return Get[api.LogLevel](ctx, c, "v1", "log-level")
 }
 
-// SetLogLevel changes the level of the agent's log. The agent accepts it over its socket only.
+// SetLogLevel changes the level of the agent's log. The agent accepts it only over its socket.
 func (c *Client) SetLogLevel(ctx context.Context, level string) (*api.LogLevel, error) {
 	text, err := json.Marshal(api.LogLevel{Level: level})
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *Client) SetLogLevel(ctx context.Context, level string) (*api.LogLevel, 
 	return ask[api.LogLevel](ctx, c, request{method: http.MethodPut, path: []string{"v1", "log-level"}, content: bytes.NewReader(text)})
 }
 
-// Get asks for one object. The parts of the path are escaped.
+// Get returns one object. The parts of the path are escaped.
 func Get[T any](ctx context.Context, c *Client, path ...string) (*T, error) {
 	return ask[T](ctx, c, request{path: path})
 }
@@ -177,7 +177,7 @@ func ask[T any](ctx context.Context, c *Client, r request) (*T, error) {
 	return v, nil
 }
 
-// Text asks for an answer of another media type than JSON. The caller closes it.
+// Text returns an answer of another media type than JSON. The caller closes it.
 func (c *Client) Text(ctx context.Context, media string, path ...string) (io.ReadCloser, error) {
 	return c.send(ctx, request{media: media, path: path})
 }
@@ -186,7 +186,7 @@ const mediaJSON = "application/json"
 
 type request struct {
 	method  string // empty: GET
-	media   string // wanted of the answer; empty: mediaJSON
+	media   string // of the expected answer; empty: mediaJSON
 	path    []string
 	query   url.Values
 	content io.Reader // JSON; nil: none
@@ -225,7 +225,7 @@ func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// problem turns an answer that is not a good one into an error.
+// problem converts an answer with an error status into an error.
 func problem(resp *http.Response, kind string) error {
 	if kind == api.MediaTypeProblem {
 		p := new(api.Problem)

@@ -25,7 +25,7 @@ type thing struct {
 	Name string `json:"name"`
 }
 
-// serve returns a client of a server that answers so.
+// serve returns a client of a server with this handler.
 func serve(t *testing.T, answer http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(answer)
@@ -41,7 +41,7 @@ func open(t *testing.T, o Options) *Client {
 	return c
 }
 
-// says answers with this body.
+// says returns a handler that responds with this body.
 func says(kind string, status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -118,7 +118,7 @@ func TestList(t *testing.T) {
 		want     []string
 		revision uint64
 		next     string
-		fails    string // where: "open", "read", or nowhere
+		fails    string // where it fails: "open", "read", or empty for nowhere
 	}{
 		"as the agent writes it": {`{"revision":7,"items":[{"name":"a"},{"name":"b"}],"next":"c"}`, []string{"a", "b"}, 7, "c", ""},
 		"empty":                  {`{"revision":7,"items":[],"next":""}`, nil, 7, "", ""},
@@ -174,7 +174,7 @@ func TestListAsks(t *testing.T) {
 	l, err := List[thing](t.Context(), c, "things", q)
 	waittest.Must(t, err)
 	for range l.All(t.Context()) {
-		break // the rest is not wanted
+		break // the rest is not needed
 	}
 	want := "/v1/things?cluster=c2&cursor=abc&identity=7&limit=5&name=a%26b&namespace=ns&prefix=10.0.0.0%2F8"
 	if asked != want {
@@ -211,7 +211,7 @@ func TestServerForms(t *testing.T) {
 	}
 }
 
-// TestPlaces: the flags, then the default socket, then the default address.
+// TestPlaces: the client tries the flags, then the default socket, then the default address.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

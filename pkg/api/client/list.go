@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// Query narrows a list down. The zero value asks for everything.
+// Query restricts a list. The zero value means everything.
 type Query struct {
 	Cluster, Namespace, Name, Identity, Prefix string
 	Labels                                     string // a selector, such as app=web
@@ -32,7 +32,7 @@ func (q Query) values() url.Values {
 	return v
 }
 
-// given is the query of those parameters that are not empty.
+// given returns the query with the parameters that are not empty.
 func given(parameters map[string]string) url.Values {
 	v := url.Values{}
 	for name, value := range parameters {
@@ -45,7 +45,7 @@ func given(parameters map[string]string) url.Values {
 
 // Items is a list that is being read. It holds one item at a time, however long the list is.
 type Items[T any] struct {
-	// Revision is the list's.
+	// Revision is the revision of the list.
 	Revision uint64
 
 	body io.ReadCloser
@@ -53,8 +53,8 @@ type Items[T any] struct {
 	next string
 }
 
-// List asks for a list, such as "nodes". The caller reads it with All or closes
-// it. The context must live as long as the list is read.
+// List requests a list, such as "nodes". The caller reads it with All or closes it. The context must not end before the
+// list is read.
 func List[T any](ctx context.Context, c *Client, resource string, q Query) (*Items[T], error) {
 	body, err := c.send(ctx, request{path: []string{"v1", resource}, query: q.values()})
 	if err != nil {
@@ -107,7 +107,7 @@ func (it *Items[T]) expect(want json.Delim) error {
 	return err
 }
 
-// All reads the items, once. It ends with an error when the list broke off. It closes the list.
+// All reads the items, once. It ends with an error when the list is incomplete. It closes the list.
 func (it *Items[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		defer it.Close()
@@ -132,8 +132,8 @@ func (it *Items[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// Next is the cursor of the next page, known once All has ended; empty when there is none.
+// Next returns the cursor of the next page, known once All has ended; empty when there is none.
 func (it *Items[T]) Next() string { return it.next }
 
-// Close ends reading early.
+// Close closes a list that is not read to its end.
 func (it *Items[T]) Close() { it.body.Close() }

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// TLSFiles are what a client needs for a server that speaks TLS, in PEM form. They are read by
-// [New]. The zero value trusts the authorities of the system and has no certificate.
+// TLSFiles are the files of a client for a server with TLS, in PEM form. They are read by [New]. The zero value trusts
+// the authorities of the system and has no certificate.
 type TLSFiles struct {
 	CA        string // authorities of the server; empty: those of the system
 	Cert, Key string // of the client; both or none
 }
 
-// config is what a transport needs for a server at base; nil when it is plain.
+// config returns the TLS configuration for a server at base; nil for plain HTTP.
 func (f TLSFiles) config(base string) (*tls.Config, error) {
 	if !strings.HasPrefix(base, "https://") {
 		if f != (TLSFiles{}) {
@@ -27,7 +27,7 @@ func (f TLSFiles) config(base string) (*tls.Config, error) {
 	return f.Config()
 }
 
-// Config is what a client needs for a server that speaks TLS. The files are read now.
+// Config returns the TLS configuration for a client. The files are read now.
 func (f TLSFiles) Config() (*tls.Config, error) {
 	if (f.Cert == "") != (f.Key == "") {
 		return nil, errors.New("a client certificate and its key are given together")

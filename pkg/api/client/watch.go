@@ -18,12 +18,12 @@ import (
 
 const maxEvent = 64 << 20 // bytes of a line of a watch
 
-const maxSilence = 45 * time.Second // of an agent: three of its signs of life
+const maxSilence = 45 * time.Second // of an agent: three of its keepalives
 
-// The pauses between two attempts to continue a watch.
+// Pauses between two attempts to continue a watch.
 const (
 	reconnectPause = time.Second
-	busyPause      = 5 * time.Second // when the agent said that it has too much to do
+	busyPause      = 5 * time.Second // when the agent reported that it is overloaded
 )
 
 // Event is one step of a watch of T.
@@ -31,16 +31,16 @@ type Event[T any] struct {
 	// Kind is one of httpapi.WatchUpsert, WatchDelete, WatchReset, WatchSynced.
 	Kind     string `json:"event"`
 	Resource string `json:"resource"`
-	// Object is nil when the kind is not about one.
+	// Object is nil for the kinds without an object.
 	Object   *T     `json:"object,omitempty"`
 	Revision uint64 `json:"revision"`
-	// Reason says why everything begins again.
+	// Reason is why everything begins again.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Watch follows one resource: its state, and then its changes, until the context ends or the caller has enough. It
-// opens a broken connection again, continues where it was, and calls lost with the error. It ends with an error if
-// the agent refuses the request or was never reached.
+// Watch follows one resource: its state, and then its changes, until the context ends or the caller stops. It reopens a
+// broken connection, continues at its position, and calls lost with the error. It ends with an error if the agent
+// refuses the request or was never reached.
 func Watch[T any](ctx context.Context, c *Client, resource string, q Query, lost func(error)) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		w := &watch[T]{client: c, resource: resource, query: q, yield: yield}
@@ -69,7 +69,7 @@ func Watch[T any](ctx context.Context, c *Client, resource string, q Query, lost
 	}
 }
 
-// isBusy reports whether the agent has too much to do and asks for a later attempt.
+// isBusy reports whether the agent is overloaded and asks for a later attempt.
 func isBusy(err error) bool {
 	p, ok := errors.AsType[*api.Problem](err)
 	return ok && p.Status == http.StatusServiceUnavailable
@@ -82,13 +82,12 @@ type watch[T any] struct {
 	query    Query
 	yield    func(Event[T], error) bool
 
-	token   string // the last event's
+	token   string // of the last event
 	reached bool   // the agent answered once
-	enough  bool   // the caller wants no more
+	enough  bool   // the caller has stopped
 }
 
-// session reads one connection to its end. It also ends a connection on which the agent no longer gives signs of
-// life.
+// session reads one connection to its end. It also ends a connection on which the agent no longer sends keepalives.
 func (w *watch[T]) session(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
@@ -106,10 +105,10 @@ func (w *watch[T]) session(parent context.Context) error {
 	lines.Buffer(make([]byte, 0, 64<<10), maxEvent)
 	var id, kind string
 	for lines.Scan() {
-		silence.Stop() // how long the caller takes is not the agent's silence
+		silence.Stop() // the time that the caller takes is not counted
 		field, value, _ := strings.Cut(lines.Text(), ": ")
 		switch field {
-		case "": // the end of an event, or of a sign of life
+		case "": // the end of an event, or of a keepalive
 			if id != "" {
 				w.token = id
 			}

@@ -12,12 +12,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// frame is one Server-Sent Event.
+// frame returns one Server-Sent Event.
 func frame(id, event, data string) string {
 	return fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", id, event, data)
 }
 
-// TestWatchGoesOn after a connection that broke, behind the last event.
+// TestWatchGoesOn: after a broken connection the watch continues after the last event.
 func TestWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32

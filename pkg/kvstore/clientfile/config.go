@@ -264,7 +264,7 @@ func isEncrypted(path string) bool {
 }
 
 // notAuthorities describes a block of the file that is not a certificate of an authority: a private key, or a form that
-// etcd's reader does not know; empty if there is none.
+// etcd's reader does not support; empty if there is none.
 func notAuthorities(path string, data []byte) string {
 	for block := range blocks(data) {
 		switch {

@@ -124,11 +124,11 @@ func TestWrongPassword(t *testing.T) {
 		kvtest.WantErr(t, err, kvstore.ErrUnauthenticated, "check username and password")
 	}
 	kvtest.WantErr(t, refused(t, addresses(t, srv.Endpoint()), DefaultOptions()), kvstore.ErrUnauthenticated, "user name is empty")
-	// A password does no harm when the server does not use authentication.
+	// A password is ignored when the server does not use authentication.
 	connect(t, passwordFile(t, etcdtest.Start(t).Endpoint(), "remote", "pw"), DefaultOptions())
 }
 
-// TestTokenIsRenewed: a restarted server no longer knows the tokens.
+// TestTokenIsRenewed: after a restart the server does not accept its earlier tokens.
 func TestTokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	p := etcdtest.StartProcess(t)
@@ -152,7 +152,7 @@ func TestPasswordWithRefusedPort(t *testing.T) {
 	kvtest.Contains(t, err, "connection refused", "nothing listens there")
 	o := DefaultOptions()
 	o.Dial = silent
-	for patience := 100 * time.Millisecond; ; patience *= 2 { // until it is long enough to begin to connect
+	for patience := 100 * time.Millisecond; ; patience *= 2 { // until it is long enough to start to connect
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		_, err = Connect(ctx, passwordFile(t, "http://192.0.2.1:2379", "remote", "pw"), 0, o)
 		cancel()
@@ -163,7 +163,7 @@ func TestPasswordWithRefusedPort(t *testing.T) {
 	}
 }
 
-// which are the options that select a prefix, or one whole key.
+// which returns the options that select a prefix, or one whole key.
 func which(selection string) ([]kvstore.ReadOption, []kvstore.SelectOption) {
 	if strings.HasSuffix(selection, "/") {
 		return nil, nil

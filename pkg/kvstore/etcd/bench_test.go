@@ -11,14 +11,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
-// benchKeys is how many keys the benchmarks read at a time.
+// benchKeys is the number of keys that the benchmarks read at a time.
 const benchKeys = 20000
 
 const benchValue = `{"IP":"10.0.0.1","Mask":null,"HostIP":"192.168.0.1","ID":131072,"Key":0,"Metadata":"","K8sNamespace":"default","K8sPodName":"pod-abcdef"}`
 
 const benchPrefix = "cilium/state/ip/v1/default/"
 
-// benchServer is an etcd with so many keys, and a session without limits.
+// benchServer returns an etcd with n keys, and a session without limits.
 func benchServer(b *testing.B, n int) (*etcdtest.Server, *Session) {
 	b.Helper()
 	srv := etcdtest.Start(b)

@@ -12,7 +12,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// maxParts bounds the number of keys or events in one message: several times the number that an honest server sends.
+// maxParts bounds the number of keys or events in one message: several times the number that a correct server sends.
 const maxParts = 1 << 16
 
 // maxNesting is the maximum depth of nested transactions in an answer. Our

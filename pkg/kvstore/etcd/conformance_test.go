@@ -54,7 +54,7 @@ func (s *etcdStore) connect(t *testing.T, leases *kvstore.Leases) *etcd.Session 
 	o := etcd.DefaultOptions()
 	o.PageLimit = kvtest.PageSize
 	o.Leases, o.LeaseTTL = leases, leaseTTL
-	tm := &o.Timings // no slow machine fails a call
+	tm := &o.Timings // long, so that a slow machine fails no call
 	for _, limit := range []*time.Duration{&tm.Connect, &tm.Dial, &tm.Read, &tm.Page, &tm.Write, &tm.Lock, &tm.WatchOpen, &tm.Probe} {
 		*limit = time.Hour
 	}

@@ -16,7 +16,7 @@ import (
 
 // dialLog is a network in which only some addresses answer.
 type dialLog struct {
-	answers map[string]bool // an address that is absent refuses; false: silence
+	answers map[string]bool // an absent address refuses the connection; false drops its packets
 	tried   []string
 	waited  []time.Duration
 }
@@ -84,7 +84,7 @@ func TestDialAliasPrefersWhatWorked(t *testing.T) {
 	l := &dialLog{answers: map[string]bool{"10.0.0.4:2379": true}}
 	d := aliasDialer(l, "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
 	first := make(map[string]bool)
-	for range 200 { // forget what worked, to see the order
+	for range 200 { // forget the address that worked, to observe the order
 		d.good, d.pace = make(map[string]netip.Addr), pace{}
 		l.tried = nil
 		must(t, second(d.DialContext(t.Context(), "c2.mesh.cilium.io:2379")))

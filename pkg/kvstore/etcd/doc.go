@@ -1,4 +1,4 @@
-// Package etcd is the only package that talks to etcd: an engine of package kvstore.
+// Package etcd is the only package that connects to etcd: an engine of package kvstore.
 //
 // [Connect] makes a [Session] from a client file (package clientfile) and [Options]: one
 // endpoint, one connection, one etcd whose cluster ID is checked in every response.

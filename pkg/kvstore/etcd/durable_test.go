@@ -80,7 +80,7 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 	d.Close()
 }
 
-// TestDurableSaysWhyThereIsNoConnection: a call waits, and its error has the reason.
+// TestDurableSaysWhyThereIsNoConnection: a call waits, and its error contains the reason.
 func TestDurableSaysWhyThereIsNoConnection(t *testing.T) {
 	t.Parallel()
 	o := hasty()

@@ -106,8 +106,8 @@ func TestATermEndsWithItsServer(t *testing.T) {
 	<-over
 }
 
-// TestALeaderThatNobodyAnswers: when etcd is frozen, the leader does not lead for longer than
-// the lock's TTL, and does not wait for an answer.
+// TestALeaderThatNobodyAnswers: when etcd is frozen, the leader does not lead for longer than the lock's TTL, and does
+// not wait for an answer.
 func TestALeaderThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.StartProcess(t)

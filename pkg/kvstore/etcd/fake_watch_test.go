@@ -98,7 +98,7 @@ func TestWatchRefused(t *testing.T) {
 	}
 }
 
-// TestWatchOpenDeadline: a server that never confirms.
+// TestWatchOpenDeadline: a server never confirms the watch.
 func TestWatchOpenDeadline(t *testing.T) {
 	t.Parallel()
 	o := quick()

@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// golden reads a file of testdata.
+// golden decodes a JSON file of testdata.
 func golden(t *testing.T, name string, to any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -143,10 +143,10 @@ func closes(t *testing.T, e *Session, done <-chan error) {
 	kvtest.WantErr(t, ends(t, done), kvstore.ErrClosed)
 }
 
-// position is one in the history of a fake.
+// position returns a position in the history of a fake.
 func position(rev int64) kvstore.Position { return kvstore.Position{ClusterID: 0xf00, Revision: rev} }
 
-// second is the error of a call, of which nothing else matters.
+// second returns the error of a call, without its result.
 func second[T any](_ T, err error) error { return err }
 
 var must = waittest.Must

@@ -29,7 +29,7 @@ func TestHint(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		err  error
-		want string // a part; empty: no hint
+		want string // part of the hint; empty for no hint
 	}{
 		{"nothing", nil, ""},
 		{"something unknown", errors.New("boo"), ""},

@@ -81,12 +81,12 @@ func leaseOf(t *testing.T, c kvstore.Client, key string) int64 {
 	return kv.Lease
 }
 
-// TestLeasesAreKeptByTheServer: with Run, a key outlives its lease's first time many times over.
+// TestLeasesAreKeptByTheServer: with Run, a key exists for many times the TTL of its lease.
 func TestLeasesAreKeptByTheServer(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
 	reg, o := prometheus.NewRegistry(), hasty()
-	o.LeaseTTL, o.LockTTL = 5*time.Second, 5*time.Second // a busy machine must not be too late
+	o.LeaseTTL, o.LockTTL = 5*time.Second, 5*time.Second // long enough for a busy machine
 	o.Metrics = NewMetrics(reg)
 	e, _ := writer(t, srv.Endpoint(), o)
 	l := lock(t, e, "locks/l")

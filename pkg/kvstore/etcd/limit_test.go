@@ -16,7 +16,7 @@ func limits(qps, bootstrap, inflight int) Options {
 	return o
 }
 
-// take checks how long so many operations wait.
+// take checks how long this number of operations waits.
 func take(t *testing.T, l *limiter, operations int, want time.Duration) {
 	t.Helper()
 	start := time.Now()

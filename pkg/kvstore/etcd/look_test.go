@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestWhatIsAsItShouldBeIsNoWrite: a put of an unchanged key uses neither raft nor the disk
-// of the server, but nevertheless proves its lock.
+// TestWhatIsAsItShouldBeIsNoWrite: a put of an unchanged key uses neither raft nor the disk of the server, but still
+// proves that its lock is held.
 func TestWhatIsAsItShouldBeIsNoWrite(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

@@ -100,7 +100,7 @@ func TestAServerThatEndsConnectionsIsNotHammered(t *testing.T) {
 	defer cancel()
 	server, ended := &goAway{Listener: l}, make(chan struct{})
 	go func() { defer close(ended); server.serve(5, cancel) }()
-	for ctx.Err() == nil { // a session that is given up is begun again by its owner, with pauses of its own
+	for ctx.Err() == nil { // the owner of a session starts another one after it fails, with pauses of its own
 		e, err := Connect(ctx, addresses(t, "http://"+l.Addr().String()), 0, DefaultOptions())
 		if err == nil {
 			e.Close()

@@ -45,7 +45,7 @@ func (e *noAnswerError) Unwrap() []error {
 type serverError struct {
 	text string
 	kind error // one of kvstore's errors, or nil
-	err  error // as it came
+	err  error // the original error
 }
 
 func (e *serverError) Error() string { return e.text }

@@ -132,7 +132,7 @@ func (e *Session) connect(ctx context.Context, cfg *clientfile.Config, enough er
 	case cause != nil:
 		return cause
 	case isKeyError:
-		return ke.Err // the reader of the error asked to connect, not to read
+		return ke.Err // the caller asked to connect, not to read
 	default:
 		return err
 	}

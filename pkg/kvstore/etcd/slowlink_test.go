@@ -54,9 +54,9 @@ func (c *slowConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestASlowLinkEndsNoSession: a page over a slow link delays the watchdog's reads until after
-// their deadline. The session must not end for that, or the list would start again forever.
-// Link and clock are those of a synctest bubble, so that nothing else is slow.
+// TestASlowLinkEndsNoSession: a page over a slow link delays the watchdog's reads until after their deadline. The
+// session must not end because of that, or the list would start again forever. Link and clock are those of a synctest
+// bubble, so that nothing else is slow.
 func TestASlowLinkEndsNoSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -120,7 +120,7 @@ func (c *watchedConn) report(n int, err error) {
 	switch {
 	case n > 0:
 		c.w.dialer.worked()
-	case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded): // by ourselves
+	case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded): // caused by ourselves
 		c.w.dialer.failed(fmt.Errorf("%s %s: %s", c.w.what, c.RemoteAddr(), hint.NothingBack))
 	case err != nil:
 		c.w.dialer.failed(RefusedError(c.w.what, c.RemoteAddr(), err))

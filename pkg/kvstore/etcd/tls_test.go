@@ -65,8 +65,8 @@ func TestTLSErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestWhatTheNextConnectionNeeds: a session knows the certificates with which its server was accepted, and CheckNext
-// finds the problems of the files that a new connection would read.
+// TestWhatTheNextConnectionNeeds: the status of a session has the certificates with which its server was accepted, and
+// CheckNext finds the problems of the files that a new connection would read.
 func TestWhatTheNextConnectionNeeds(t *testing.T) {
 	t.Parallel()
 	certs, others := etcdtest.NewCerts(t), etcdtest.NewCerts(t)

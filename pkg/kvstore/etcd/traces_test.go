@@ -37,7 +37,7 @@ func TestTracesAreBounded(t *testing.T) {
 	}
 }
 
-// TestATraceSaysWhatWasLeftOut: also when two sessions share the bound.
+// TestATraceSaysWhatWasLeftOut: the number of omitted operations is logged, also when two sessions share the bound.
 func TestATraceSaysWhatWasLeftOut(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -87,7 +87,7 @@ func (s *stream) open(from int64) error {
 	}}})
 	if err != nil {
 		_, reason := s.grpc.Recv()
-		return cmp.Or(reason, err) // Send says io.EOF
+		return cmp.Or(reason, err) // Send returns only io.EOF
 	}
 	resp, err := s.grpc.Recv()
 	if err != nil {

@@ -102,7 +102,7 @@ func (e *Session) KeepAlive(ctx context.Context, ids []int64) (map[int64]bool, e
 func (e *Session) keepOne(st pb.Lease_LeaseKeepAliveClient, id int64) (alive bool, err error) {
 	if err := st.Send(&pb.LeaseKeepAliveRequest{ID: id}); err != nil {
 		_, reason := st.Recv()
-		return false, cmp.Or(reason, err) // Send says io.EOF
+		return false, cmp.Or(reason, err) // Send returns only io.EOF
 	}
 	resp, err := st.Recv()
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Rate is how fast one owner's writes may come. 0 is no bound, in every field.
+// Rate bounds the rate of one owner's writes. In each field 0 is no bound.
 type Rate struct {
-	Writes int   // a second, puts and deletions
-	Bytes  int64 // a second, of keys and values that are put
-	// WritesAtOnce and BytesAtOnce are how many may come at once, before the rate
-	// counts: they are regained at that rate.
+	Writes int   // per second: puts and deletions
+	Bytes  int64 // per second: keys and values of puts
+	// WritesAtOnce and BytesAtOnce are the bursts: the amounts that may be written at once, before the rate
+	// applies. They are regained at that rate.
 	WritesAtOnce int
 	BytesAtOnce  int64
 }
@@ -24,7 +24,7 @@ type Allowance struct {
 	writes, bytes *rate.Limiter
 }
 
-// NewAllowance returns one of which nothing is used yet.
+// NewAllowance returns an unused allowance with this rate.
 func NewAllowance(r Rate) *Allowance {
 	limiter := func(limit, atOnce float64) *rate.Limiter {
 		if limit == 0 {
@@ -54,7 +54,8 @@ func tokens(l *rate.Limiter, now time.Time) float64 {
 	return min(max(l.TokensAt(now), 0), math.MaxInt32)
 }
 
-// oftenAtMost is how often a used up allowance is looked at, so that small transactions are few.
+// oftenAtMost is the shortest interval at which a used up allowance is checked, so that there are few small
+// transactions.
 const oftenAtMost = 100 * time.Millisecond
 
 func (a *Allowance) again(now time.Time) time.Time {
@@ -67,8 +68,7 @@ func (a *Allowance) again(now time.Time) time.Time {
 	return now.Add(wait)
 }
 
-// spend counts writes. The bytes of the last ones may be more than is left: later ones
-// wait for that.
+// spend counts writes. Their bytes may exceed the remaining allowance: later writes then wait longer.
 func (a *Allowance) spend(now time.Time, parts []part, prefix int) {
 	if a == nil {
 		return
@@ -89,7 +89,7 @@ func reserve(l *rate.Limiter, now time.Time, n int) {
 	}
 }
 
-// earlier is the earlier one of two moments; a zero one is none.
+// earlier returns the earlier of two times; a zero time is none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

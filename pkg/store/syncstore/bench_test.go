@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
-// payload is so many values of 300 to 600 bytes, as services have.
+// payload returns n values of 300 to 600 bytes, the size of services.
 func payload(n int) (names []string, values [][]byte) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a benchmark
 	for i := range n {
@@ -29,9 +29,8 @@ func payload(n int) (names []string, values [][]byte) {
 	return names, values
 }
 
-// BenchmarkPublish is how long it takes to publish 10,000 services, from the
-// first Put until all are acknowledged; and then to change one. The floors are a
-// bare client's puts of the same, one after another and 8 at once.
+// BenchmarkPublish measures publishing 10,000 services, from the first Put until all are acknowledged, and then
+// changing one. The floors are a bare client's puts of the same values, one after another and 8 at once.
 func BenchmarkPublish(b *testing.B) {
 	const n = 10_000
 	names, values := payload(n)
@@ -58,7 +57,7 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// changeOne is the median time of a single change until it is acknowledged.
+// changeOne returns the median time of a single change until it is acknowledged.
 func changeOne(p *publisher, names []string, value []byte) time.Duration {
 	var all []time.Duration
 	for i := range 200 {
@@ -71,7 +70,7 @@ func changeOne(p *publisher, names []string, value []byte) time.Duration {
 	return all[len(all)/2]
 }
 
-// barePuts is how long a bare client takes, with so many puts under way.
+// barePuts returns the time that a bare client needs, with this number of concurrent puts.
 func barePuts(b *testing.B, c *clientv3.Client, prefix string, names []string, values [][]byte, at int) time.Duration {
 	b.Helper()
 	start := time.Now()
@@ -90,8 +89,8 @@ func barePuts(b *testing.B, c *clientv3.Client, prefix string, names []string, v
 	return time.Since(start)
 }
 
-// BenchmarkSyncMemory is what a Sync takes for each key beside the bytes of its name, which is its
-// owner's, when it holds no values: all written, and all heard of.
+// BenchmarkSyncMemory measures the memory of a Sync for each key, without the bytes of its name, which belong to its
+// owner. The Sync holds no values: all are written, and all their events have arrived.
 func BenchmarkSyncMemory(b *testing.B) {
 	const n = 400_000
 	names := make([]string, n)

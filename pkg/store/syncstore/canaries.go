@@ -20,21 +20,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// CanariesParams say where canaries are written.
+// CanariesParams are the parameters of [Canaries].
 type CanariesParams struct {
 	// Dir is their prefix, [wire.SyncedDir] of the cluster.
 	Dir    string
 	Writer kvstore.Writer
-	// Holding gives the lock under which they are written; nil for none.
+	// Holding returns the lock under which they are written; nil for none.
 	Holding func() *kvstore.Lock
-	// Log receives what happens; nil for nowhere.
+	// Log receives the log messages; nil discards them.
 	Log *slog.Logger
 }
 
-// Canaries are the keys that tell readers that everything else is present (spec wire.md §1.9). Each
-// is written once everything that its Sync wanted when the canary was due is known to be in the
-// server that answers now, and again, under the same condition, when it is gone: never before the
-// keys. What changes meanwhile does not delay it.
+// Canaries are the keys that show readers that all other keys are present (spec wire.md §1.9). A canary is
+// written once everything that its Sync wanted at the time when the canary was due is known to be in the server
+// that answers now. It is written again, under the same condition, when it is missing. So it is never written
+// before the keys. Later changes do not delay it.
 type Canaries struct {
 	p   CanariesParams
 	log *slog.Logger
@@ -49,15 +49,15 @@ type Canaries struct {
 
 type canary struct {
 	name string
-	of   *Sync // nil: of nothing
+	of   *Sync // nil: it depends on no keys
 
 	// Guarded by Canaries.mu.
 	written bool  // in this Run
 	present bool  // in the kvstore, and tied to a lease of ours
-	rev     int64 // of its last write or event; 0 from the begin of a list on until it is met
+	rev     int64 // of its last write or event; 0 from the start of a list until the list returns it
 }
 
-// NewCanaries returns canaries without any.
+// NewCanaries returns an empty set of canaries.
 func NewCanaries(p CanariesParams) *Canaries {
 	log := cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	return &Canaries{
@@ -66,8 +66,8 @@ func NewCanaries(p CanariesParams) *Canaries {
 	}
 }
 
-// Add adds a canary of this name below the directory, for the keys of a Sync;
-// with a nil one it is written at once. It may be called at any time.
+// Add adds a canary of this name below the directory, for the keys of a Sync; with a nil Sync it is written at
+// once. It may be called at any time.
 func (c *Canaries) Add(name string, s *Sync) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,14 +75,14 @@ func (c *Canaries) Add(name string, s *Sync) {
 	c.notify()
 }
 
-// notify wakes up who waits for a change. The lock is held.
+// notify wakes the goroutines that wait for a change. The lock is held.
 func (c *Canaries) notify() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// Run writes the canaries and keeps them, until ctx ends, or a lock is lost: then the error wraps
-// [kvstore.ErrLockLeaseExpired]. It writes each once, whoever wrote it before.
+// Run writes the canaries and keeps them, until ctx ends or a lock is lost. The error for a lost lock wraps
+// [kvstore.ErrLockLeaseExpired]. Run writes each canary once even if it is already present.
 func (c *Canaries) Run(ctx context.Context) error {
 	if err := c.running.Acquire(ctx, 1); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (c *Canaries) leasesLost(keys []string) {
 	})
 }
 
-type canaryKeeper struct{ *Canaries } // as their follower sees them
+type canaryKeeper struct{ *Canaries } // implements [follow.Keeper]
 
 func (c canaryKeeper) Begin() { c.change(func(one *canary) { one.rev = 0 }) }
 
@@ -241,7 +241,7 @@ func (c canaryKeeper) Apply(b kvstore.Batch) {
 	}
 }
 
-// Proof is none: there are few canaries, and a list is no trouble.
+// Proof returns none: there are few canaries, so a list is cheap.
 func (canaryKeeper) Proof() (follow.Proof, bool) { return follow.Proof{}, false }
 
 func (canaryKeeper) Agrees(follow.Proof, kvstore.Past) bool { return false }

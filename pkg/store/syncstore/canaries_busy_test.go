@@ -16,7 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// far is a writer whose server is away so far, each way, and takes so many requests a second.
+// far is a writer with a latency in each direction to its server, which accepts a limited number of requests per
+// second.
 type far struct {
 	*memory.Store
 	away  time.Duration
@@ -31,7 +32,7 @@ func newFar(mem *memory.Store, away time.Duration, limit int) *far {
 	return f
 }
 
-// there and back are the way of a request, and of its answer.
+// there and back delay a request and its response.
 func (f *far) there(ctx context.Context) error {
 	if err := f.limit.Wait(ctx); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (f *far) Head(ctx context.Context) (kvstore.Position, error) {
 	return f.Store.Head(ctx)
 }
 
-// busy is an owner who changes something without end.
+// busy is an owner that changes its names endlessly.
 type busy struct {
 	s      *Sync
 	names  int
@@ -80,7 +81,7 @@ func (b *busy) change() {
 	b.s.Put(name, []byte(strconv.Itoa(b.n)))
 }
 
-// keepOn changes so much a second, until ctx ends.
+// keepOn makes this number of changes per second, until ctx ends.
 func (b *busy) keepOn(ctx context.Context, rate int) error {
 	for {
 		if err := waiting.Sleep(ctx, time.Second/time.Duration(rate)); err != nil {
@@ -90,8 +91,8 @@ func (b *busy) keepOn(ctx context.Context, rate int) error {
 	}
 }
 
-// TestACanaryWhileChangesGoOn: it comes, however far the server is, however much changes and
-// however few requests there may be; and after all that was wanted when everything was given.
+// TestACanaryWhileChangesGoOn: the canary is written for any latency, rate of changes and limit of requests. It is
+// written after everything that was wanted when the owner had given all.
 func TestACanaryWhileChangesGoOn(t *testing.T) {
 	t.Parallel()
 	for _, away := range []time.Duration{0, 5 * time.Millisecond, 25 * time.Millisecond, time.Second} {

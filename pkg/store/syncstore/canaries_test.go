@@ -40,7 +40,7 @@ func TestCanaries(t *testing.T) {
 	ctx, cancel := context.WithCancel(d.ctx)
 	d.runIn(ctx, c.Run)
 	d.canary("nothing", 0)
-	c.Add("b", b) // while they run
+	c.Add("b", b) // while the canaries run
 	b.Complete()
 	d.canary("b", 0)
 	if got := d.has("synced/"); got["a"] != "" || len(got) != 2 {
@@ -57,7 +57,7 @@ func TestCanaries(t *testing.T) {
 		t.Error("the canary of b was written again")
 	}
 
-	// A change of a key is none of a canary's business, and a lease that ends is.
+	// A change of a key does not affect a canary. The end of a lease does.
 	a.Put("k", []byte("2"))
 	d.clean(a)
 	d.until("a/", map[string]string{"k": "2"})
@@ -71,9 +71,9 @@ func TestCanaries(t *testing.T) {
 		t.Errorf("the key is %v, %v; the canary is of %d", kv, err, fourth.ModRevision)
 	}
 
-	// Each run writes each once.
+	// Each run writes each canary once.
 	cancel()
-	if err := c.running.Acquire(d.ctx, 1); err != nil { // it has ended
+	if err := c.running.Acquire(d.ctx, 1); err != nil { // after Run has ended
 		t.Fatal(err)
 	}
 	c.running.Release(1)

@@ -14,8 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
-// createOnce creates a key without a lease, and returns its revision; 0 if somebody else has created
-// it. A busy etcd may give up waiting for a transaction that it makes all the same.
+// createOnce creates a key without a lease, and returns its revision; 0 if another client has created it. A busy etcd
+// may time out for a transaction that it nevertheless executes.
 func createOnce(ctx context.Context, client *clientv3.Client, key, value string) (int64, error) {
 	for {
 		resp, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
@@ -35,9 +35,8 @@ func createOnce(ctx context.Context, client *clientv3.Client, key, value string)
 	}
 }
 
-// TestOfTwoCreatorsOneHasTheKey: somebody else creates the same keys at the same
-// time, without a lease. What he has made stays as he made it, to the end, and the
-// owner of the Sync is notified; what he gives up becomes ours.
+// TestOfTwoCreatorsOneHasTheKey: another client creates the same keys at the same time, without a lease. Its keys stay
+// unchanged to the end, and the owner of the Sync is notified. The keys that it deletes become ours.
 func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
 	t.Parallel()
 	keys := 2000
@@ -51,16 +50,16 @@ func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
 			want := some(keys)
 			names := slices.Sorted(maps.Keys(want))
 			p := publish(t, hurried(), at(srv.Endpoint()), func(params *Params) { params.Shared, params.CreateOnly = shared, true })
-			theirs := make(map[string]int64) // revisions
+			theirs := make(map[string]int64) // their revisions
 			created := make(chan error, 1)
 			go func() {
 				for i, name := range slices.Backward(names) {
 					if i == 0 {
-						break // so that one is ours, whoever is faster
+						break // so that at least one is ours, regardless of the timing
 					}
 					value := "theirs"
 					if i%2 == 0 {
-						value = want[name] // which is as good
+						value = want[name] // the wanted value, so it is no contradiction
 					}
 					rev, err := createOnce(t.Context(), srv.Local(), testPrefix+name, value)
 					if err != nil {
@@ -110,7 +109,8 @@ func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
 			}
 			untouched()
 
-			// One of ours becomes theirs; one of theirs is given up; some are not wanted.
+			// One of our keys is replaced by the other client, one of its keys is deleted, and some are no longer
+			// wanted.
 			ours := nameWithout(want, theirs)
 			rev := srv.Put(t, testPrefix+ours, "theirs")
 			theirs[ours], contradicts[ours] = rev, "theirs"
@@ -137,7 +137,7 @@ func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
 	}
 }
 
-// nameWithout returns a name that only the first has.
+// nameWithout returns the first name of all that is not in without.
 func nameWithout(all map[string]string, without map[string]int64) string {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if _, is := without[name]; !is {
@@ -147,8 +147,8 @@ func nameWithout(all map[string]string, without map[string]int64) string {
 	return ""
 }
 
-// TestAWriteThatIsUnderWayReplacesNothing: the other creates the key after the
-// Sync has seen that there is none, and before its write arrives.
+// TestAWriteThatIsUnderWayReplacesNothing: the other client creates the key after the Sync has found that it does not
+// exist, and before the write of the Sync arrives.
 func TestAWriteThatIsUnderWayReplacesNothing(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)

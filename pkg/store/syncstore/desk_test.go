@@ -21,7 +21,7 @@ type tester interface {
 	Cleanup(func())
 }
 
-// desk is an outbox on a kvstore in memory, with whatever runs on it.
+// desk is an outbox on a kvstore in memory, and everything that runs with it.
 type desk struct {
 	t      waittest.T
 	mem    *memory.Store
@@ -45,7 +45,7 @@ func newDesk(t tester, metrics *Metrics) *desk {
 func (d *desk) run(f func(context.Context) error) { d.runIn(d.ctx, f) }
 
 func (d *desk) runIn(ctx context.Context, f func(context.Context) error) {
-	d.ended.Go(func() { _ = f(ctx) }) // it ends with the test
+	d.ended.Go(func() { _ = f(ctx) }) // ends with the test
 }
 
 func (d *desk) stop() {
@@ -71,10 +71,10 @@ func (d *desk) through(w kvstore.Writer, p Params) *Sync {
 	return s
 }
 
-// refusing is a kvstore that refuses transactions with some writes.
+// refusing is a kvstore that refuses transactions with certain writes.
 type refusing struct {
 	*memory.Store
-	why func(kvstore.Write) error // nil: it does not
+	why func(kvstore.Write) error // returns nil for a write that is accepted
 }
 
 func (r *refusing) Update(ctx context.Context, writes []kvstore.Write, opts ...kvstore.Option) (kvstore.Result, error) {
@@ -86,7 +86,7 @@ func (r *refusing) Update(ctx context.Context, writes []kvstore.Write, opts ...k
 	return r.Store.Update(ctx, writes, opts...)
 }
 
-// picky refuses bad values.
+// picky returns a kvstore that refuses the value "bad".
 func picky(m *memory.Store) *refusing {
 	return &refusing{m, func(w kvstore.Write) error {
 		if string(w.Value) == "bad" {
@@ -103,7 +103,7 @@ func (d *desk) clean(s *Sync) {
 	}
 }
 
-// has returns what is below a prefix, or one key.
+// has returns the keys below a prefix without the prefix, or one key, with their values.
 func (d *desk) has(prefix string) map[string]string {
 	all := map[string]string{}
 	var which []kvstore.ReadOption
@@ -122,7 +122,7 @@ func (d *desk) has(prefix string) map[string]string {
 	return all
 }
 
-// until waits until these are below the prefix.
+// until waits until exactly these keys are below the prefix.
 func (d *desk) until(prefix string, want map[string]string) {
 	d.t.Helper()
 	waittest.Try(d.t, prefix, func() error {

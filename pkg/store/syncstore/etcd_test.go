@@ -21,7 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestAllComesBackAfterTheLeases: the server ends them; the canary comes last.
+// TestAllComesBackAfterTheLeases: the server ends the leases; all keys are written again, and the canary last.
 func TestAllComesBackAfterTheLeases(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -45,8 +45,7 @@ func TestAllComesBackAfterTheLeases(t *testing.T) {
 	p.await(srv.Local(), want).last(t)
 }
 
-// TestAllComesBackAfterTheLeasesRanOut: the writer cannot reach the server for as
-// long as its leases last.
+// TestAllComesBackAfterTheLeasesRanOut: the writer cannot reach the server until its leases have ended.
 func TestAllComesBackAfterTheLeasesRanOut(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -74,8 +73,8 @@ func TestAllComesBackAfterTheLeasesRanOut(t *testing.T) {
 	}
 }
 
-// TestAllComesBackAfterTheServer: it is killed, and comes back empty, as the same
-// one or as another.
+// TestAllComesBackAfterTheServer: the server is killed and restarts empty, as the same etcd or as another one, or with
+// its data.
 func TestAllComesBackAfterTheServer(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]func(*etcdtest.Process, testing.TB){
@@ -92,7 +91,7 @@ func TestAllComesBackAfterTheServer(t *testing.T) {
 			p.await(srv.Client(t), want)
 			names := slices.Sorted(maps.Keys(want))
 			srv.Kill(t)
-			for i, name := range names[:100] { // life goes on
+			for i, name := range names[:100] { // changes continue
 				want[name] = fmt.Sprint("new ", i)
 				p.sync.Put(name, []byte(want[name]))
 			}
@@ -107,8 +106,8 @@ func TestAllComesBackAfterTheServer(t *testing.T) {
 	}
 }
 
-// TestARestartWithOtherContents: each key is written once, for the lease of the new
-// process, and what is not wanted any more is deleted, once everything is known.
+// TestARestartWithOtherContents: each key is written once, for the lease of the new process. Keys that are no longer
+// wanted are deleted after the owner has given all.
 func TestARestartWithOtherContents(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -144,7 +143,7 @@ func TestARestartWithOtherContents(t *testing.T) {
 	}
 }
 
-// TestAChangeIsOneWrite: at rest nothing is written, and a change raises the revision by one.
+// TestAChangeIsOneWrite: without changes nothing is written, and a change increases the revision by one.
 func TestAChangeIsOneWrite(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -170,11 +169,11 @@ func TestAChangeIsOneWrite(t *testing.T) {
 				t.Fatal(diff)
 			}
 		}
-		p.put(want) // the same again
+		p.put(want) // unchanged
 	}
 }
 
-// TestADeniedKeyHoldsUpNobody: it is tried again, and written when the rights are there.
+// TestADeniedKeyHoldsUpNobody: it is tried again, and written once the rights allow it.
 func TestADeniedKeyHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -217,7 +216,7 @@ func TestADeniedKeyHoldsUpNobody(t *testing.T) {
 		}
 		return nil
 	})
-	p.sync.Put("bad", []byte("2")) // the first value is not written any more, whenever the rights come
+	p.sync.Put("bad", []byte("2")) // the first value is never written, even after the rights are granted
 	want["bad"] = "2"
 	if _, err := root.RoleGrantPermission(t.Context(), "w", bad, "", clientv3.PermissionType(clientv3.PermReadWrite)); err != nil {
 		t.Fatal(err)
@@ -228,7 +227,7 @@ func TestADeniedKeyHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestALostLockEndsWriting: whoever leads learns it, and nothing more is written.
+// TestALostLockEndsWriting: Run of the outbox and of the canaries return the error, and nothing more is written.
 func TestALostLockEndsWriting(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

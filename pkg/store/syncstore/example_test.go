@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdserver"
 )
 
-// Keys without a lease stay when their writer has ended.
+// Keys without a lease stay after their writer has ended.
 func ExampleSync_unleased() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -28,7 +28,7 @@ func ExampleSync_unleased() {
 	outbox := syncstore.NewOutbox(client, nil, nil, nil)
 	colors := syncstore.New(syncstore.Params{Prefix: "colors/", Outbox: outbox, Unleased: true})
 	colors.Put("sky", []byte("blue"))
-	colors.Complete() // whatever else is below the prefix is deleted
+	colors.Complete() // all other keys below the prefix are deleted
 
 	var running errgroup.Group
 	running.Go(func() error { return client.Run(ctx) })

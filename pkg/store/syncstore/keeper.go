@@ -46,8 +46,9 @@ func (s keeper) Agrees(p follow.Proof, past kvstore.Past) (is bool) {
 	return is
 }
 
-// takeWrites gives the outbox at most so many writes of so many bytes in all, except for the first
-// one of a transaction. It returns how many bytes are left, and whether there are more writes.
+// takeWrites returns writes for the outbox: at most this number of writes, and of bytes in all; the first write
+// of a transaction may be larger. It also returns the number of bytes that are left, and whether there are more
+// writes.
 func (s *Sync) takeWrites(most, bytes int, first bool) (parts []part, left int, more bool) {
 	s.update(func(l *ledger) {
 		parts, left = l.takeWrites(most, bytes, len(s.p.Prefix), first)
@@ -67,9 +68,9 @@ func (s *Sync) backlog() int {
 	return s.ledger.backlog()
 }
 
-// window is how many writes of this Sync a transaction may have: more after each that is
-// acknowledged, and less than minWrites after refusals, so that a prefix which may not be
-// written does not hold up others.
+// window returns the number of writes of this Sync that a transaction may have: more after each acknowledged
+// transaction, and less than minWrites after refusals, so that a prefix which may not be written does not delay
+// others.
 func (s *Sync) window() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ const (
 	firstLease
 )
 
-// leaseNames are the leases of the keys there, and which of them are ours.
+// leaseNames has short names for the leases of the present keys, and whether each lease is ours.
 type leaseNames struct {
 	byID map[int64]leaseName
 	all  []namedLease // by name, from firstLease on
@@ -17,7 +17,7 @@ type leaseNames struct {
 
 type namedLease struct {
 	id   int64
-	keys int // how many have it
+	keys int // number of keys with this lease
 	ours bool
 }
 
@@ -55,7 +55,7 @@ func (n *leaseNames) forget(name leaseName) {
 	}
 }
 
-// ours reports whether a key of ours has this lease, or none.
+// ours reports whether this is the lease of a key of ours, which may be none.
 func (n *leaseNames) ours(name leaseName) bool {
 	if n.none {
 		return name == noLease
@@ -63,7 +63,7 @@ func (n *leaseNames) ours(name leaseName) bool {
 	return name >= firstLease && n.of(name).ours
 }
 
-// refresh asks again which are ours, and reports whether that has changed.
+// refresh determines again which leases are ours, and reports whether this has changed.
 func (n *leaseNames) refresh(owns func(int64) bool) (changed bool) {
 	for id, name := range n.byID {
 		if is := owns(id); is != n.of(name).ours {

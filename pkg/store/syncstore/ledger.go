@@ -7,28 +7,27 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
-// ledger is the pure core of a [Sync]: no I/O, no clock, no goroutine, no lock.
-// It has one line for each name that is wanted or present, and says what has to be
-// written so that what is present becomes what is wanted.
+// ledger is the pure core of a [Sync]: no I/O, no clock, no goroutine, no lock. It has one line for each name
+// that is wanted or present, and determines the writes that make the present keys equal to the wanted ones.
 //
-// What is present is known from lists and events alone, so that it is exactly what the kvstore had
-// at the position that was followed. The event of an acknowledged write is awaited; until it
-// arrives nothing is written for the name but another value. A list may come from another etcd: its
-// contents count, whatever their revisions, and earlier writes are not awaited.
+// The present keys are known from lists and events alone, so they are exactly the keys of the kvstore at the
+// position that was followed. The ledger waits for the event of an acknowledged write; until it arrives, only
+// another value is written for the name. A list may come from another etcd: its contents count regardless of
+// their revisions, and the events of earlier writes are no longer awaited.
 type ledger struct {
 	shared bool // others have keys here too: only names that were wanted have a line
 	lean   bool // values are held only until they are written or refused
 	keep   bool // keys without a lease belong to others and are not changed
 
 	seed    maphash.Seed
-	records *records.Table[line] // Rev and Hash are those of what is present
+	records *records.Table[line] // Rev and Hash are those of the present value
 	leases  leaseNames
 
 	queue    []records.Place // lines marked isQueued, and some that were
 	missing  []records.Place // lines marked isMissing
 	failures failures
 
-	stopped   bool // nothing is written but deletions
+	stopped   bool // only deletions are written
 	complete  bool // the owner has given everything
 	listed    bool // a list is complete, and no other one under way
 	following bool // events are followed, after the list
@@ -40,9 +39,9 @@ type ledger struct {
 	keptChanged bool                     // contradictions may have changed
 
 	checkpoints []*checkpoint // those in use; seldom more than two
-	first       *checkpoint   // when it is reached everything is synced; nil before everything is given, and after it
+	first       *checkpoint   // when it is reached everything is synced; nil before everything is given, and once everything is synced
 
-	wanted, present, dirty, inFlight int // how many lines are that
+	wanted, present, dirty, inFlight int // number of lines with this mark
 	bytes                            int // of the values that are held
 }
 
@@ -52,7 +51,7 @@ type awaited struct {
 	deletes bool
 }
 
-// line is what is noted of a name beside what is present.
+// line has the data of a name in addition to its present value.
 type line struct {
 	want  uint64 // hash of the wanted value
 	value []byte // the wanted value, while it is held
@@ -64,10 +63,10 @@ type mark uint16
 
 const (
 	isWanted    mark = 1 << iota
-	isWithdrawn      // not wanted any more, and to be deleted whether complete or not
+	isWithdrawn      // no longer wanted, and to be deleted whether complete or not
 	isPresent        // in the kvstore
 	isUncertain      // shared: a write of ours may make it present, and without a line its event would be ignored
-	isDirty          // what is present is not what is wanted
+	isDirty          // the present key is not as wanted
 	isHeld           // value is the wanted one
 	isQueued         // in the queue
 	isInFlight       // a write has been sent and not been answered
@@ -154,7 +153,7 @@ func (l *ledger) remove(name string, now time.Time) {
 	l.update(p)
 }
 
-// markComplete notes that the owner has given everything: what was not given is not wanted.
+// markComplete notes that the owner has given everything: all other names are unwanted.
 func (l *ledger) markComplete() {
 	l.complete = true
 	l.updateAll()
@@ -164,7 +163,7 @@ func isPending(r *records.Record[line]) bool {
 	return r.Obj.marks.has(isDirty | isInFlight | isAwaited)
 }
 
-// differs reports whether what is present is not what is wanted.
+// differs reports whether the present key is not as wanted.
 func (l *ledger) differs(r *records.Record[line]) bool {
 	if l.isKept(r) {
 		return !r.Obj.marks.has(isWanted) && r.Obj.marks.has(isUncertain)
@@ -175,7 +174,7 @@ func (l *ledger) differs(r *records.Record[line]) bool {
 	return r.Obj.marks.has(isUncertain) || r.Obj.marks.has(isPresent) && (l.complete || r.Obj.marks.has(isWithdrawn))
 }
 
-// willMatch reports whether the write whose event is awaited makes what is wanted.
+// willMatch reports whether the write whose event is awaited makes the key as wanted.
 func (l *ledger) willMatch(p records.Place, r *records.Record[line]) bool {
 	if !r.Obj.marks.has(isAwaited) {
 		return false
@@ -187,14 +186,14 @@ func (l *ledger) willMatch(p records.Place, r *records.Record[line]) bool {
 	return a.deletes
 }
 
-// updateAll draws the conclusions after a change that concerns every line.
+// updateAll calls update for every line, after a change that concerns all of them.
 func (l *ledger) updateAll() {
 	for p := range l.records.All() {
 		l.update(p)
 	}
 }
 
-// update draws the conclusions after any change of a line.
+// update is called after any change of a line. It updates the counts, schedules a write, or removes the line.
 func (l *ledger) update(p records.Place) {
 	r := l.records.At(p)
 	differs := l.differs(r)

@@ -14,7 +14,7 @@ func (l *ledger) isClean() bool {
 	return l.isLoaded() && l.dirty == 0 && l.inFlight == 0 && len(l.awaited) == 0
 }
 
-// updateSynced is called after each step, and notes that everything was written once.
+// updateSynced is called after each change, and notes when everything was written once.
 func (l *ledger) updateSynced() {
 	if l.synced {
 		return
@@ -28,7 +28,7 @@ func (l *ledger) updateSynced() {
 	}
 }
 
-// isWritten reports whether a name is known to be as wanted. One that is not wanted has to be absent.
+// isWritten reports whether a name is known to be as wanted. An unwanted name has to be absent.
 func (l *ledger) isWritten(name string) bool {
 	if !l.listed {
 		return false
@@ -41,7 +41,7 @@ func (l *ledger) isWritten(name string) bool {
 	return !isPending(r) && (r.Obj.marks.has(isWanted) || !r.Obj.marks.has(isPresent))
 }
 
-// refusal is why the write of a name was refused the last time; nil when it was not.
+// refusal returns the latest reason for which the write of a name was refused; nil when it was not.
 func (l *ledger) refusal(name string) error {
 	p, known := l.records.FindString(name)
 	if !known {
@@ -50,8 +50,8 @@ func (l *ledger) refusal(name string) error {
 	return l.failures.of[p].why
 }
 
-// proof is what to recall of the past. Of shared keys only our own are known: the
-// one written last is the proof, if there is any.
+// proof returns the question about the past for [follow.Keeper]. Of shared keys only our own are known: the one
+// written last is the proof, if there is one.
 func (l *ledger) proof(prefix string) (p follow.Proof, ok bool) {
 	p = follow.Proof{Prefix: prefix}
 	if l.shared && l.present == 0 {
@@ -86,8 +86,8 @@ func (l *ledger) agrees(p follow.Proof, past kvstore.Past) bool {
 
 func isPresentLine(r *records.Record[line]) bool { return r.Obj.marks.has(isPresent) }
 
-// isKept reports whether what is there is another's, tied to no lease, and stays as it is. A write
-// never replaces or deletes one, since its transaction looks once more.
+// isKept reports whether the present key belongs to another writer, is tied to no lease, and is not changed. A
+// write never replaces or deletes it, since its transaction checks this again.
 func (l *ledger) isKept(r *records.Record[line]) bool {
 	return l.keep && r.Obj.marks.has(isPresent) && r.Obj.lease == noLease
 }
@@ -112,7 +112,7 @@ func (l *ledger) takeKeptChanged() (news bool) {
 	return news
 }
 
-// contradictions are the wanted names that another has with another value.
+// contradictions returns the wanted names that another writer has with another value.
 func (l *ledger) contradictions() (all []Contradiction) {
 	for p, theirs := range l.kept {
 		if r := l.records.At(p); r.Obj.marks.has(isWanted) && r.Hash != r.Obj.want {
@@ -122,7 +122,7 @@ func (l *ledger) contradictions() (all []Contradiction) {
 	return all
 }
 
-// finishKept notes that a write was not made, since this is there.
+// finishKept notes that a write was not made, because this key of another writer is present.
 func (l *ledger) finishKept(one part, kv *kvstore.KeyValue, owns func(int64) bool, now time.Time) {
 	r := l.records.At(one.at)
 	if one.epoch == l.epoch {

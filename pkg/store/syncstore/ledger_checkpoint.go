@@ -7,17 +7,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
-// checkpoint is what a ledger had not yet written when it was made. It is reached when each of these
-// names was written once, with the value that was wanted then or a later one, and the event of that
-// write has arrived, and names that are found lost meanwhile as well. What the owner changes after
-// that moment does not delay it.
+// checkpoint has the names that a ledger had not yet written when the checkpoint was made. It is reached when
+// each of these names was written once, with the value that was wanted at that time or a later one, and the
+// event of that write has arrived. Names that are found lost before that are added. Later changes of the owner
+// do not delay it.
 type checkpoint struct {
 	pending records.Bitset // places that are not done
-	n       int            // how many these are
-	// sent are those of them whose write is in flight and counts, awaited those with
-	// such a write that was acknowledged, and whose event has not arrived.
+	n       int            // number of these places
+	// sent are the pending places whose write is in flight and counts. awaited are those whose counting write
+	// was acknowledged and whose event has not arrived.
 	sent, awaited records.Bitset
-	// invalid: it cannot be reached any more. A list has begun, or leases have ended.
+	// invalid: the checkpoint can no longer be reached, because a list has begun or leases have ended.
 	invalid bool
 }
 
@@ -41,14 +41,14 @@ func (c *checkpoint) markDone(p records.Place) {
 	}
 }
 
-// markSent notes that a write was sent, of what is wanted now: it counts.
+// markSent notes that a write was sent. It is as wanted now, so it counts.
 func (c *checkpoint) markSent(p records.Place) {
 	if c.pending.Has(p) {
 		c.sent.Set(p)
 	}
 }
 
-// markAnswered notes the outcome of a write. The event of one that was acknowledged is awaited.
+// markAnswered notes the outcome of a write. The event of an acknowledged write is awaited.
 func (c *checkpoint) markAnswered(p records.Place, o outcome) {
 	counts := c.sent.Has(p)
 	c.sent.Clear(p)
@@ -63,7 +63,7 @@ func (c *checkpoint) markAnswered(p records.Place, o outcome) {
 
 func (l *ledger) isLoaded() bool { return l.listed && l.complete }
 
-// newCheckpoint makes one of this moment, kept up to date until it is dropped; nil while not
+// newCheckpoint returns a checkpoint of this moment, which is updated until it is dropped; nil while not
 // everything is known.
 func (l *ledger) newCheckpoint() *checkpoint {
 	if !l.isLoaded() {
@@ -114,7 +114,8 @@ func (l *ledger) markEventArrived(p records.Place) {
 	}
 }
 
-// markLost notes that a wanted name is not present as it was, not because of its owner.
+// markLost notes that a wanted name is no longer present as it was, for a reason other than a change of its
+// owner.
 func (l *ledger) markLost(p records.Place) {
 	if len(l.checkpoints) == 0 || !l.records.Has(p) {
 		return
@@ -127,8 +128,8 @@ func (l *ledger) markLost(p records.Place) {
 	}
 }
 
-// isOwn reports whether an event is that of a write of ours, as far as is known while the write is in
-// flight. Leases that are not ours are those of others. Only checkpoints need the answer.
+// isOwn reports whether an event is that of our own write, as far as this is known while the write is in
+// flight. An event with a lease that is not ours is that of another writer. Only checkpoints need the result.
 func (l *ledger) isOwn(p records.Place, e *kvstore.Event, owns func(int64) bool) bool {
 	if len(l.checkpoints) == 0 {
 		return true

@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// checkpointRig is a ledger that was listed, whose writes are answered when the test says so.
+// checkpointRig is a ledger after its list. The test decides when its writes are acknowledged.
 type checkpointRig struct {
 	l   ledger
 	rev int64
@@ -35,7 +35,7 @@ func (r *checkpointRig) take() []part {
 	return parts
 }
 
-// make has writes be acknowledged, at one revision, and acknowledged.
+// make acknowledges writes, all at one revision.
 func (r *checkpointRig) make(parts []part) (rev int64) {
 	r.rev++
 	for _, one := range parts {
@@ -44,7 +44,7 @@ func (r *checkpointRig) make(parts []part) (rev int64) {
 	return r.rev
 }
 
-// tell tells of writes at a revision.
+// tell applies the events of writes at a revision.
 func (r *checkpointRig) tell(rev int64, parts []part) {
 	for _, one := range parts {
 		e := kvstore.Event{KeyValue: kvstore.KeyValue{Value: one.value, ModRevision: rev, Lease: 7}}
@@ -55,7 +55,7 @@ func (r *checkpointRig) tell(rev int64, parts []part) {
 	}
 }
 
-// somebody is an event of a write of somebody else's; an empty value deletes.
+// somebody applies the event of a write by another client; an empty value deletes.
 func (r *checkpointRig) somebody(name, value string) {
 	r.rev++
 	e := kvstore.Event{KeyValue: kvstore.KeyValue{Value: []byte(value), ModRevision: r.rev}}
@@ -65,8 +65,8 @@ func (r *checkpointRig) somebody(name, value string) {
 	r.l.applyEvent([]byte(name), &e, ownsSeven)
 }
 
-// TestACheckpointUnderChanges: everything changes faster than it is written. Each name
-// counts once, and is reached with the first write that was begun after it was asked.
+// TestACheckpointUnderChanges: names change faster than they are written. Each name counts once, and is reached with
+// the first write that started after the checkpoint was requested.
 func TestACheckpointUnderChanges(t *testing.T) {
 	t.Parallel()
 	r := newCheckpointRig()
@@ -85,7 +85,7 @@ func TestACheckpointUnderChanges(t *testing.T) {
 		t.Fatal("reached before it was heard of")
 	}
 	another := r.l.newCheckpoint()
-	following := r.take() // while the events of the ones before are on their way
+	following := r.take() // before the events of the earlier ones arrive
 	r.tell(rev, parts)
 	switch {
 	case !c.isReached():
@@ -103,8 +103,8 @@ func TestACheckpointUnderChanges(t *testing.T) {
 	}
 }
 
-// TestACheckpointBesideAnAwaitedWrite: the event that comes is that of an older value,
-// and the write of the wanted one is under way.
+// TestACheckpointBesideAnAwaitedWrite: the event that arrives is that of an older value, while the write of the wanted
+// value is in progress.
 func TestACheckpointBesideAnAwaitedWrite(t *testing.T) {
 	t.Parallel()
 	r := newCheckpointRig()
@@ -128,9 +128,8 @@ func TestACheckpointBesideAnAwaitedWrite(t *testing.T) {
 	}
 }
 
-// TestACheckpointAndLosses: what somebody else does to a name that is wanted has to be
-// repaired first; what the owner does not want does not count; and what becomes of
-// everything at once ends it.
+// TestACheckpointAndLosses: a change that another client makes to a wanted name must be repaired first. A name that the
+// owner does not want does not count. A loss of everything ends the checkpoint.
 func TestACheckpointAndLosses(t *testing.T) {
 	t.Parallel()
 	written := func() (*checkpointRig, *checkpoint) {
@@ -148,7 +147,7 @@ func TestACheckpointAndLosses(t *testing.T) {
 			r.put("2", "a")
 			parts := r.take()
 			r.somebody("a", "")
-			r.rev -= 2 // ours was made before that
+			r.rev -= 2 // our write was made before the deletion
 			r.make(parts)
 			r.rev++
 		},

@@ -8,8 +8,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
-// failures are the writes that a server refuses for what they are, each with
-// the time at which it is tried again (spec wire.md §5).
+// failures are the writes that a server refuses because of their key or value, each with the time at which it
+// is tried again (spec wire.md §5).
 type failures struct {
 	of    map[records.Place]failure
 	order *btree.BTreeG[retry] // those that are not in flight
@@ -42,7 +42,7 @@ func (f *failures) add(p records.Place, now time.Time, why error) {
 	f.set(p, failure{tries: one.tries + 1, due: now.Add(pause), why: why})
 }
 
-// renew makes a refused write due: it is for another value now.
+// renew makes a refused write due, for example because it has another value now.
 func (f *failures) renew(p records.Place, now time.Time) {
 	if one, has := f.of[p]; has {
 		one.due = now
@@ -63,7 +63,7 @@ func (f *failures) forget(p records.Place) {
 	}
 }
 
-// due removes the first one that is due from the order. It stays a failure.
+// due removes the first due write from the order. The write stays a failure.
 func (f *failures) due(now time.Time) (records.Place, bool) {
 	next, ok := f.next()
 	if !ok || next.After(now) {

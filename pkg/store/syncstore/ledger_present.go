@@ -57,8 +57,8 @@ func (l *ledger) applyEvent(name []byte, e *kvstore.Event, owns func(int64) bool
 	}
 }
 
-// lineFor is the line of a key, which is added if that is wanted; not ok: there is none,
-// as for the keys of others in a shared prefix.
+// lineFor returns the line of a key, and adds a missing one if add is set; not ok when there is none, as for
+// the keys of others in a shared prefix.
 func (l *ledger) lineFor(name []byte, add bool) (p records.Place, ok bool) {
 	p, known := l.records.Find(name)
 	if known || l.shared || !add {
@@ -78,7 +78,7 @@ func (l *ledger) eventArrived(p records.Place) {
 }
 
 func (l *ledger) setPresent(p records.Place, kv *kvstore.KeyValue, owns func(int64) bool) {
-	lease := l.leases.name(kv.Lease, owns) // first: it may be the one that is forgotten
+	lease := l.leases.name(kv.Lease, owns) // before forget, since it may be the lease that is forgotten
 	r := l.records.At(p)
 	if !r.Obj.marks.has(isPresent) {
 		r.Obj.marks |= isPresent

@@ -13,36 +13,35 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// ledgerRig is a ledger, the naive kvstore that it is to keep, and all that is on
-// the way between them.
+// ledgerRig is a ledger, the naive kvstore that it maintains, and all writes and events in transit between them.
 type ledgerRig struct {
 	t *rapid.T
 	l ledger
 
 	now    time.Time
-	items  map[string]kvstore.Event // what is there
+	items  map[string]kvstore.Event // the contents
 	rev    int64
-	lease  int64 // ours; 0: our keys have none
+	lease  int64 // our lease; 0 if our keys have none
 	events []kvstore.Event
-	heard  map[string]int64         // what is there as far as it was heard, by revision
-	values map[string]kvstore.Event // the same, all of it
-	// written is what acknowledged writes have left, of which the events may be still to come.
+	heard  map[string]int64         // the contents according to the delivered events, by revision
+	values map[string]kvstore.Event // the same, with the complete events
+	// written has the results of acknowledged writes, whose events may not have arrived yet.
 	written map[string]kvstore.Event
 	sent    []sentPart
 
-	wanted map[string]string // what the owner wants
+	wanted map[string]string // the values that the owner wants
 	asked  map[string]bool
 
 	checkpoint *checkpoint                // the latest; nil when there is none
-	since      map[string]map[string]bool // what was wanted of each name since then, of those that always were
+	since      map[string]map[string]bool // values wanted since then, for each name that was always wanted
 }
 
-// sentPart is a write that was taken.
+// sentPart is a write that the outbox has taken.
 type sentPart struct {
 	part
-	rev   int64 // at which it was made; 0: not yet
-	lease int64 // of what it has put
-	lost  bool  // the ledger was informed that nobody knows
+	rev   int64 // the revision of the write; 0 if it is not made yet
+	lease int64 // of the written key
+	lost  bool  // the ledger was informed that the result is unknown
 }
 
 func newLedgerRig(t *rapid.T, shared, lean, keep bool) *ledgerRig {
@@ -71,7 +70,7 @@ func (r *ledgerRig) write(name, value string, lease int64) int64 {
 
 func (r *ledgerRig) deliver(n int) {
 	for _, e := range r.events[:n] {
-		if e.ModRevision <= r.values[string(e.Key)].ModRevision { // it was heard of by a write that was not made
+		if e.ModRevision <= r.values[string(e.Key)].ModRevision { // already known from a write that was not made
 			r.l.applyEvent(e.Key, &e, r.owns)
 			continue
 		}
@@ -97,7 +96,7 @@ func (r *ledgerRig) take(n int) {
 	}
 }
 
-// make has a write reach the kvstore.
+// make executes a write in the kvstore.
 func (r *ledgerRig) make(f *sentPart) {
 	is, there := r.items[f.name]
 	switch {
@@ -111,7 +110,7 @@ func (r *ledgerRig) make(f *sentPart) {
 	}
 }
 
-// acknowledge tells the ledger what has become of a write.
+// acknowledge reports the result of a write to the ledger.
 func (r *ledgerRig) acknowledge(f *sentPart) {
 	if r.make(f); f.kept != nil {
 		if f.epoch == r.l.epoch && f.kept.ModRevision > r.values[f.name].ModRevision {
@@ -124,7 +123,7 @@ func (r *ledgerRig) acknowledge(f *sentPart) {
 	}
 }
 
-// isKept reports whether another has this, for good.
+// isKept reports whether the key belongs permanently to another client.
 func (r *ledgerRig) isKept(e kvstore.Event) bool {
 	return r.l.keep && e.ModRevision > 0 && e.Type == kvstore.EventPut && e.Lease == 0
 }
@@ -138,7 +137,7 @@ func (r *ledgerRig) list() {
 	}
 }
 
-// relist lists everything, while other things happen.
+// relist lists everything, while other events occur.
 func (r *ledgerRig) relist(meanwhile func()) {
 	r.l.following = false
 	r.l.beginList()
@@ -165,11 +164,11 @@ func (r *ledgerRig) expireLease() {
 	r.lease++
 }
 
-// answer gives the values that were asked for.
+// answer supplies the requested values.
 func (r *ledgerRig) answer() {
 	for _, name := range slices.Sorted(maps.Keys(r.asked)) {
 		delete(r.asked, name)
-		r.l.supply(name, []byte("other"), r.now) // not what is wanted
+		r.l.supply(name, []byte("other"), r.now) // an outdated value
 		if value, wanted := r.wanted[name]; wanted {
 			r.l.supply(name, []byte(value), r.now)
 		}
@@ -182,7 +181,7 @@ func (r *ledgerRig) put(name, value string) {
 	r.l.put(name, []byte(value), r.now)
 }
 
-// rest lets everything come to its end.
+// rest processes everything until no work is left.
 func (r *ledgerRig) rest() {
 	r.l.setStopped(false)
 	for range 1000 {
@@ -214,7 +213,7 @@ func (r *ledgerRig) ask() {
 	}
 }
 
-// check compares the kvstore at rest with what is wanted.
+// check compares the kvstore, after rest, with the wanted values.
 func (r *ledgerRig) check() {
 	got, contradicts := map[string]string{}, map[string]string{}
 	for name, e := range r.items {
@@ -244,7 +243,7 @@ func (r *ledgerRig) check() {
 	maps.DeleteFunc(want, func(name, _ string) bool { return r.isKept(r.items[name]) })
 	for name, value := range got {
 		if !r.l.complete && want[name] == "" && !r.l.shared {
-			want[name] = value // nobody knows yet whether it is wanted
+			want[name] = value // before completion the owner may still want it
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -258,7 +257,7 @@ func (r *ledgerRig) check() {
 	}
 }
 
-// counts compares the counters with the lines.
+// counts compares the counters with the marks of all lines.
 func (r *ledgerRig) counts() {
 	var wanted, there, dirty, inFlight, awaits, bytes int
 	for p := range r.l.records.All() {
@@ -305,7 +304,7 @@ func (r *ledgerRig) counts() {
 	}
 }
 
-// note notes what is wanted of a name now, for the checkpoint.
+// note records the value now wanted for a name, for the checkpoint.
 func (r *ledgerRig) note(name string) {
 	value, wanted := r.wanted[name]
 	switch {
@@ -316,7 +315,7 @@ func (r *ledgerRig) note(name string) {
 	}
 }
 
-// begin makes a checkpoint, or leaves the one there is.
+// begin creates a checkpoint, and drops the previous one.
 func (r *ledgerRig) begin() {
 	if r.checkpoint != nil {
 		r.l.dropCheckpoint(r.checkpoint)
@@ -331,8 +330,8 @@ func (r *ledgerRig) begin() {
 	}
 }
 
-// reached checks a checkpoint that is reached: of each name that was wanted then, what is there was
-// wanted then or later, and is tied to our lease. What a write under way has done is not known.
+// reached checks a reached checkpoint: each name that was wanted then has a value that was wanted then or later, with
+// our lease. Names with a write in progress are skipped, since its result is unknown.
 func (r *ledgerRig) reached() {
 	if r.checkpoint == nil || !r.checkpoint.isReached() {
 		return
@@ -343,7 +342,7 @@ func (r *ledgerRig) reached() {
 		}
 		is := r.values[name]
 		if written := r.written[name]; written.ModRevision > is.ModRevision {
-			is = written // an older event has come since
+			is = written // the last event is older than the write
 		}
 		if r.isKept(is) {
 			continue

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLedgerMachine: whatever happens, in whatever order it is heard of, the
-// kvstore at rest is as the owner wants it.
+// TestLedgerMachine: after random operations and events in random order, the kvstore finally has the contents that the
+// owner wants.
 func TestLedgerMachine(t *testing.T) {
 	t.Parallel()
 	for range 50 { // some sequences are rare, and each is short
@@ -83,7 +83,7 @@ func ledgerMachine(t *rapid.T) {
 			f := someSent(t, true)
 			switch {
 			case f == nil:
-			case r.l.shared && f.rev == 0: // made later it would leave a key that nobody knows
+			case r.l.shared && f.rev == 0: // a write after this would leave a key that the ledger does not have
 				r.l.finish(f.part, unknown, 0, nil, r.now)
 				answer(f)
 			default:

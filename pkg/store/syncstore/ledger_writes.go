@@ -26,18 +26,18 @@ const (
 	refused                     // for its key or its value
 )
 
-const partSize = 24 // what a write adds to a transaction beside key and value, about
+const partSize = 24 // approximate size of a write in a transaction, without key and value
 
 func (p *part) size() int { return len(p.name) + len(p.value) + partSize }
 
-// schedule queues a line that differs for writing, or has its value requested.
+// schedule queues a line that differs for writing, or requests its value.
 func (l *ledger) schedule(p records.Place, r *records.Record[line]) {
 	switch {
 	case l.isStopped(r):
 		if l.lean {
-			l.releaseValue(r) // it is requested when puts go on
+			l.releaseValue(r) // it is requested when puts continue
 		}
-	case l.failures.has(p): // until it is due
+	case l.failures.has(p): // it waits until it is due
 	case r.Obj.marks.has(isWanted) && !r.Obj.marks.has(isHeld):
 		l.requestValue(p, r)
 	case r.Obj.marks.has(isQueued):
@@ -47,7 +47,7 @@ func (l *ledger) schedule(p records.Place, r *records.Record[line]) {
 	}
 }
 
-// requestValue has the owner asked for a value, once.
+// requestValue notes that a value has to be requested from the owner, once.
 func (l *ledger) requestValue(p records.Place, r *records.Record[line]) {
 	if !r.Obj.marks.has(isMissing | isRequested) {
 		r.Obj.marks |= isMissing
@@ -55,7 +55,7 @@ func (l *ledger) requestValue(p records.Place, r *records.Record[line]) {
 	}
 }
 
-// takeMissing returns the names whose values have to be requested, each once until it is given.
+// takeMissing returns the names whose values have to be requested, each once until the value is given.
 func (l *ledger) takeMissing() []string {
 	if len(l.missing) == 0 {
 		return nil
@@ -74,9 +74,9 @@ func (l *ledger) takeMissing() []string {
 	return names
 }
 
-// takeWrites takes at most so many writes of so many bytes in all, each with a prefix of
-// this length, and returns how many bytes are left. The first one of a transaction may be
-// larger. Each is in flight until finish is called for it.
+// takeWrites takes at most this number of writes, and of bytes in all, where each key has a prefix of this
+// length. It returns the number of bytes that are left. The first write of a transaction may be larger. Each is
+// in flight until finish is called for it.
 func (l *ledger) takeWrites(most, bytes, prefix int, first bool) (parts []part, left int) {
 	for ; l.following && most > 0 && len(l.queue) > 0; l.queue = l.queue[1:] {
 		p := l.queue[0]
@@ -104,8 +104,8 @@ func (l *ledger) takeWrites(most, bytes, prefix int, first bool) (parts []part, 
 	return parts, bytes
 }
 
-// takeRetry takes one write that was refused before and is due to be tried again. A
-// value that is not held is requested; the write is tried when it comes.
+// takeRetry takes one write that was refused before and is due to be tried again. A value that is not held is
+// requested; the write is tried when the value is given.
 func (l *ledger) takeRetry(now time.Time) (part, bool) {
 	for l.following {
 		p, ok := l.failures.due(now)
@@ -115,7 +115,7 @@ func (l *ledger) takeRetry(now time.Time) (part, bool) {
 		r := l.records.At(p)
 		switch {
 		case l.isStopped(r):
-			l.failures.forget(p) // all are scheduled when puts go on
+			l.failures.forget(p) // all are scheduled when puts continue
 		case l.writable(p, r):
 			one := l.partFor(p, r)
 			l.markSent(one, r)
@@ -129,12 +129,12 @@ func (l *ledger) takeRetry(now time.Time) (part, bool) {
 	return part{}, false
 }
 
-// writable reports whether there is something to write for a line, and it can be.
+// writable reports whether a line needs a write that can be made now.
 func (l *ledger) writable(p records.Place, r *records.Record[line]) bool {
 	return l.needsWrite(p, r) && !l.isStopped(r) && (!r.Obj.marks.has(isWanted) || r.Obj.marks.has(isHeld))
 }
 
-// isStopped reports whether a line needs a put, and there are none at present.
+// isStopped reports whether a line needs a put while puts are stopped.
 func (l *ledger) isStopped(r *records.Record[line]) bool {
 	return l.stopped && r.Obj.marks.has(isWanted)
 }
@@ -194,7 +194,7 @@ func (l *ledger) finish(one part, o outcome, rev int64, why error, now time.Time
 		l.awaitEvent(one, r, rev)
 	default:
 		l.failures.renew(one.at, now)
-		l.markLost(one.at) // perhaps
+		l.markLost(one.at) // it may be lost
 	}
 	l.update(one.at)
 }
@@ -202,7 +202,7 @@ func (l *ledger) finish(one part, o outcome, rev int64, why error, now time.Time
 // awaitEvent awaits the event of a write of this epoch, unless it has arrived.
 func (l *ledger) awaitEvent(one part, r *records.Record[line], rev int64) {
 	switch {
-	case rev < r.Rev: // and what came after it is not ours
+	case rev < r.Rev: // a later event has arrived, which is not ours
 		l.eventArrived(one.at)
 		l.markLost(one.at)
 	case rev == r.Rev || one.deletes && !r.Obj.marks.has(isPresent):

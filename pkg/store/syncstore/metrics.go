@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Metrics show how far Syncs are, for all of them together, by scope and cluster (spec wire.md
-// §6.2). It is a [prometheus.Collector]; a nil one counts nothing. A Sync has series while it runs.
+// Metrics show the progress of all Syncs together, by scope and cluster (spec wire.md §6.2). It is a
+// [prometheus.Collector]; a nil one counts nothing. A Sync has series while it runs.
 type Metrics struct {
 	queue, errors, synced *prometheus.Desc
 
@@ -43,10 +43,10 @@ func (m *Metrics) setRunning(s *Sync, runs bool) {
 	}
 }
 
-// Written is a [Sync] that runs, at one moment: what it keeps, and how far it is.
+// Written describes a running [Sync] at one moment: its keys and its progress.
 type Written struct {
 	Prefix  string // of its keys
-	Cluster string // whose entries they are
+	Cluster string // cluster of the entries
 	Status
 }
 
@@ -72,7 +72,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.synced
 }
 
-// Collect implements [prometheus.Collector]. Syncs of one scope and cluster show as one.
+// Collect implements [prometheus.Collector]. The Syncs of one scope and cluster are combined.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	type labels struct{ scope, cluster string }
 	sums := make(map[labels]Status)

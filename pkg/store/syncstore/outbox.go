@@ -14,10 +14,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Outbox collects what all Syncs of one writer have to write, and writes it in transactions: at once
-// what comes when nothing is under way, and else what has come meanwhile, in turns. When the kvstore
-// cannot be reached everything is tried again. What it refuses, because of missing rights or of its
-// size, is tried again by itself, less and less often, and holds up nothing else.
+// Outbox collects the writes of all Syncs of one writer, and makes them in transactions. When no transaction is
+// in flight, a write is sent at once. Otherwise writes are collected, and the Syncs take turns. When the
+// kvstore cannot be reached, everything is tried again. A write that the kvstore refuses, because of missing
+// rights or its size, is tried again separately, at growing intervals, and delays no other write.
 //
 // All methods may be called from any goroutine.
 type Outbox struct {
@@ -39,19 +39,18 @@ type Outbox struct {
 	space
 }
 
-// What a transaction may be, beside [kvstore.MaxWrites], and how many may be under way at once: more
-// than one only while there are minWrites for it, which is worth it over a slow link. A Sync may have
-// minWrites in its first transaction, and twice as many after each that is acknowledged, so that a
-// prefix which may not be written costs few requests.
+// Bounds of the size of a transaction, in addition to [kvstore.MaxWrites], and of the number of transactions in
+// flight. A further one is sent only when there are minWrites for it, which pays off over a slow link. A Sync
+// may have minWrites in its first transaction, and twice as many after each acknowledged one, so that a prefix
+// which may not be written costs few requests.
 const (
 	transactionBytes = 512 << 10
 	maxInFlight      = 4
 	minWrites        = 128
 )
 
-// NewOutbox returns an Outbox of a writer. holding gives the lock under which
-// everything is written, at the time of each write; nil for none. A lock that is
-// lost ends Run. metrics may be nil, and log as well.
+// NewOutbox returns an Outbox of a writer. holding is called for each write, and returns the lock under which
+// it is made; nil for none. A lost lock ends Run. metrics and log may be nil.
 func NewOutbox(w kvstore.Writer, holding func() *kvstore.Lock, metrics *Metrics, log *slog.Logger) *Outbox {
 	o := &Outbox{
 		writer: w, holding: holding, metrics: metrics, log: cmp.Or(log, slog.New(slog.DiscardHandler)), warnings: rate.NewLimiter(rate.Every(time.Second), 10),
@@ -61,7 +60,7 @@ func NewOutbox(w kvstore.Writer, holding func() *kvstore.Lock, metrics *Metrics,
 	return o
 }
 
-// holding is the condition that a lock is held; nil for none.
+// holding returns the condition that a lock is held; nil for none.
 func holding(lock func() *kvstore.Lock) []kvstore.Option {
 	if lock == nil {
 		return nil
@@ -114,10 +113,9 @@ func (o *Outbox) setError(err error) {
 	o.err = err
 }
 
-// collect makes a batch of what there is. Without small there is none of fewer than minWrites. A
-// Sync of which writes were refused has a batch by itself, and only if retries are wanted: then
-// retry is true. A Sync whose allowance is used up waits: due is when the first of them may write
-// again, zero when there is none.
+// collect makes a batch of the queued writes. Unless small is set, it makes none of fewer than minWrites. A
+// Sync with refused writes has a batch of its own, and only if retries is set: then retry is true. A Sync whose
+// allowance is used up waits: due is when the first of these Syncs may write again, zero when there is none.
 func (o *Outbox) collect(small, retries bool) (b batch, retry bool, due time.Time) {
 	now := time.Now()
 	if !small && !o.hasMinWrites(now) {
@@ -185,7 +183,7 @@ func (o *Outbox) hasMinWrites(now time.Time) bool {
 	return false
 }
 
-// collectRetry makes a batch of a refused write that is due, and returns when the next one is.
+// collectRetry makes a batch of a refused write that is due, and returns when the next one is due.
 func (o *Outbox) collectRetry(now time.Time) (b batch, next time.Time) {
 	o.mu.Lock()
 	var due *Sync

@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// How long the outbox waits after the kvstore could not be reached (twice as long with each time).
+// How long the outbox waits after the kvstore could not be reached (longer with each failure).
 const (
 	unreachableFirst = 5 * time.Millisecond
 	unreachableMax   = 5 * time.Second
@@ -32,11 +32,11 @@ type sender struct {
 
 type response struct {
 	err   error // nil also for writes that were refused
-	retry bool  // of a batch of a write that was refused before, or of a Sync of which some were
+	retry bool  // the batch is a write that was refused before, or is of a Sync with refused writes
 }
 
-// Run writes until ctx ends, or a lock is lost: then the error wraps
-// [kvstore.ErrLockLeaseExpired], and nothing more is written. One Run at a time.
+// Run writes until ctx ends or a lock is lost. The error for a lost lock wraps [kvstore.ErrLockLeaseExpired],
+// and nothing more is written. Only one Run is active at a time.
 func (o *Outbox) Run(ctx context.Context) error {
 	if err := o.running.Acquire(ctx, 1); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 	}
 }
 
-// sendReady sends what can be sent now, and returns when to look again; zero for never.
+// sendReady sends the batches that can be sent now, and returns when to call it again; zero for never.
 func (s *sender) sendReady(ctx context.Context) (next time.Time) {
 	now := time.Now()
 	if now.Before(s.resume) {
@@ -128,7 +128,7 @@ func (s *sender) handle(ctx context.Context, r response) error {
 		if errors.Is(r.err, kvstore.ErrNoSpace) {
 			s.o.handleNoSpace()
 		}
-		if now := time.Now(); !now.Before(s.resume) { // else a batch of the same time has failed before
+		if now := time.Now(); !now.Before(s.resume) { // else another batch in flight at that time has failed already
 			s.resume = now.Add(s.pause.NextBackOff())
 		}
 	}
@@ -141,9 +141,9 @@ func (s *sender) drain() {
 	}
 }
 
-// write makes a transaction of a batch; when it is refused two of its halves, and so on,
-// until the writes that are to blame are alone. It reports the outcome of each write to
-// its Sync. The error is that of a kvstore that cannot be reached, or of a lost lock.
+// write makes a transaction of a batch. When it is refused, write makes two of its halves, and so on, until
+// each refused write is alone. It reports the outcome of each write to its Sync. The error is that of an
+// unreachable kvstore or of a lost lock.
 func (o *Outbox) write(ctx context.Context, b batch) error {
 	for todo := []batch{b}; len(todo) > 0; todo = todo[1:] {
 		b := todo[0]
@@ -175,7 +175,7 @@ func (o *Outbox) write(ctx context.Context, b batch) error {
 	return nil
 }
 
-// batch is the contents of a transaction: some writes of each of some Syncs.
+// batch is the contents of a transaction: writes of one or more Syncs.
 type batch []syncWrites
 
 type syncWrites struct {
@@ -213,8 +213,8 @@ func (b batch) finish(o outcome, rev int64, err error) {
 	}
 }
 
-// countRefused counts the puts of a transaction that the kvstore has not made for want of space: each
-// try is one, like that of a write that is refused for what it is.
+// countRefused counts the puts of a transaction that the kvstore has not made because there was no space. Each
+// try counts, as for a write that is refused because of its key or value.
 func (b batch) countRefused() {
 	for _, w := range b {
 		for i := range w.parts {

@@ -12,25 +12,24 @@ import (
 // Unbounded is a grant without a bound.
 const Unbounded = math.MaxInt64
 
-// ErrStopped: nothing is put for want of space that is granted ([Outbox.Grant]).
+// ErrStopped: puts are stopped because there is no granted space ([Outbox.Grant]).
 var ErrStopped = errors.New("writing has stopped")
 
 type space struct {
-	granted atomic.Int64 // how many bytes may still be put; Unbounded: as many as there are
-	spent   atomic.Int64 // how many were, in all
-	stopped atomic.Bool  // there are no puts, but for vital ones
-	full    atomic.Bool  // there are none at all
-	fullAt  atomic.Int64 // when the kvstore has said last that it has no space, in Unix nanoseconds; 0: never
+	granted atomic.Int64 // bytes that may still be put; Unbounded: no limit
+	spent   atomic.Int64 // bytes that were put in all
+	stopped atomic.Bool  // there are no puts except vital ones
+	full    atomic.Bool  // there are no puts at all
+	fullAt  atomic.Int64 // when the kvstore last reported that it has no space, in Unix nanoseconds; 0: never
 }
 
-// cost is about how much space a put takes in etcd at most: pages are not filled to
-// the end, and each revision has a key of its own.
+// cost returns an estimate of the space that a put takes in etcd at most: pages are not filled completely, and
+// each revision has a key of its own.
 func (p *part) cost(prefix int) int64 { return int64(2*(p.size()+prefix) + 256) }
 
-// Grant says how many bytes may be put from now on, by what they may cost in etcd: [Unbounded] as
-// many as there are, 0 none. When they are used up there are no puts until the next Grant, but for
-// those of vital Syncs ([Params.Vital]) and deletions. A Sync with Again does not hold the values
-// meanwhile.
+// Grant sets how many bytes may be put from now on, measured by their possible cost in etcd: [Unbounded] is no
+// limit, 0 is none. When they are used up, only puts of vital Syncs ([Params.Vital]) and deletions are made
+// until the next Grant. A Sync with Again does not hold its values during this time.
 func (o *Outbox) Grant(bytes int64) {
 	o.granted.Store(bytes)
 	if bytes > 0 {
@@ -39,8 +38,8 @@ func (o *Outbox) Grant(bytes int64) {
 	o.setStopped(bytes <= 0)
 }
 
-// maxBytes is how large a transaction may be. What is granted is not exceeded by much; where
-// nothing is, there are deletions alone.
+// maxBytes returns the largest size of a transaction, so that the granted space is not exceeded by much.
+// Without granted space there are only deletions and vital puts, with the usual size.
 func (o *Outbox) maxBytes() int {
 	const least = 16 << 10
 	left := o.granted.Load()
@@ -50,13 +49,13 @@ func (o *Outbox) maxBytes() int {
 	return int(min(transactionBytes, max(left/2, least))) // a byte may cost two
 }
 
-// Spent is how many bytes were put in all, as Grant counts them.
+// Spent returns the number of bytes that were put in all, as Grant counts them.
 func (o *Outbox) Spent() int64 { return o.spent.Load() }
 
-// Stopped reports whether there are no puts for want of a grant.
+// Stopped reports whether puts are stopped because there is no granted space.
 func (o *Outbox) Stopped() bool { return o.stopped.Load() }
 
-// FullAt is when the kvstore has said last that it has no space; zero for never.
+// FullAt returns when the kvstore last reported that it has no space; zero for never.
 func (o *Outbox) FullAt() time.Time {
 	at := o.fullAt.Load()
 	if at == 0 {
@@ -65,8 +64,8 @@ func (o *Outbox) FullAt() time.Time {
 	return time.Unix(0, at)
 }
 
-// handleNoSpace is called when the kvstore has no space. Where space is granted there are no puts
-// until the next Grant, so that deletions are made; else they are tried again like all others.
+// handleNoSpace is called when the kvstore has no space. Where space is granted, there are no puts until the
+// next Grant, so that deletions are made. With an unbounded grant puts are tried again like all other writes.
 func (o *Outbox) handleNoSpace() {
 	o.fullAt.Store(time.Now().UnixNano())
 	if o.granted.Load() == Unbounded {
@@ -97,8 +96,8 @@ func (o *Outbox) setStopped(puts bool) {
 	}
 }
 
-// notifyStopped has all Syncs look whether puts are stopped. The last of several calls at
-// once sees the final state.
+// notifyStopped makes all Syncs check whether puts are stopped. The last of several concurrent calls reads the
+// final state.
 func (o *Outbox) notifyStopped() {
 	o.mu.Lock()
 	syncs := slices.Collect(maps.Keys(o.syncs))

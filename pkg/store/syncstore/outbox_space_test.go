@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// lean starts a Sync that asks for values, which are those of an owner.
+// lean starts a Sync that holds no values, and requests them from an owner.
 func (d *desk) lean(prefix string, owner map[string]string, p Params) *Sync {
 	var s *Sync
 	ready := make(chan struct{})
@@ -29,8 +29,8 @@ func (d *desk) lean(prefix string, owner map[string]string, p Params) *Sync {
 	return s
 }
 
-// TestNothingIsPutBeyondTheGrant: what is granted is used up, then only deletions and
-// vital puts are acknowledged, no value is held, and when there is a grant again all is put.
+// TestNothingIsPutBeyondTheGrant: after the grant is used up, only deletions and vital puts are acknowledged, and no
+// value is held. After another grant everything is put.
 func TestNothingIsPutBeyondTheGrant(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
@@ -75,18 +75,18 @@ func TestNothingIsPutBeyondTheGrant(t *testing.T) {
 	}
 }
 
-// held is how many bytes of values are.
+// held returns the number of bytes of the held values.
 func (s *Sync) held() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ledger.bytes
 }
 
-// TestAKVStoreWithoutSpaceTakesDeletions, and when somebody grants space, puts.
+// TestAKVStoreWithoutSpaceTakesDeletions: and it takes puts after space is granted.
 func TestAKVStoreWithoutSpaceTakesDeletions(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	var full atomic.Bool // an etcd that is at its quota
+	var full atomic.Bool // whether the etcd has reached its quota
 	full.Store(true)
 	d.outbox = NewOutbox(&refusing{d.mem, func(w kvstore.Write) error {
 		if full.Load() && !w.Delete {
@@ -115,8 +115,8 @@ func TestAKVStoreWithoutSpaceTakesDeletions(t *testing.T) {
 	d.until(prefix, map[string]string{"a": "1"})
 }
 
-// TestAnAllowanceIsKept: of one owner's many writes no more are made than its rate
-// allows, and another one's are made at once.
+// TestAnAllowanceIsKept: the writes of one owner are limited to its rate, while those of another owner are made at
+// once.
 func TestAnAllowanceIsKept(t *testing.T) {
 	t.Parallel()
 	const each = 250
@@ -139,8 +139,8 @@ func TestAnAllowanceIsKept(t *testing.T) {
 			waittest.Until(t, "300 keys", func() bool { return len(d.has(busy)) >= 300 })
 			other.Put("a", []byte("1"))
 			other.Complete()
-			d.clean(other)                                                               // beside one that waits
-			waittest.Until(t, "50 more", func() bool { return len(d.has(busy)) >= 350 }) // it goes on
+			d.clean(other)                                                               // while the first one waits
+			waittest.Until(t, "50 more", func() bool { return len(d.has(busy)) >= 350 }) // the writes continue
 			n := len(d.has(busy))
 			if most := 300 + int(100*time.Since(began).Seconds()) + kvstore.MaxWrites; n > most {
 				t.Errorf("%d writes were made where %d may be", n, most)

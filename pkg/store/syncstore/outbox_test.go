@@ -16,11 +16,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// errTooLarge is what etcd says of a transaction that is.
+// errTooLarge is etcd's error for a transaction that is too large.
 var errTooLarge = fmt.Errorf("etcdserver: request is too large: %w", kvstore.ErrInvalidRequest)
 
-// TestRefusedWritesAreSplit: the good ones are acknowledged, however many bad ones are
-// among them, and the other Sync is not held up.
+// TestRefusedWritesAreSplit: the good writes are acknowledged, for any number of bad ones among them, and the other
+// Sync is not delayed.
 func TestRefusedWritesAreSplit(t *testing.T) {
 	t.Parallel()
 	metrics, reg := NewMetrics(), prometheus.NewPedanticRegistry()
@@ -90,7 +90,7 @@ func TestRefusedWritesAreSplit(t *testing.T) {
 	}
 }
 
-// gatheredSync are the series of Syncs, each with its labels.
+// gatheredSync returns the series of Syncs, each with its labels.
 func gatheredSync(t *testing.T, reg prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -108,8 +108,8 @@ func gatheredSync(t *testing.T, reg prometheus.Gatherer) map[string]float64 {
 	return series
 }
 
-// TestTurns: a Sync with one change does not wait for the backlog of another. It is written with
-// the first transaction that is sent after it came, behind those that are under way then.
+// TestTurns: a Sync with one change does not wait for the backlog of another. The change is written with the first
+// transaction sent after it, once the transactions in progress are done.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestTurns(t *testing.T) {
 			s.Complete()
 			d.clean(s)
 		}
-		under := make(chan chan struct{}, 100) // transactions, each until its channel is closed
+		under := make(chan chan struct{}, 100) // transactions, each in progress until its channel is closed
 		d.mem.SetFault(func(ctx context.Context, op, _ string) error {
 			if op == "update" {
 				goOn := make(chan struct{})
@@ -156,8 +156,8 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestLargeValuesShareNoTransaction: a transaction stays within its bytes, but for
-// a value that is larger than that by itself.
+// TestLargeValuesShareNoTransaction: a transaction stays within its limit of bytes, unless a single value is larger
+// than that.
 func TestLargeValuesShareNoTransaction(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
@@ -190,8 +190,8 @@ func TestLargeValuesShareNoTransaction(t *testing.T) {
 	d.until("p/", want)
 }
 
-// TestTrouble: while nothing can be written everything waits, which shows, and
-// what was wanted meanwhile is written in the end.
+// TestTrouble: while nothing can be written, everything waits, which the status shows. The values wanted meanwhile are
+// written in the end.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)

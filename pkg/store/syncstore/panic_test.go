@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
-// TestAPanicKeepsNoLock: whoever asks for the status afterwards is answered.
+// TestAPanicKeepsNoLock: the status can still be read after a panic.
 func TestAPanicKeepsNoLock(t *testing.T) {
 	t.Parallel()
 	own := memory.New()

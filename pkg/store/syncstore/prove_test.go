@@ -10,11 +10,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
-// ahead is a writer whose first Head is of a history that ends right after it.
+// ahead is a writer whose first Head is in a history that ends right after it.
 type ahead struct {
 	*memory.Store
 	asked atomic.Bool
-	then  func() // what happens after it
+	then  func() // called after the first Head
 }
 
 func (a *ahead) Head(ctx context.Context) (kvstore.Position, error) {
@@ -26,8 +26,8 @@ func (a *ahead) Head(ctx context.Context) (kvstore.Position, error) {
 	return at, err
 }
 
-// TestACanaryWhoseHistoryEnds: the server is replaced by an emptier one between
-// its answer and the proof. The canary comes nevertheless.
+// TestACanaryWhoseHistoryEnds: between the response of the server and the proof, an emptier server replaces it. The
+// canary is written nevertheless.
 func TestACanaryWhoseHistoryEnds(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]struct {

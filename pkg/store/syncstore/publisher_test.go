@@ -34,10 +34,10 @@ type publisher struct {
 	outbox   *Outbox
 	sync     *Sync
 	canaries *Canaries
-	stop     func() // ends all, withdrawing nothing
+	stop     func() // stops all, without withdrawing anything
 }
 
-// hurried are options for writers in tests.
+// hurried returns options with short intervals, for writers in tests.
 func hurried() etcd.Options {
 	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS = 0, 0
@@ -47,7 +47,7 @@ func hurried() etcd.Options {
 	return o
 }
 
-// publish starts a publisher on a server. change may change what it is made of.
+// publish starts a publisher on a server. change may modify the parameters of the Sync.
 func publish(t testing.TB, o etcd.Options, load func() (*clientfile.Config, error), change func(*Params)) *publisher {
 	t.Helper()
 	p := &publisher{t: t, leases: kvstore.NewLeases()}
@@ -82,12 +82,12 @@ func publish(t testing.TB, o etcd.Options, load func() (*clientfile.Config, erro
 	return p
 }
 
-// at is a configuration of an endpoint.
+// at returns a function that loads a configuration with this endpoint.
 func at(endpoint string) func() (*clientfile.Config, error) {
 	return func() (*clientfile.Config, error) { return clientfile.New(endpoint) }
 }
 
-// put wants all of these, and completes.
+// put puts all of these, and calls Complete.
 func (p *publisher) put(want map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		p.sync.Put(name, []byte(want[name]))
@@ -95,19 +95,19 @@ func (p *publisher) put(want map[string]string) {
 	p.sync.Complete()
 }
 
-// clean waits until everything is as wanted.
+// clean waits until all wanted keys are written.
 func (p *publisher) clean() {
 	p.t.Helper()
 	must(p.t, p.sync.WaitClean(waittest.Context(p.t)))
 }
 
-// contents are what an etcd has below the prefix, and its canary.
+// contents are the keys of an etcd below the prefix, and its canary.
 type contents struct {
 	values map[string]string
 	newest int64 // the highest revision of a key
 	leases map[int64]int
 	canary *kvstore.KeyValue
-	rev    int64 // of the store
+	rev    int64 // the revision of the store
 }
 
 func read(t testing.TB, c *clientv3.Client) contents {
@@ -127,7 +127,7 @@ func read(t testing.TB, c *clientv3.Client) contents {
 	return is
 }
 
-// await waits until an etcd holds just these and a canary, all leased.
+// await waits until an etcd has exactly these keys and a canary, all with leases.
 func (p *publisher) await(c *clientv3.Client, want map[string]string) contents {
 	p.t.Helper()
 	var is contents
@@ -159,13 +159,13 @@ func (is contents) last(t testing.TB) {
 	}
 }
 
-// eventually tries until it succeeds.
+// eventually repeats try until it succeeds.
 func eventually(t testing.TB, try func() error) {
 	t.Helper()
 	waittest.Try(t, "this", try)
 }
 
-// some are so many names with values of their own.
+// some returns n names with different values.
 func some(n int) map[string]string {
 	all := make(map[string]string, n)
 	for i := range n {
@@ -174,7 +174,7 @@ func some(n int) map[string]string {
 	return all
 }
 
-// events are what has happened below the prefix after a revision.
+// events counts the events below the prefix after a revision.
 type events struct {
 	puts    map[string]int
 	deletes int

@@ -9,13 +9,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestRefusedValuesTakeNoRoom: an owner who is asked again does not wait for
-// values that are refused, however many bytes they have. They are asked for when
-// they are tried again, and written as soon as they may be.
+// TestRefusedValuesTakeNoRoom: values that are refused do not delay the owner's other values, however many bytes they
+// have. They are requested again for each retry, and written as soon as they are accepted.
 func TestRefusedValuesTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	var most, asked atomic.Int64 // bytes of a value
+	var most, asked atomic.Int64 // most: the largest value that the kvstore accepts, in bytes
 	most.Store(maxHeld / 8)
 	w := &refusing{d.mem, func(w kvstore.Write) error {
 		if int64(len(w.Value)) > most.Load() {

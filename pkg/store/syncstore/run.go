@@ -14,9 +14,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// Run follows the prefix, and has what differs written, until ctx ends or the writer is closed
-// ([kvstore.ErrClosed]). It withdraws nothing when it ends: keys with leases go when those run out.
-// A panic is its error; it may be called again.
+// Run follows the prefix, and has differing keys written, until ctx ends or the writer is closed
+// ([kvstore.ErrClosed]). It withdraws nothing when it ends: keys with leases are removed when the leases
+// expire. A panic is returned as an error. Run may be called again.
 func (s *Sync) Run(ctx context.Context) error {
 	if err := s.running.Acquire(ctx, 1); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (s *Sync) Run(ctx context.Context) error {
 	defer s.running.Release(1)
 	o := s.p.Outbox
 	o.add(s)
-	// The writes in flight have deadlines.
+	// This wait ends: the writes in flight have deadlines.
 	defer func() { _ = s.wait(context.Background(), func(l *ledger) bool { return l.inFlight == 0 }) }()
 	defer o.remove(s)
 	o.writer.OnLeaseExpired(s.p.Prefix, func([]string) { s.refreshLeases() })
@@ -39,13 +39,13 @@ func (s *Sync) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// reassert reads the own keys of a shared prefix from time to time.
+// reassert reads the own keys of a shared prefix again, at the interval Params.Reassert.
 func (s *Sync) reassert(ctx context.Context) error {
 	for {
 		if err := waiting.Sleep(ctx, s.p.Reassert); err != nil {
 			return err
 		}
-		s.refreshLeases() // perhaps
+		s.refreshLeases() // they may have changed
 		for _, name := range s.names() {
 			key := s.p.Prefix + name
 			kv, at, err := s.p.Outbox.writer.Get(ctx, key)
@@ -106,7 +106,7 @@ func (s *Sync) withdraw(ctx context.Context) error {
 	for _, name := range s.names() {
 		one := kvstore.Write{Key: s.p.Prefix + name, Delete: true}
 		if s.p.CreateOnly {
-			one.Kept = func(kvstore.KeyValue) {} // it is not ours
+			one.Kept = func(kvstore.KeyValue) {} // a key that is not ours stays
 		}
 		writes = append(writes, one)
 	}
@@ -118,14 +118,14 @@ func (s *Sync) withdraw(ctx context.Context) error {
 	return nil
 }
 
-// reachWithin is how long a position may take to be applied: the stream may be of a history that
-// never gets there.
+// reachWithin bounds the time until a position is applied: the stream may be of a history that never reaches
+// it.
 const reachWithin = 5 * time.Second
 
-// prove waits until everything that was wanted when it was called is written, and shows that the
-// server which answers now has it: everything up to the revision that it reports after that has
-// been followed, and nothing of it was lost. When another server takes its place that may never be
-// so: it ends, and is to be tried again.
+// prove waits until everything that was wanted at the time of the call is written, and proves that the server
+// which answers now has it: everything up to the revision that this server reports afterwards has been
+// followed, and no wanted key was lost. This may never be the case when another server takes its place: prove
+// then returns an error, and the caller tries again.
 func (s *Sync) prove(ctx context.Context) error {
 	return s.withCheckpoint(ctx, func(c *checkpoint) error {
 		for {

@@ -14,47 +14,47 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// Params say what a [Sync] keeps, and how.
+// Params are the parameters of a [Sync].
 type Params struct {
 	// Prefix is where the keys are. It ends in "/". One writer has one Sync for it.
 	Prefix string
-	// Shared: others own keys below the prefix too. Only names that were given with
-	// Put are looked at; what others own is neither kept in memory nor deleted.
+	// Shared: others own keys below the prefix too. Only names that were given with Put are considered; the
+	// keys of others are neither kept in memory nor deleted.
 	Shared bool
-	// Again asks the owner for the values of names that have to be written again: somebody has
-	// changed or deleted them, their lease has ended, or a refused one is due to be tried again.
-	// He supplies each once ([Sync.Supply]), at once or later. It must not block, and may be called
-	// by several goroutines. With it the Sync holds a value only until it is written or refused.
+	// Again asks the owner for the values of names that have to be written again: another writer has changed or
+	// deleted them, their lease has ended, or a refused write is due to be tried again. The owner supplies each
+	// once ([Sync.Supply]), at once or later. Again must not block, and may be called by several goroutines.
+	// With it the Sync holds a value only until it is written or refused.
 	Again func(names []string)
-	// Unleased: keys are tied to no lease, so they stay after the process has ended, until
-	// somebody deletes them: [Sync.Drain], or the next Sync of the prefix, once it is complete and
-	// does not want them. In a Shared prefix the next Sync looks only at names that it was given,
-	// so only Drain and Delete remove what is not wanted any more. A takeover of equal contents
-	// writes nothing, but for a key that has a lease: that is written once to untie it.
+	// Unleased: keys are tied to no lease, so they stay after the process has ended, until they are deleted by
+	// [Sync.Drain], or by the next Sync of the prefix, once it is complete and does not want them. In a Shared
+	// prefix the next Sync considers only names that it was given, so only Drain and Delete remove keys that
+	// are no longer wanted. A takeover of equal contents writes only the keys that have a lease: each is
+	// written once to remove the lease.
 	Unleased bool
-	// CreateOnly: keys that are tied to no lease are others'. They are neither replaced nor
-	// deleted, which every write proves in its own transaction: of two who create a key at once
-	// only one does. A name that another has counts as written. Contradicted, which may be nil, is
-	// called when there may be news for [Sync.Contradictions]; it must not block, and may be called
-	// by several goroutines. An Unleased Sync could not distinguish its own keys.
+	// CreateOnly: keys that are tied to no lease belong to others. They are neither replaced nor deleted. Every
+	// write checks this in its own transaction: of two writers that create a key at once, only one succeeds. A
+	// name that another writer has counts as written. Contradicted, which may be nil, is called when
+	// [Sync.Contradictions] may have changed; it must not block, and may be called by several goroutines. An
+	// Unleased Sync could not distinguish its own keys.
 	CreateOnly   bool
 	Contradicted func()
-	// Vital: puts are made whatever the space that is granted ([Outbox.Grant]).
+	// Vital: puts are made even without granted space ([Outbox.Grant]).
 	Vital bool
-	// Allowance bounds the rate of the writes; nil does not. Several Syncs may share one.
+	// Allowance bounds the rate of the writes; nil is no bound. Several Syncs may share one.
 	Allowance *Allowance
-	// Outbox is where the writes go. Its writer is also followed.
+	// Outbox makes the writes. Its writer is also used to follow the prefix.
 	Outbox *Outbox
-	// Log receives what happens; nil for nowhere.
+	// Log receives the log messages; nil discards them.
 	Log *slog.Logger
-	// Cluster is whose entries they are, the label source_cluster of the metrics.
+	// Cluster is the cluster of the entries, the label source_cluster of the metrics.
 	Cluster string
-	// Reassert is how often what is there is looked at again although nothing is heard of it: by
-	// another list, for a shared prefix by a read of each own key. 0 is never.
+	// Reassert is the interval at which the present keys are read again without an event: by another list, or
+	// for a shared prefix by a read of each own key. 0 is never.
 	Reassert time.Duration
 }
 
-// Contradiction is a wanted name that another has with another value.
+// Contradiction is a wanted name that another writer has with another value.
 type Contradiction struct {
 	Name string
 	// Wanted is nil when the value is not held at present ([Params.Again]).
@@ -63,27 +63,26 @@ type Contradiction struct {
 
 // Status describes a [Sync] at one moment.
 type Status struct {
-	// Wanted is how many names the owner wants. Pending is how many keys are not
-	// as wanted, or not known to be; Failed how many of them were refused by the
-	// kvstore, each of which is tried again after a while.
+	// Wanted is the number of names that the owner wants. Pending is the number of keys that are not as wanted,
+	// or not known to be. Failed is the number of those that were refused by the kvstore; each is tried again
+	// after a while.
 	Wanted, Pending, Failed int
-	// Stopped: there are no puts at present for want of space that is granted
-	// ([Outbox.Grant]), and something is pending.
+	// Stopped: puts are stopped because there is no granted space ([Outbox.Grant]), and something is pending.
 	Stopped bool
 	// Synced: everything that the owner had given was written once.
 	Synced bool
 	// Errors counts the writes of keys that were refused.
 	Errors int64
-	// Err is the latest of these errors, with the key, while there are any; else why the keys are
-	// not followed, or nothing can be written; empty when all is well.
+	// Err is the latest of these errors, with the key, while any key is refused; else the reason why the keys
+	// are not followed or nothing can be written; empty when there is no error.
 	Err string
 }
 
-// Sync keeps the keys below a prefix of a kvstore as their owner wants them, whatever others,
-// leases and servers do to them. It writes only what differs: a key whose value is not the wanted
-// one, or which is not tied to a lease of its writer ([Params.Unleased]: to any). Keys that nobody
-// wants are deleted once the owner has called Complete, and those given to Delete before. Nothing
-// is written before it is known what is there, nor while it is not known.
+// Sync keeps the keys below a prefix of a kvstore as their owner wants them, despite changes by other writers,
+// expired leases and lost servers. It writes only differing keys: those whose value is not the wanted one, or
+// which are not tied to a lease of their writer ([Params.Unleased]: which are tied to any lease). Unwanted keys
+// are deleted once the owner has called Complete, and names given to Delete even before that. Nothing is
+// written before the present keys are known, nor while they are not known.
 //
 // All methods may be called from any goroutine. Put, Delete and Complete never block, and
 // may be called whether Run runs or not. Run and Drain exclude each other.
@@ -108,7 +107,7 @@ type Sync struct {
 	queued bool // guarded by the outbox's mu: in its queue
 }
 
-// New returns a Sync that wants nothing yet.
+// New returns a Sync without wanted names.
 func New(p Params) *Sync {
 	if p.CreateOnly && p.Unleased {
 		panic("syncstore.New: CreateOnly and Unleased exclude each other")
@@ -131,25 +130,25 @@ func (p *Params) newLedger() ledger {
 	return l
 }
 
-// Put wants a name with a value. The value is kept and must not be changed.
+// Put sets the wanted value of a name. The value is kept and must not be changed.
 func (s *Sync) Put(name string, value []byte) {
 	s.update(func(l *ledger) { l.put(name, value, time.Now()) })
 }
 
-// Supply gives the value of a name that was asked for again. One that is not wanted any more,
-// because there is a newer one, is passed over.
+// Supply gives the value of a name that [Params.Again] has requested. A value that is no longer wanted, because
+// there is a newer one, is ignored.
 func (s *Sync) Supply(name string, value []byte) {
 	s.update(func(l *ledger) { l.supply(name, value, time.Now()) })
 }
 
-// Delete does not want a name any more.
+// Delete makes a name unwanted, so that its key is deleted.
 func (s *Sync) Delete(name string) { s.update(func(l *ledger) { l.remove(name, time.Now()) }) }
 
-// Complete notes that everything known at start was given: from now on keys that nobody wants are
-// deleted, those of a shared prefix only if they were wanted before.
+// Complete notes that the owner has given everything known at start. From now on unwanted keys are deleted,
+// those of a shared prefix only if they were wanted before.
 func (s *Sync) Complete() { s.update((*ledger).markComplete) }
 
-// update changes the ledger, and does what follows from that.
+// update changes the ledger, and then calls the outbox and the owner as the change requires.
 func (s *Sync) update(f func(*ledger)) {
 	missing, work, contradicted := s.change(f)
 	if work {
@@ -163,9 +162,9 @@ func (s *Sync) update(f func(*ledger)) {
 	}
 }
 
-// change is the part of update that holds the lock, also when f panics. It returns the
-// names whose values have to be requested, whether there is something to write, and
-// whether contradictions may have changed.
+// change is the part of update that holds the lock, which it releases also when f panics. It returns the names
+// whose values have to be requested, whether there is something to write, and whether contradictions may have
+// changed.
 func (s *Sync) change(f func(*ledger)) (missing []string, work, contradicted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +176,8 @@ func (s *Sync) change(f func(*ledger)) (missing []string, work, contradicted boo
 	return l.takeMissing(), l.backlog() > 0, l.takeKeptChanged()
 }
 
-// Contradictions are the wanted names that others have with other values, in no
-// order. What is wanted is not there as long as they are.
+// Contradictions returns the wanted names that other writers have with other values, in no order. The wanted
+// values are not present while these keys exist.
 func (s *Sync) Contradictions() []Contradiction {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +195,7 @@ func (s *Sync) updateRetryAt(l *ledger) {
 	}
 }
 
-// Status returns a copy of what is known.
+// Status returns a copy of the present status.
 func (s *Sync) Status() Status {
 	follower, writeErr := s.follower.Status(), s.p.Outbox.lastError()
 	s.mu.Lock()
@@ -216,7 +215,7 @@ func (s *Sync) Status() Status {
 	return st
 }
 
-// updateStopped stops the puts while the outbox has stopped them, or lets them go on.
+// updateStopped stops the puts while the outbox has stopped them, or lets them continue.
 func (s *Sync) updateStopped() {
 	o := s.p.Outbox
 	s.update(func(l *ledger) { l.setStopped(o.Stopped() && (!s.p.Vital || o.full.Load())) })

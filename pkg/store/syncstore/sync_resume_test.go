@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// TestWaitRoom: an owner who gives many values at once waits until some of them are written.
+// TestWaitRoom: an owner that gives many values at once waits until some of them are written.
 func TestWaitRoom(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
@@ -38,7 +38,7 @@ func TestWaitRoom(t *testing.T) {
 	})
 }
 
-// TestASyncResumes: after a lost connection nothing is listed.
+// TestASyncResumes: after a lost connection nothing is listed again.
 func TestASyncResumes(t *testing.T) {
 	t.Parallel()
 	for name, shared := range map[string]bool{"own prefix": false, "shared prefix": true} {
@@ -84,7 +84,7 @@ func TestASyncResumes(t *testing.T) {
 	}
 }
 
-// TestRefusedWritesAreTriedLessAndLessOften follows one key over its tries.
+// TestRefusedWritesAreTriedLessAndLessOften checks the retries of one key.
 func TestRefusedWritesAreTriedLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
@@ -109,7 +109,7 @@ func TestRefusedWritesAreTriedLessAndLessOften(t *testing.T) {
 		t.Errorf("the pauses are %v", waits)
 	}
 	f.add(7, now, errTooLarge)
-	f.renew(7, now.Add(time.Second)) // another value
+	f.renew(7, now.Add(time.Second)) // the key has another value
 	if next, _ := f.next(); !next.Equal(now.Add(time.Second)) {
 		t.Errorf("due at %v, want %v", next, now)
 	}
@@ -119,7 +119,7 @@ func TestRefusedWritesAreTriedLessAndLessOften(t *testing.T) {
 	}
 }
 
-// TestCleanWhileNothingCanBeReadAgain: a read that fails says nothing of the keys.
+// TestCleanWhileNothingCanBeReadAgain: a failed read does not make the keys count as not written.
 func TestCleanWhileNothingCanBeReadAgain(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)

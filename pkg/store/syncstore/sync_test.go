@@ -15,8 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
-// TestSyncMachine: whatever happens to the kvstore and the connection, it holds
-// what several owners want.
+// TestSyncMachine: after random changes of the kvstore and random losses of the connection, the kvstore has the
+// contents that several owners want.
 func TestSyncMachine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,7 +107,7 @@ func TestSyncMachine(t *testing.T) {
 	})
 }
 
-// TestASharedPrefix: others' keys are neither touched nor remembered.
+// TestASharedPrefix: other clients' keys are neither changed nor kept in memory.
 func TestASharedPrefix(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
@@ -123,7 +123,7 @@ func TestASharedPrefix(t *testing.T) {
 	d.mem.Unset("p/other")
 	d.until("p/", map[string]string{"mine": "1", "short": "1", "another": "1"})
 	s.Delete("short")
-	s.Delete("another") // it is not ours
+	s.Delete("another") // a key of another client
 	d.until("p/", map[string]string{"mine": "1", "another": "1"})
 	d.mem.ExpireLeases()
 	d.until("p/", map[string]string{"mine": "1", "another": "1"})
@@ -133,7 +133,7 @@ func TestASharedPrefix(t *testing.T) {
 			t.Errorf("%d names are known, %d wanted", l.records.Len(), l.wanted)
 		}
 	})
-	d.mem.Break(nil) // it resumes
+	d.mem.Break(nil) // the Sync resumes
 	s.Put("more", []byte("1"))
 	d.until("p/", map[string]string{"mine": "1", "another": "1", "more": "1"})
 	d.stop()
@@ -142,7 +142,7 @@ func TestASharedPrefix(t *testing.T) {
 	}
 }
 
-// TestReassert: a change of which nobody hears is found out.
+// TestReassert: a change without an event is detected.
 func TestReassert(t *testing.T) {
 	t.Parallel()
 	for name, shared := range map[string]bool{"own prefix": false, "shared prefix": true} {
@@ -174,7 +174,7 @@ func TestReassert(t *testing.T) {
 	}
 }
 
-// TestWaitCleanEndsWithItsContext: it waits until everything is given.
+// TestWaitCleanEndsWithItsContext: WaitClean waits until Complete is called.
 func TestWaitCleanEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
@@ -187,7 +187,7 @@ func TestWaitCleanEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestDrain: it withdraws everything of the owner, and forgets it.
+// TestDrain: Drain withdraws all keys of the owner, and removes them from memory.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	for name, shared := range map[string]bool{"own prefix": false, "shared prefix": true} {

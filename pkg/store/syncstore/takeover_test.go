@@ -11,23 +11,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// entryOf is an entry as mirrors copy them, of 250 bytes about.
+// entryOf returns an entry of about 250 bytes, like those that mirrors copy.
 func entryOf(i int) (name string, value []byte) {
 	return fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), fmt.Appendf(nil, `{"IP":"10.%d.%d.%d","Mask":null,"HostIP":"192.168.0.1",`+
 		`"ID":%d,"Key":0,"Metadata":"cilium-global:cluster1:node-%d","K8sNamespace":"namespace-%d","K8sPodName":"pod-%08x"}`,
 		i>>16, i>>8&255, i&255, 65536+i, i%5000, i%50, i)
 }
 
-// requestsOf is how many requests a takeover may need: each has MaxWrites writes, or
-// half a MiB of them.
+// requestsOf returns how many requests a takeover may need: each has MaxWrites writes, or half a MiB of them.
 func requestsOf(keys int) int64 {
 	_, value := entryOf(0)
 	most := min(kvstore.MaxWrites, transactionBytes/(len(value)+80))
 	return int64((keys + most - 1) / most)
 }
 
-// TestATakeoverTakesFewRequests: another process writes what is there already, each key
-// once, for the lease.
+// TestATakeoverTakesFewRequests: a new process writes the existing keys again, each once, for its lease.
 func TestATakeoverTakesFewRequests(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
@@ -52,7 +50,7 @@ func TestATakeoverTakesFewRequests(t *testing.T) {
 	d.run(s.Run)
 	d.clean(s)
 	t.Logf("%d keys, %d requests", n, updates.Load())
-	if got, most := updates.Load(), requestsOf(n)+8; got > most { // the first ones are smaller
+	if got, most := updates.Load(), requestsOf(n)+8; got > most { // the first requests are smaller
 		t.Errorf("%d keys took %d requests, not %d at most", n, got, most)
 	}
 	if s := requestsOf(464_000) / 100; s >= 10 {
@@ -63,12 +61,12 @@ func TestATakeoverTakesFewRequests(t *testing.T) {
 	}
 }
 
-// TestARefusedPrefixTakesFewRequests: whoever may not write below a prefix learns that
-// with small transactions, and others are written meanwhile.
+// TestARefusedPrefixTakesFewRequests: a writer whose writes below a prefix are refused soon uses small transactions for
+// it, and other prefixes are written meanwhile.
 func TestARefusedPrefixTakesFewRequests(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	var refusals, before atomic.Int64 // before: when the other prefix is written
+	var refusals, before atomic.Int64 // before: the refusals until the other prefix is written
 	d.mem.SetFault(func(_ context.Context, op, key string) error {
 		switch {
 		case op != "update":

@@ -16,7 +16,7 @@ import (
 
 func unleased(p *Params) { p.Unleased = true }
 
-// awaitUnleased waits until an etcd holds just these, of which none has a lease.
+// awaitUnleased waits until an etcd has exactly these keys, all without a lease.
 func (p *publisher) awaitUnleased(c *clientv3.Client, want map[string]string) contents {
 	p.t.Helper()
 	p.clean()
@@ -30,8 +30,8 @@ func (p *publisher) awaitUnleased(c *clientv3.Client, want map[string]string) co
 	return is
 }
 
-// TestUnleasedKeysStay: they have no lease, they are there when those of the same
-// writer that have one are gone, and the next writer has nothing to write.
+// TestUnleasedKeysStay: the keys have no lease. They exist after the writer's keys with a lease are deleted, and the
+// next writer has nothing to write.
 func TestUnleasedKeysStay(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -45,7 +45,7 @@ func TestUnleasedKeysStay(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- other.Run(ctx) }()
 	want := some(300)
-	p.put(want) // with those of the other Sync in one transaction
+	p.put(want) // in one transaction with the keys of the other Sync
 	p.awaitUnleased(srv.Local(), want)
 	there := func() bool {
 		resp, err := srv.Local().Get(t.Context(), leased)
@@ -73,8 +73,8 @@ func TestUnleasedKeysStay(t *testing.T) {
 	}
 }
 
-// TestLeasesAreGivenAndTaken: the next writer makes of keys with leases some without,
-// and the other way round, each by one write.
+// TestLeasesAreGivenAndTaken: the next writer removes the leases of keys, and the one after it adds leases, with one
+// write for each key.
 func TestLeasesAreGivenAndTaken(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -107,7 +107,7 @@ func TestLeasesAreGivenAndTaken(t *testing.T) {
 	}
 }
 
-// TestUnleasedKeysAreKept: whatever others do to them, a lease that they give them among it.
+// TestUnleasedKeysAreKept: changes by other clients are undone, including a lease that they add.
 func TestUnleasedKeysAreKept(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

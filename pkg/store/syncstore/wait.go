@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// WaitClean waits until everything was given (Complete), and everything that is wanted then is
-// there and acknowledged, and nothing unwanted. What the owner changes after that is not waited
-// for, so changes without end do not keep it from ending. The error is the context's, with what is
-// missing.
+// WaitClean waits until everything was given (Complete), and everything that is wanted at that time is present
+// and acknowledged, and no unwanted key is present. It does not wait for later changes of the owner, so endless
+// changes do not prevent it from ending. The error wraps the context's, and has the numbers of the missing
+// keys.
 func (s *Sync) WaitClean(ctx context.Context) error {
 	for {
 		err := s.withCheckpoint(ctx, func(c *checkpoint) error { return s.reach(ctx, c) })
@@ -24,7 +24,7 @@ func (s *Sync) WaitClean(ctx context.Context) error {
 	}
 }
 
-// withCheckpoint waits until everything was given, and calls f with a checkpoint of then.
+// withCheckpoint waits until everything was given, and calls f with a checkpoint of that time.
 func (s *Sync) withCheckpoint(ctx context.Context, f func(*checkpoint) error) error {
 	var c *checkpoint
 	err := s.wait(ctx, func(l *ledger) bool {
@@ -42,7 +42,7 @@ func (s *Sync) withCheckpoint(ctx context.Context, f func(*checkpoint) error) er
 	return f(c)
 }
 
-// errNotYet is why nothing is proved although everything seemed to be written.
+// errNotYet is the error when nothing is proved although everything seemed to be written.
 var errNotYet = errors.New("the keys have changed meanwhile")
 
 // reach waits until a checkpoint is reached. The error is that of ctx, or errNotYet when
@@ -61,12 +61,11 @@ func (s *Sync) isReached(c *checkpoint) bool {
 	return c.isReached()
 }
 
-// maxHeld is how many bytes of values may wait to be written before an owner who asks should wait.
+// maxHeld is the number of bytes of held values at which WaitRoom waits.
 const maxHeld = 8 << 20
 
-// WaitRoom waits while many values, 8 MiB, are held that are to be written. A Sync with Again
-// bounds its memory that way, if its owner calls this before a page or a batch. Without Again there
-// is always room.
+// WaitRoom waits while 8 MiB or more of values that have to be written are held. The owner of a Sync with Again
+// calls it before a page or a batch, to bound the memory of the Sync. Without Again it does not wait.
 func (s *Sync) WaitRoom(ctx context.Context) error {
 	if s.p.Again == nil {
 		return nil
@@ -77,10 +76,10 @@ func (s *Sync) WaitRoom(ctx context.Context) error {
 	return nil
 }
 
-// WaitName waits until one name is as it is wanted, whatever others are and whether everything was
-// given or not: there with the wanted value, acknowledged and tied to a lease of the writer; or
-// gone, if it is not wanted; or another's ([Params.CreateOnly]). The error is the context's, with
-// why the kvstore refused the key the last time, if it did.
+// WaitName waits until one name is as wanted, regardless of other names and of whether everything was given:
+// present with the wanted value, acknowledged and tied to a lease of the writer; or absent, if it is not
+// wanted; or a key of another writer ([Params.CreateOnly]). The error wraps the context's, with the latest
+// reason for which the kvstore refused the key, if it did.
 func (s *Sync) WaitName(ctx context.Context, name string) error {
 	err := s.wait(ctx, func(l *ledger) bool { return l.isWritten(name) })
 	if err == nil {
@@ -100,8 +99,8 @@ type waiter struct {
 	done chan struct{} // closed when met was true
 }
 
-// wait waits until a condition is met, which is called with the lock held until it is
-// true, then never again. The error is the context's.
+// wait waits until a condition is met. The condition is called with the lock held, until it is true, then never
+// again. The error is the context's.
 func (s *Sync) wait(ctx context.Context, met func(*ledger) bool) error {
 	w := s.addWaiter(met)
 	if w == nil {
@@ -133,7 +132,7 @@ func (s *Sync) addWaiter(met func(*ledger) bool) *waiter {
 	return w
 }
 
-// wake ends the waiting of those whose condition is met. The lock is held.
+// wake ends the wait of each waiter whose condition is met. The lock is held.
 func (s *Sync) wake() {
 	s.waiters = slices.DeleteFunc(s.waiters, func(w *waiter) bool {
 		met := w.met(&s.ledger)

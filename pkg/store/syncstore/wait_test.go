@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestWaitingForOneName: whatever becomes of others, and whether everything was given or not.
+// TestWaitingForOneName: the result does not depend on other names, nor on whether Complete was called.
 func TestWaitingForOneName(t *testing.T) {
 	t.Parallel()
 	for name, shared := range map[string]bool{"own prefix": false, "shared prefix": true} {
@@ -34,14 +34,14 @@ func TestWaitingForOneName(t *testing.T) {
 						t.Fatalf("it ended with %v", err)
 					}
 					if !strings.Contains(err.Error(), "p/"+name) || !strings.Contains(err.Error(), why) {
-						return err // nobody has tried it yet
+						return err // the write was not tried yet
 					}
 					return nil
 				})
 			}
 			s.Put("good", []byte("1"))
 			s.Put("gone", []byte("1"))
-			fails("good", "") // nobody knows yet what is there
+			fails("good", "") // the contents of the prefix are not listed yet
 			d.run(s.Run)
 			s.Put("refused", []byte("bad"))
 			for _, name := range []string{"good", "gone"} {
@@ -72,8 +72,7 @@ func TestWaitingForOneName(t *testing.T) {
 	}
 }
 
-// TestWaitingForAForeignName: a key that nobody wants has to go, and does when
-// everything was given.
+// TestWaitingForAForeignName: a key that is not wanted has to be deleted, which happens after Complete.
 func TestWaitingForAForeignName(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)

@@ -1,5 +1,5 @@
-// Server is what [etcdtest.StartProcess] runs where ETCDTEST_PROGRAM names it: an etcd without the
-// race detector of the tests, which makes it several times slower.
+// Server is the program of [etcdtest.StartProcess] if ETCDTEST_PROGRAM names it: an etcd without the race detector of
+// the tests, which makes it several times slower.
 package main
 
 import "github.com/mesh-agent/mesh-agent/simtest/etcdtest"

@@ -1,4 +1,4 @@
-// Package fakemesh has a mesh that is as a test says.
+// Package fakemesh has a mesh whose state a test sets.
 package fakemesh
 
 import (
@@ -14,8 +14,8 @@ import (
 // Facts are the state of a mesh.
 type Facts struct {
 	Clusters []remotecluster.Status
-	Own      *remotecluster.Status // nil: it is not read
-	NotReady map[string]string     // nil: it is ready
+	Own      *remotecluster.Status // nil when it is not read
+	NotReady map[string]string     // nil when it is ready
 	Missing  map[string]string
 	Ignored  []clustermesh.Ignored
 
@@ -29,7 +29,7 @@ type Mesh struct {
 	mu sync.Mutex
 }
 
-// Set changes what the mesh is.
+// Set changes the state of the mesh.
 func (m *Mesh) Set(change func(*Facts)) {
 	m.SetUnnoticed(func(is *Facts) {
 		change(is)
@@ -37,7 +37,7 @@ func (m *Mesh) Set(change func(*Facts)) {
 	})
 }
 
-// SetUnnoticed is Set without another revision.
+// SetUnnoticed is Set without a new revision.
 func (m *Mesh) SetUnnoticed(change func(*Facts)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,10 +55,10 @@ func (m *Mesh) facts() Facts {
 	return m.Is
 }
 
-// Clusters are those that were set.
+// Clusters returns the clusters that were set.
 func (m *Mesh) Clusters() []remotecluster.Status { return slices.Clone(m.facts().Clusters) }
 
-// Local is the own cluster, if it is read.
+// Local returns the own cluster, if it is read.
 func (m *Mesh) Local() (remotecluster.Status, bool) {
 	is := m.facts()
 	if is.Own == nil {
@@ -67,22 +67,22 @@ func (m *Mesh) Local() (remotecluster.Status, bool) {
 	return *is.Own, true
 }
 
-// Ready reports whether the mesh is ready, or why not.
+// Ready reports whether the mesh is ready, and otherwise the reasons.
 func (m *Mesh) Ready() (bool, map[string]string) {
 	is := m.facts()
 	return is.NotReady == nil, is.NotReady
 }
 
-// Missing are the clusters without which it is ready.
+// Missing returns the clusters that were not synced when the mesh became ready.
 func (m *Mesh) Missing() map[string]string { return m.facts().Missing }
 
-// Ignored are the files that are ignored.
+// Ignored returns the ignored files.
 func (m *Mesh) Ignored() []clustermesh.Ignored { return slices.Clone(m.facts().Ignored) }
 
-// Revision is how often the mesh was changed.
+// Revision is the number of changes of the mesh.
 func (m *Mesh) Revision() uint64 { return m.facts().revision }
 
-// Announced are the clusters that the mesh directory has and the mesh not yet: none.
+// Announced returns the clusters that are in the mesh directory and not yet in the mesh: none.
 func (m *Mesh) Announced() []remotecluster.Status { return nil }
 
 // Find finds no key.

@@ -1,4 +1,4 @@
-// Package viewtest has a view that is as the lines of a test say, for tests of what reads it.
+// Package viewtest has a view whose contents a test sets with lines of text, for tests of code that reads it.
 package viewtest
 
 import (
@@ -26,11 +26,11 @@ import (
 // Own is the name of the own cluster; all others are remote ones.
 const Own = "own"
 
-// Epoch is the time of the worlds.
+// Epoch is the present time in all worlds.
 var Epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
-// World is a view of real tables, and a mesh that is as the test says. It belongs to one goroutine,
-// its view to any.
+// World is a view of real tables, and a mesh whose state the test sets. One goroutine at a time may use it; any may use
+// its view.
 type World struct {
 	View *view.View
 	Mesh *fakemesh.Mesh
@@ -39,7 +39,7 @@ type World struct {
 	clusters map[string]*ipcache.Cluster
 }
 
-// New returns a world without anything in it, which ends with the test.
+// New returns an empty world, which is closed at the end of the test.
 func New(tb testing.TB) *World {
 	tb.Helper()
 	tables, err := view.NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
@@ -59,12 +59,12 @@ func New(tb testing.TB) *World {
 	return w
 }
 
-// ErrUnknown is for lines that Do does not know.
+// ErrUnknown is returned for lines that Do does not support.
 var ErrUnknown = errors.New("no such line")
 
 // Do changes the world by a line:
 //
-//	cluster NAME [synced|cached|unread]  there is such a remote cluster, whose copy is as of now, or not, or that could not be read yet
+//	cluster NAME [synced|cached|unread]  the remote cluster exists; its copy is current, or not, or was not read yet
 //	ready, not-ready WHY                 whether everything that is waited for is visible
 //	use NAME full|demoted|withdrawn      how the backends of a cluster are used
 //	service CLUSTER NAMESPACE/NAME [affinity=A] [shared=false] [ports=PORTS] [addresses=A,...] [BACKEND...]
@@ -75,9 +75,9 @@ var ErrUnknown = errors.New("no such line")
 //	address CLUSTER ADDRESS [NAMESPACE/POD [IDENTITY]]
 //	no-address CLUSTER ADDRESS
 //
-// PORTS are NAME:NUMBER[/PROTOCOL], with commas. A BACKEND is ADDRESS[,KEY=VALUE...], with host, zone,
-// node, ports (with "+" instead of commas; http:8080 without any, "none" for none) and
-// state=terminating or dead.
+// PORTS are NAME:NUMBER[/PROTOCOL], with commas. A BACKEND is ADDRESS[,KEY=VALUE...], with the keys host, zone, node,
+// ports (with "+" instead of commas; without ports it has http:8080, with "none" none) and state, which is terminating
+// or dead.
 func (w *World) Do(line string) error {
 	words := strings.Fields(line)
 	if len(words) == 0 {
@@ -137,7 +137,7 @@ func (w *World) Do(line string) error {
 	return nil
 }
 
-// Play does lines, and fails the test at the first that cannot be done.
+// Play runs Do for each line, and fails the test at the first error.
 func (w *World) Play(tb testing.TB, lines string) {
 	tb.Helper()
 	for line := range strings.Lines(lines) {

@@ -22,7 +22,7 @@ const (
 // usageError is a mistake in the flags.
 type usageError struct{ error }
 
-// ExitCode is the exit code of mesh-sim for an error of its command line, and of its COMMAND when that failed.
+// ExitCode is the exit code of mesh-sim for an error of its command line, and of its COMMAND if that failed.
 func ExitCode(err error) int {
 	var usage usageError
 	var directory *sim.DirectoryError
@@ -41,7 +41,7 @@ func ExitCode(err error) int {
 	return exitFailed
 }
 
-// New is the command line, which prints no errors itself.
+// New returns the command line, which prints no errors itself.
 func New() *cobra.Command {
 	s := program.DefaultSettings()
 	var podRange string
@@ -111,7 +111,7 @@ func addFlags(cmd *cobra.Command, s *program.Settings, podRange *string) {
 	f.BoolVar(&s.Quiet, "quiet", false, "print only errors")
 }
 
-// complete adds what flags alone do not say, and checks everything.
+// complete adds settings that need more than one flag, and checks everything.
 func complete(cmd *cobra.Command, s *program.Settings, podRange string, args []string) error {
 	if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
 		return fmt.Errorf("unexpected argument %q: a command to run goes after --", args[0])

@@ -19,13 +19,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/program"
 )
 
-// controlFlags are those of all commands of ctl.
+// controlFlags are the common flags of all commands of ctl.
 type controlFlags struct {
 	socket string
 	format *printer.Format
 }
 
-// newControlCommand makes "ctl" with a command for each request that a simulator knows.
+// newControlCommand returns "ctl" with a command for each request that a simulator supports.
 func newControlCommand() *cobra.Command {
 	f := controlFlags{format: printer.NewFormat(printer.Text, printer.JSON)}
 	cmd := &cobra.Command{
@@ -57,7 +57,7 @@ now, 2 wrong usage or no simulator.`,
 	return cmd
 }
 
-// command makes the command line of one request.
+// command returns the command line of one request.
 func (f *controlFlags) command(c program.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   c.Usage(),

@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/members"
 )
 
-// newMembersCommand runs clusters that have no Cilium.
+// newMembersCommand returns the command that runs clusters without Cilium.
 func newMembersCommand() *cobra.Command {
 	s := members.DefaultSettings()
 	cmd := &cobra.Command{

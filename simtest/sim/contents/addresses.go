@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// reservedAddresses are the first ones of a node's pod range: network, router, health, ingress.
+// reservedAddresses is the number of reserved first addresses of a node's pod range: network, router, health, ingress.
 const reservedAddresses = 4
 
 // Offsets into a node's pod range.
@@ -17,15 +17,15 @@ const (
 	offsetIngress = 3
 )
 
-// addressPlan maps nodes and pods to addresses by arithmetic alone.
+// addressPlan computes the addresses of nodes and pods.
 type addressPlan struct {
-	pods     netip.Prefix // where the pod ranges of all nodes are cut from
+	pods     netip.Prefix // the range that contains the pod ranges of all nodes
 	nodeBits int          // prefix length of one node's pod range
 	nodes    netip.Addr   // address before the first node's
 	perNode  uint32       // how many pods fit on one node
 }
 
-// planAddresses picks the ranges for c as the package comment says.
+// planAddresses picks the ranges for c as described in the package comment.
 func planAddresses(c Cluster) (addressPlan, error) {
 	p := addressPlan{nodes: nodeBase(c)}
 	wanted := bits.Len(uint(podsPerNode(c) + reservedAddresses))
@@ -42,7 +42,7 @@ func planAddresses(c Cluster) (addressPlan, error) {
 	return p, fmt.Errorf("pod range %s is too small for %d addresses on %d nodes: use a larger one", c.PodRange, c.Addresses, c.Nodes)
 }
 
-// podsPerNode is how many pods a node must have room for, with room for churn.
+// podsPerNode is the number of pods for which a node must have room, including churn.
 func podsPerNode(c Cluster) int {
 	n := (c.Addresses + c.Nodes - 1) / c.Nodes
 	return n + n/8 + 8
@@ -63,8 +63,8 @@ func podBlocks(c Cluster) []netip.Prefix {
 	return append(blocks, netip.PrefixFrom(large, 13), netip.PrefixFrom(netip.AddrFrom16(six), 48))
 }
 
-// hostBits is how many bits of an address tell pods of one node apart when
-// count nodes share the block and each needs wanted bits; 0 when they do not fit.
+// hostBits is the number of address bits that distinguish pods of one node when count nodes share the block and each
+// needs wanted bits; 0 when they do not fit.
 func hostBits(block netip.Prefix, wanted, count int) int {
 	free := block.Addr().BitLen() - block.Bits() - bits.Len(uint(count-1))
 	switch {
@@ -121,7 +121,7 @@ func plus(a netip.Addr, n uint64, shift int) netip.Addr {
 	return netip.AddrFrom16(raw)
 }
 
-// Divide cuts n equal ranges out of one, for the pods of n clusters.
+// Divide splits a range into n equal ranges, for the pods of n clusters.
 func Divide(whole netip.Prefix, n int) ([]netip.Prefix, error) {
 	whole = whole.Masked()
 	length := whole.Bits() + bits.Len(uint(max(n, 1)-1))

@@ -1,9 +1,8 @@
 package contents
 
-// Step makes one change of the kind that real clusters see, and returns the operations to write:
-// mostly pods that are added, removed, or give their address to another pod, with their services;
-// sometimes an identity or a label of a node. It returns nothing when the cluster is too
-// small for any change.
+// Step makes one change like those of real clusters, and returns the operations to write: mostly pods that are added,
+// removed, or give their address to another pod, with their services; sometimes an identity or a label of a node. It
+// returns no operations when the cluster is too small for any change.
 func (m *Model) Step() []Op {
 	kind := m.rng.IntN(100)
 	for _, try := range []struct {
@@ -27,7 +26,7 @@ func (m *Model) Step() []Op {
 	return nil
 }
 
-// movePods adds or removes a pod, staying near the number that was asked for.
+// movePods adds or removes a pod, and stays near the described number.
 func (m *Model) movePods() []Op {
 	slack := m.c.Addresses/10 + 2
 	add := m.rng.IntN(2) == 0
@@ -45,8 +44,7 @@ func (m *Model) movePods() []Op {
 	return m.removePod()
 }
 
-// addPod brings back a pod of a workload that lost one, as a Deployment does;
-// when none did, some workload grows.
+// addPod adds a pod of a workload that lost one, like a Deployment; if there is none, some workload grows.
 func (m *Model) addPod() []Op {
 	n := int32(m.rng.IntN(len(m.nodes)))
 	if !m.hasRoom(n) {
@@ -118,7 +116,7 @@ func (m *Model) replacePod() []Op {
 	return ops
 }
 
-// anyPod picks a live pod, but never the first one, which stays for people to look up.
+// anyPod picks a live pod, but never the first one, which stays so that people can look it up.
 func (m *Model) anyPod() (int32, bool) {
 	if m.live <= 1 {
 		return 0, false
@@ -140,8 +138,8 @@ func (m *Model) relabelNode() []Op {
 	return []Op{m.nodeOp(i)}
 }
 
-// changeIdentity allocates an identity that no pod has, as a job that is over
-// leaves behind, or removes the oldest of them.
+// changeIdentity allocates an identity without a pod, like the one that a finished job leaves behind, or removes the
+// oldest of these.
 func (m *Model) changeIdentity() []Op {
 	if m.c.Identities == 0 {
 		return nil

@@ -17,19 +17,18 @@ const (
 	maxNodes    = 8190
 	maxServices = 100_000
 	maxPods     = 10_000_000
-	// spareIdentities are kept out of a description's reach, for churn.
+	// spareIdentities are reserved for churn; a description cannot use them.
 	spareIdentities = 1024
 )
 
-// Mode says who writes a cluster's keys, and where (spec wire.md §0).
+// Mode is the writer of a cluster's keys, and their place (spec wire.md §0).
 type Mode int
 
 // The modes.
 const (
 	// Remote is a cluster whose apiserver writes into an etcd of its own.
 	Remote Mode = iota
-	// Cached is a copy of a cluster that KVStoreMesh made. All of them are in one
-	// etcd (spec wire.md §1.1).
+	// Cached is a copy of a cluster that KVStoreMesh made. All copies are in one etcd (spec wire.md §1.1).
 	Cached
 	// Local is the reader's own cluster, in kvstore mode: no canaries, and
 	// identities without leases. A mesh has at most one.
@@ -45,36 +44,36 @@ type Cluster struct {
 	ID   uint32
 	// Mode is Remote unless set.
 	Mode Mode
-	// MaxConnectedClusters is 255 or 511 and decides the layout of identities.
+	// MaxConnectedClusters is 255 or 511 and determines the layout of identities.
 	MaxConnectedClusters uint32
 
-	// Nodes is how many nodes the cluster has, at most 8,190.
+	// Nodes is the number of nodes, at most 8,190.
 	Nodes int
-	// Services is how many global services the cluster exports, at most 100,000.
+	// Services is the number of exported global services, at most 100,000.
 	Services int
-	// Backends is how many pods stand behind each service, as far as there are
-	// enough pods. Services beyond the number of identities share their pods.
+	// Backends is the number of pods behind each service, if there are enough pods. Services beyond the number of
+	// identities share their pods.
 	Backends int
-	// Identities is how many identities the cluster has: one per workload.
+	// Identities is the number of identities: one per workload.
 	Identities int
-	// Addresses is how many pods, and so IP entries, the cluster has.
+	// Addresses is the number of pods, and so of IP entries.
 	Addresses int
 
-	// EndpointSlices writes services also as endpoint slices, the default of Cilium 1.20. Without,
-	// the cluster looks like one of 1.19: the capability and the canary are absent too.
+	// EndpointSlices writes services also as endpoint slices, the default of Cilium 1.20. Without it, the cluster looks
+	// like one of 1.19: the capability and the canary are absent too.
 	EndpointSlices bool
 	// SlicesOnly writes services as endpoint slices alone.
 	SlicesOnly bool
-	// ServiceExports writes one ServiceExport for each service and announces
-	// the capability as enabled. The canary is there either way.
+	// ServiceExports writes one ServiceExport for each service and announces the capability as enabled. The canary is
+	// always there.
 	ServiceExports bool
 
 	// PodRange replaces the default range of pod addresses; the zero value is
 	// the default (see the comment of the package).
 	PodRange netip.Prefix
-	// KeysPerLease is how many keys share one lease; 0 is DefaultKeysPerLease.
+	// KeysPerLease is the number of keys that share one lease; 0 is DefaultKeysPerLease.
 	KeysPerLease int
-	// Seed decides names, identity numbers, labels and the sequence of changes.
+	// Seed determines names, identity numbers, labels and the sequence of changes.
 	Seed uint64
 }
 
@@ -87,7 +86,7 @@ func Default(name string, id uint32) Cluster {
 	}
 }
 
-// Validate reports everything that is wrong with the description, in words.
+// Validate returns an error with everything that is wrong with the description.
 func (c Cluster) Validate() error {
 	var errs []error
 	refuse := func(wrong bool, format string, args ...any) {
@@ -153,7 +152,7 @@ func Validate(clusters []Cluster) error {
 	return errors.Join(errs...)
 }
 
-// maxIdentities is the size of the cluster's range of identities, less some for churn.
+// maxIdentities is the size of the cluster's range of identities, without the spare ones for churn.
 func (c Cluster) maxIdentities() int {
 	if c.MaxConnectedClusters == 511 {
 		return 1<<15 - spareIdentities
@@ -161,8 +160,7 @@ func (c Cluster) maxIdentities() int {
 	return 1<<16 - spareIdentities
 }
 
-// Keys is how many keys the cluster's state has before any churn, without
-// configuration, canaries and heartbeat.
+// Keys is the number of keys of the cluster's state before any churn, without configuration, canaries and heartbeat.
 func (c Cluster) Keys() int {
 	keys := c.Nodes + c.Identities + c.Addresses
 	if !c.SlicesOnly {
@@ -177,7 +175,7 @@ func (c Cluster) Keys() int {
 	return keys
 }
 
-// Config is the cluster configuration as its writer of 1.20 writes it.
+// Config is the cluster configuration as Cilium 1.20 writes it.
 func (c Cluster) Config() Op {
 	cfg := wire.ClusterConfig{ID: c.ID, Capabilities: c.capabilities()}
 	return Op{Key: wire.ClusterConfigKey(c.Name), Value: cfg.Encode()}
@@ -199,8 +197,7 @@ func (c Cluster) capabilities() wire.Capabilities {
 	return caps
 }
 
-// Canaries are the resources that are announced as synced, optional ones also when
-// they are disabled.
+// Canaries are the resources that are announced as synced, including optional ones that are disabled.
 func (c Cluster) Canaries() []wire.Resource {
 	if c.Mode == Local {
 		return nil

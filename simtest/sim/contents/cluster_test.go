@@ -10,7 +10,7 @@ func TestDescriptionsAreValidated(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*Cluster)
-		want   string // empty: valid
+		want   string // empty for a valid one
 	}{
 		"default":                {func(*Cluster) {}, ""},
 		"bad name":               {func(c *Cluster) { c.Name = "No_Name" }, "cluster name"},

@@ -15,14 +15,14 @@ import (
 type Op struct {
 	Key   string
 	Value []byte // nil for a deletion
-	Slot  int32  // of the lease, for a write, or NoLease
+	Slot  int32  // the slot of the lease, for a write, or NoLease
 }
 
-// Malformed is no value of any kind: no JSON, no compressed slice, and as the labels of
-// an identity without a cluster.
+// Malformed is no valid value of any kind: no JSON, no compressed slice, and as the labels of an identity without a
+// cluster.
 const Malformed = "malformed by mesh-sim"
 
-// NoLease stands for a key that stays when its writer goes.
+// NoLease is the slot of a key that stays when its writer ends.
 const NoLease = -1
 
 // Deletes reports whether the key is deleted.
@@ -61,8 +61,7 @@ func (m *Model) All() iter.Seq[Op] {
 	}
 }
 
-// podsByNode goes from node to node, as nodeOf placed the pods: neighbouring keys
-// are cheaper to write.
+// podsByNode goes from node to node, as nodeOf placed the pods: neighbouring keys are cheaper to write.
 func (m *Model) podsByNode() iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		count := len(m.nodes)
@@ -307,8 +306,8 @@ func (m *Model) exportOp(s int, sv *service) Op {
 	return Op{Key: out.Key(), Value: out.Encode(), Slot: sv.exportSlot}
 }
 
-// hash derives a number from the seed, the cluster and what it is for: a
-// property of an object that does not change while other objects do.
+// hash derives a number from the seed, the cluster and the purpose: a property of an object that does not change while
+// other objects do.
 func (m *Model) hash(what string, n uint64) uint64 {
 	h := m.c.Seed ^ uint64(m.c.ID)<<40 ^ n*0x9e3779b97f4a7c15
 	for _, b := range []byte(what) {

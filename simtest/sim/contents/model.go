@@ -10,26 +10,26 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// endpointsPerSlice is where Kubernetes begins another slice.
+// endpointsPerSlice is the maximum number of endpoints that Kubernetes puts into a slice.
 const endpointsPerSlice = 100
 
-// Model is what one cluster holds and how it changes: a pure state machine, whose
-// answers are operations for the kvstore.
+// Model is the contents of one cluster and their changes: a pure state machine, whose results are operations for the
+// kvstore.
 type Model struct {
 	c      Cluster
-	id     uint32 // of the cluster at present; names and addresses stay those of c.ID
+	id     uint32 // the present ID of the cluster; names and addresses stay those of c.ID
 	plan   addressPlan
 	layout wire.Layout
 	rng    *rand.Rand
 	slices *wire.SliceEncoder
-	// Slots are the leases' room, also for keys that are not of the model.
+	// Slots are the slots on leases, also for keys that are not in the model.
 	Slots Slots
 
 	nodes     []node
 	workloads []workload
 	services  []service
-	spares    []spare // identities without pods, which come and go
-	spareSeen int     // how many spares there have been
+	spares    []spare // identities without pods, which are added and removed
+	spareSeen int     // number of spares so far
 
 	pods     []pod
 	freePods []int32 // indexes of pods that are gone
@@ -52,7 +52,7 @@ type workload struct {
 	slot     int32
 	identity uint32
 	services []int32
-	backends []int32 // pods that the services select, no order
+	backends []int32 // pods that the services select, in no order
 }
 
 // service is one service of a workload, with a lease slot for each of its keys.
@@ -60,10 +60,10 @@ type service struct {
 	workload   int32
 	slot       int32
 	exportSlot int32
-	sliceSlots []int32 // as many as slices are written
+	sliceSlots []int32 // one for each slice that is written
 }
 
-// spare is an identity that no pod has.
+// spare is an identity without a pod.
 type spare struct {
 	slot     int32
 	identity uint32
@@ -135,8 +135,8 @@ func (m *Model) identityNumber(n int) uint32 {
 	return first + uint32((start+uint64(n)*10_007)%size)
 }
 
-// Renumber gives the cluster another ID, and so other identities, as they are cut
-// from the cluster's range. Names and addresses stay.
+// Renumber gives the cluster another ID, and so other identities, as these are in the cluster's range. Names and
+// addresses stay.
 func (m *Model) Renumber(id uint32) {
 	m.id = id
 	for w := range m.workloads {
@@ -175,8 +175,7 @@ func (m *Model) makePods() {
 	}
 }
 
-// nodeOf is the node of the i-th pod: evenly, and so that the backends of a
-// service are on different nodes.
+// nodeOf is the node of the i-th pod: pods are spread evenly, and the backends of a service are on different nodes.
 func (m *Model) nodeOf(i int) int { return (i + i/m.c.Nodes) % m.c.Nodes }
 
 func (m *Model) makeServices() {
@@ -194,7 +193,7 @@ func (m *Model) makeServices() {
 	}
 }
 
-// sliceCount is how many slices the service has: one even without backends.
+// sliceCount is the number of slices of the service: one even without backends.
 func (m *Model) sliceCount(s *service) int {
 	if !m.c.EndpointSlices {
 		return 0
@@ -223,8 +222,7 @@ func (m *Model) place(w, n int32, serves bool) int32 {
 	return i
 }
 
-// takeOffset prefers addresses that were never used, as Cilium's IPAM does by
-// going round, so that an address is not reused at once.
+// takeOffset prefers addresses that were never used, like Cilium's IPAM, so that an address is not reused at once.
 func (m *Model) takeOffset(n int32) uint32 {
 	nd := &m.nodes[n]
 	nd.pods++
@@ -240,7 +238,7 @@ func (m *Model) takeOffset(n int32) uint32 {
 // hasRoom reports whether another pod fits on node n.
 func (m *Model) hasRoom(n int32) bool { return m.nodes[n].pods < m.plan.perNode }
 
-// remove takes pod i away; unserve takes it off its workload.
+// remove removes pod i; unserve removes it from the backends of its workload.
 func (m *Model) remove(i int32) {
 	p := &m.pods[i]
 	nd := &m.nodes[p.node]
@@ -252,7 +250,7 @@ func (m *Model) remove(i int32) {
 	m.live--
 }
 
-// unserve takes pod i off the backends of its workload.
+// unserve removes pod i from the backends of its workload.
 func (m *Model) unserve(i int32) {
 	if !m.pods[i].serves {
 		return

@@ -190,7 +190,7 @@ func checkModel(t *rapid.T, m *Model) {
 func TestLongChurnStaysNearTheSizes(t *testing.T) {
 	t.Parallel()
 	c := Default("cluster2", 2)
-	c.EndpointSlices = false // they cost most of the time and add nothing here
+	c.EndpointSlices = false // they take most of the time and add nothing here
 	m, err := New(c)
 	must(t, err)
 	for range 20_000 {

@@ -2,8 +2,7 @@ package contents
 
 import "strconv"
 
-// Names depend on the index alone, not on the seed or the sizes, so that
-// clusters of any size have services in common.
+// Names depend on the index alone, not on the seed or the sizes, so that clusters of any size have services in common.
 
 func namespaces() []string {
 	return []string{
@@ -40,9 +39,9 @@ func workloadApp(w int) string {
 	return name
 }
 
-// serviceName is the name of service s of a cluster in front of workload w: of four
-// services two are common to all clusters, one to every second cluster, one to none,
-// so that every namespace has services of each kind.
+// serviceName is the name of service s of a cluster, which selects workload w: of four services two are common to all
+// clusters, one to every second cluster, and one is in this cluster only, so that every namespace has services of each
+// kind.
 func serviceName(c Cluster, s, w int) string {
 	name := workloadApp(w)
 	if round := s / max(c.Identities, 1); round > 0 {
@@ -57,7 +56,7 @@ func serviceName(c Cluster, s, w int) string {
 	return name
 }
 
-// podAlphabet is what Kubernetes makes random names of.
+// podAlphabet has the characters of Kubernetes' random names.
 const podAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 // suffix writes n as a name part of the given length; different numbers below

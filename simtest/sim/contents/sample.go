@@ -6,8 +6,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Sample names one object of each kind, for showing how to look it up. Fields
-// are zero when the cluster has no such object.
+// Sample names one object of each kind, for examples of lookups. Fields are zero when the cluster has no such object.
 type Sample struct {
 	Pod      netip.Addr
 	PodName  string // namespace/name
@@ -16,13 +15,13 @@ type Sample struct {
 	Service  string // namespace/name of a service that every cluster has
 }
 
-// Sample picks objects that changes leave alone.
+// Sample picks objects that changes do not affect.
 func (m *Model) Sample() Sample {
 	var s Sample
 	if len(m.nodes) > 0 {
 		s.Node, s.NodeName = m.plan.nodeIP(0), m.nodeName(0)
 	}
-	if len(m.services) > 0 { // the first one is common to all
+	if len(m.services) > 0 { // the first one exists in all clusters
 		s.Service = workloadNamespace(0) + "/" + serviceName(m.c, 0, 0)
 	}
 	if len(m.pods) > 0 {
@@ -32,8 +31,8 @@ func (m *Model) Sample() Sample {
 	return s
 }
 
-// Claim is the entry that gives the address to a pod of this cluster. It is possible
-// only with a node and an identity for the pod.
+// Claim returns the entry that gives the address to a pod of this cluster. That is possible only with a node and an
+// identity for the pod.
 func (m *Model) Claim(addr netip.Addr) (claim Op, possible bool) {
 	if len(m.nodes) == 0 || len(m.workloads) == 0 {
 		return Op{}, false

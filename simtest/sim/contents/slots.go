@@ -1,14 +1,14 @@
 package contents
 
-// Slots hands out room on leases. A slot stands for one lease, which the writer
-// grants when the slot comes into being. It is a pure state machine.
+// Slots assigns keys to leases. A slot stands for one lease, which the writer grants when the slot is created. It is a
+// pure state machine.
 type Slots struct {
 	limit int     // keys per slot, at least 1
 	used  []int   // keys on each slot, 0 <= used[i] <= limit
 	free  []int32 // slots with room
 }
 
-// Take returns a slot with room for one more key, which it takes.
+// Take returns a slot with room for one more key, and uses that room.
 func (s *Slots) Take() int32 {
 	if len(s.free) == 0 {
 		s.free = append(s.free, int32(len(s.used)))
@@ -30,5 +30,5 @@ func (s *Slots) Give(i int32) {
 	s.used[i]--
 }
 
-// Count is how many slots there are.
+// Count is the number of slots.
 func (s *Slots) Count() int { return len(s.used) }

@@ -17,20 +17,18 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/children"
 )
 
-// commandGrace is how long a command may take to end after it was asked to, before it is killed.
+// commandGrace is how long a command may take to end after SIGTERM, before it is killed.
 const commandGrace = 12 * time.Second
 
 // runCommand runs a program until it ends, with more environment variables ("NAME=value"). Its output goes to the
 // simulator's standard output and error, or to a log. When ctx ends, the program and its children get SIGTERM, and
-// after a delay SIGKILL; its end is then no error, with any exit code.
-// The program has a process group of its own, so that a Ctrl-C in the terminal
-// reaches it once, through the simulator.
+// after a delay SIGKILL; its end is then no error, with any exit code. The program has a process group of its own, so
+// that a Ctrl-C in the terminal reaches it once, through the simulator.
 func runCommand(ctx context.Context, command, env []string, log *os.File) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	// The signal that a Linux kernel sends when the simulator is killed comes when
-	// the thread that started the program ends.
+	// When the simulator is killed, a Linux kernel sends the signal at the end of the thread that started the program.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
@@ -51,13 +49,13 @@ func runCommand(ctx context.Context, command, env []string, log *os.File) error 
 	return nil
 }
 
-// Of the log of a command that failed, so much is shown.
+// How much of the log of a failed command is shown.
 const (
 	shownLines = 10
 	shownBytes = 16 << 10
 )
 
-// lastLines are the last ones of a log, which say why its program has ended.
+// lastLines are the last lines of a log, which contain the reason for the end of its program.
 func lastLines(log *os.File) string {
 	size, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -70,7 +68,7 @@ func lastLines(log *os.File) string {
 	return strings.Join(lines[max(0, len(lines)-1-shownLines):], "")
 }
 
-// openLog opens the log of a command, which only its user may read. Without a path there is none.
+// openLog opens the log of a command, which only its user may read. Without a path it returns nil.
 func openLog(path string) (*os.File, error) {
 	if path == "" {
 		return nil, nil
@@ -82,8 +80,8 @@ func openLog(path string) (*os.File, error) {
 	return log, nil
 }
 
-// expand fills in where the client files are ({dir}), the local cluster's client file ({local}),
-// the control socket ({ctl}), and a directory for sockets and the like ({tmp}).
+// expand fills in the directory of the client files ({dir}), the local cluster's client file ({local}), the control
+// socket ({ctl}), and a directory for sockets and similar files ({tmp}).
 func (m mesh) expand(command []string, socket string) []string {
 	words := []string{"{dir}", m.Dir(), "{tmp}", m.Temp(), "{ctl}", socket}
 	if local, ok := m.Local(); ok {
@@ -97,8 +95,8 @@ func (m mesh) expand(command []string, socket string) []string {
 	return out
 }
 
-// screen shows command lines to try on an agent that was started by the command. With the lines before it, it fits a terminal
-// of 24 lines with 80 columns, and the last line is the URL of the page alone, to be clicked and copied.
+// screen shows command lines to try on an agent that was started by the command. With the lines before it, it fits a
+// terminal of 24 lines with 80 columns, and the last line is only the URL of the page, to be clicked and copied.
 func (m mesh) screen(command []string) string {
 	first := m.Clusters()[0].Cluster().Name
 	sample := m.Clusters()[0].Sample()
@@ -135,7 +133,7 @@ func (m mesh) screen(command []string) string {
 	return text
 }
 
-// page is where a browser finds an agent that was started with these arguments; empty for nowhere.
+// page is the URL of the page of an agent that was started with these arguments; empty without a page.
 func page(command []string) string {
 	if flagValue(command, "--ui") == "false" {
 		return ""
@@ -143,7 +141,7 @@ func page(command []string) string {
 	return "http://" + agentAddress(command) + "/ui/"
 }
 
-// agentAddress is where an agent that was started with these arguments answers.
+// agentAddress is the API address of an agent that was started with these arguments.
 func agentAddress(command []string) string {
 	return cmp.Or(flagValue(command, "--listen"), "127.0.0.1:9979")
 }
@@ -151,7 +149,7 @@ func agentAddress(command []string) string {
 // startTime is how long an agent may take to listen before the screen is shown without it.
 const startTime = 10 * time.Second
 
-// waitListening waits until something listens there, at most startTime. It returns early when ctx ends.
+// waitListening waits until a server listens there, at most startTime. It returns early when ctx ends.
 func waitListening(ctx context.Context, address string) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -167,10 +165,10 @@ func waitListening(ctx context.Context, address string) {
 	}
 }
 
-// column is how wide a command is on the screen; what a longer one shows follows it.
+// column is the width of a command on the screen; the description of a longer one follows it directly.
 const column = 42
 
-// columns writes pairs of a command and what it shows.
+// columns writes pairs of a command and its description.
 func columns(lines [][2]string) string {
 	width := 0
 	for _, l := range lines {
@@ -183,7 +181,7 @@ func columns(lines [][2]string) string {
 	return b.String()
 }
 
-// agentFlags are the flags with which a client reaches an agent started with these arguments.
+// agentFlags are the flags with which a client reaches an agent that was started with these arguments.
 func agentFlags(command []string) string {
 	for _, of := range [][2]string{{"--socket", " --socket "}, {"--listen", " --server http://"}} {
 		if value := flagValue(command, of[0]); value != "" {

@@ -94,7 +94,7 @@ func TestTheScreen(t *testing.T) {
 	command := []string{"bin/mesh-agent", "run", "--dns", "127.0.0.1:5300", "--xds", "unix:/tmp/mesh-sim-1234567890/xds.sock"}
 	text := strings.ReplaceAll(mesh{m}.screen(command), os.Args[0], "bin/mesh-sim")
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	// Before it come these: of each cluster, of the mesh (two), the control socket and the log.
+	// The lines before it: one for each cluster, those of the mesh (two), the control socket and the log.
 	if before := strings.Count(report.String(), "\n") + 2; before+len(lines) > 23 {
 		t.Errorf("%d lines and %d before them are more than 23:\n%s%s", len(lines), before, report.String(), text)
 	}
@@ -130,7 +130,7 @@ func TestWaitListening(t *testing.T) {
 	}
 }
 
-// TestTheEndOfALog is what a command that failed said last.
+// TestTheEndOfALog: the last output of a command that failed.
 func TestTheEndOfALog(t *testing.T) {
 	t.Parallel()
 	if log, err := openLog(""); log != nil || err != nil {

@@ -12,27 +12,27 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim"
 )
 
-// Request asks a running mesh for something: one of the Commands.
+// Request is a request to a running mesh: one of the Commands.
 type Request struct {
 	Command string              `json:"command"`
 	Args    []string            `json:"args"`
 	Flags   map[string][]string `json:"flags,omitempty"` // by name; a switch has one empty value
 }
 
-// Answer is what came of a request.
+// Answer is the result of a request.
 type Answer struct {
-	// Message is for a person, one line; empty when the clusters are the answer.
+	// Message is one line for a person; empty when the clusters are the answer.
 	Message string `json:"message,omitempty"`
-	// Keys were written or deleted by name.
+	// Keys are the keys that were written or deleted by name.
 	Keys []string `json:"keys,omitempty"`
-	// Clusters are those that the request was about, as they are now.
+	// Clusters are the clusters of the request, in their present state.
 	Clusters []sim.State `json:"clusters"`
 }
 
-// Command is one thing that can be asked of a running mesh.
+// Command is one of the requests to a running mesh.
 type Command struct {
 	Name string
-	// Args are what the arguments stand for. The first is argCluster, unless there are none.
+	// Args are the names of the arguments. The first is argCluster, if there are any.
 	Args  []string
 	Flags []Flag
 	Help  string
@@ -54,10 +54,10 @@ const (
 	ArgValue   = "VALUE"
 )
 
-// call is a request whose form is right.
+// call is a well-formed request.
 type call struct {
 	mesh    mesh
-	cluster *sim.Running // nil without argument
+	cluster *sim.Running // nil without an argument
 	name    string       // the cluster's
 	args    []string     // after the cluster
 	flags   map[string][]string
@@ -66,7 +66,7 @@ type call struct {
 // has reports whether a switch is set.
 func (c call) has(flag string) bool { return len(c.flags[flag]) > 0 }
 
-// value is that of a flag, or empty.
+// value is the value of a flag, or empty.
 func (c call) value(flag string) string {
 	if v := c.flags[flag]; len(v) > 0 {
 		return v[0]
@@ -82,12 +82,12 @@ func changed(key, format string, args ...any) Answer {
 	return Answer{Message: fmt.Sprintf(format, args...), Keys: []string{key}}
 }
 
-// misuse is for requests that are wrong in themselves.
+// misuse returns the error for a request that is always invalid.
 func misuse(format string, args ...any) error {
 	return &sim.RefusedError{Usage: true, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Commands returns everything that can be asked of a running mesh.
+// Commands returns all requests to a running mesh.
 func Commands() []Command {
 	cluster := []string{argCluster}
 	return []Command{
@@ -124,7 +124,7 @@ func Commands() []Command {
 	}
 }
 
-// simple is a command on a cluster that can only succeed or not.
+// simple is a command on a cluster without a result.
 func simple(f func(*sim.Running, context.Context) error, message string) func(context.Context, call) (Answer, error) {
 	return func(ctx context.Context, c call) (Answer, error) {
 		return done("%s: %s", c.name, message), f(c.cluster, ctx)
@@ -234,7 +234,7 @@ func runAdd(_ context.Context, c call) (Answer, error) {
 	return done("%s: wrote %s", c.name, c.mesh.ClientFile(c.cluster)), c.mesh.Add(c.cluster)
 }
 
-// do answers a request. A *sim.RefusedError says that it was not done, and why.
+// do executes a request. A *sim.RefusedError means that it was not executed, and has the reason.
 func (m mesh) do(ctx context.Context, q Request) (Answer, error) {
 	all := Commands()
 	i := slices.IndexFunc(all, func(c Command) bool { return c.Name == q.Command })
@@ -265,7 +265,7 @@ func (m mesh) do(ctx context.Context, q Request) (Answer, error) {
 	return a, err
 }
 
-// check reports whether arguments and flags are as many as there should be.
+// check reports whether the numbers of arguments and flags are right.
 func (c Command) check(q Request) error {
 	if len(q.Args) != len(c.Args) {
 		return misuse("%s takes %d arguments, not %d: %s", c.Name, len(c.Args), len(q.Args), c.Usage())
@@ -282,5 +282,5 @@ func (c Command) check(q Request) error {
 	return nil
 }
 
-// Usage is the form of the command.
+// Usage is the syntax of the command.
 func (c Command) Usage() string { return strings.Join(append([]string{c.Name}, c.Args...), " ") }

@@ -16,12 +16,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim"
 )
 
-// The control socket speaks HTTP: a POST with a Request in JSON is answered by an
-// Answer, or by a fault.
+// The control socket speaks HTTP: the answer to a POST with a Request in JSON is an Answer, or a fault.
 const (
 	controlURL      = "http://mesh-sim/"
 	maxRequestBytes = 32 << 20
-	controlGrace    = 5 * time.Second // for answers under way when the simulator ends
+	controlGrace    = 5 * time.Second // for pending answers when the simulator ends
 )
 
 // fault is the answer to a request that failed. The status has the cause:
@@ -58,7 +57,7 @@ func (m mesh) control(w http.ResponseWriter, r *http.Request) {
 	var refused *sim.RefusedError
 	switch {
 	case err == nil:
-		_ = json.NewEncoder(w).Encode(a) // a client that is gone needs no answer
+		_ = json.NewEncoder(w).Encode(a) // a client that has gone needs no answer
 		return
 	case errors.As(err, &refused) && refused.Usage:
 		w.WriteHeader(http.StatusBadRequest)
@@ -70,7 +69,7 @@ func (m mesh) control(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(fault{Error: err.Error()})
 }
 
-// answer reads the request and does it. A client that disconnects does not stop it halfway.
+// answer reads the request and executes it. A client that disconnects does not interrupt it.
 func (m mesh) answer(w http.ResponseWriter, r *http.Request) (Answer, error) {
 	if r.Method != http.MethodPost || r.URL.Path != "/" {
 		return Answer{}, misuse("%s %s: requests are sent with POST /", r.Method, r.URL.Path)
@@ -84,8 +83,8 @@ func (m mesh) answer(w http.ResponseWriter, r *http.Request) (Answer, error) {
 	return m.do(context.WithoutCancel(r.Context()), q)
 }
 
-// Ask sends a request to the simulator on a control socket. A *sim.RefusedError means
-// that it was not done, and says why; a *NoSimulatorError that no simulator listens there.
+// Ask sends a request to the simulator on a control socket. A *sim.RefusedError means that it was not executed, and has
+// the reason; a *NoSimulatorError means that no simulator listens there.
 func Ask(ctx context.Context, socket string, q Request) (Answer, error) {
 	text, err := json.Marshal(q)
 	if err != nil {

@@ -31,7 +31,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wantRefused checks that something was refused, and that the reason says why.
+// wantRefused checks that a request was refused, and that the error contains the reason.
 func wantRefused(t *testing.T, err error, usage bool, reason string) {
 	t.Helper()
 	var refused *sim.RefusedError
@@ -84,7 +84,7 @@ func TestRequestsOverTheSocket(t *testing.T) {
 	}
 }
 
-// TestEveryCommand runs each command as it is meant.
+// TestEveryCommand runs each command with valid arguments.
 func TestEveryCommand(t *testing.T) {
 	t.Parallel()
 	m, socket := served(t)
@@ -99,7 +99,7 @@ func TestEveryCommand(t *testing.T) {
 		command string
 		args    []string
 		flags   map[string][]string
-		state   string // afterwards
+		state   string // the state afterwards
 	}{
 		{"kill", nil, nil, "killed"},
 		{"start", nil, nil, "running"},
@@ -150,7 +150,7 @@ func TestEveryCommand(t *testing.T) {
 	equal(t, m.Clusters()[0])
 }
 
-// TestACertificateThatEnds is in the place of the agent's, and lets it in until then.
+// TestACertificateThatEnds: it replaces the agent's, and is accepted until it expires.
 func TestACertificateThatEnds(t *testing.T) {
 	t.Parallel()
 	m := mesh{meshtest.Mesh(t, sim.Options{}, meshtest.Clusters(1)...)}
@@ -242,7 +242,7 @@ func TestControlRefusesWhatIsNoRequest(t *testing.T) {
 
 func TestPathsOfSockets(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "sim") // short: the path of a socket has a limit
+	dir, err := os.MkdirTemp("", "sim") // short, as the path of a socket has a limit
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	dead, live, file := filepath.Join(dir, "dead"), filepath.Join(dir, "live"), filepath.Join(dir, "file")
@@ -251,7 +251,7 @@ func TestPathsOfSockets(t *testing.T) {
 	must(t, err)
 	old.SetUnlinkOnClose(false)
 	must(t, old.Close())
-	// A child that another test starts at this moment has the socket until it runs its program.
+	// A child process that another test starts at this moment has the socket open until it executes its program.
 	waittest.Until(t, "nobody to listen on the dead socket", func() bool { return !listens(dead) })
 	for _, path := range []string{dead, live} {
 		l, err := listenControl(path)
@@ -279,7 +279,7 @@ func TestPathsOfSockets(t *testing.T) {
 	}
 }
 
-// equal compares what a cluster has in etcd with what the simulator says of it.
+// equal compares a cluster's keys in etcd with those that the simulator reports.
 func equal(t *testing.T, r *sim.Running) {
 	t.Helper()
 	resp, err := r.Client().Get(t.Context(), "\x00", clientv3.WithFromKey())
@@ -288,7 +288,7 @@ func equal(t *testing.T, r *sim.Running) {
 	}
 	got := map[string]string{}
 	for _, e := range resp.Kvs {
-		if key := string(e.Key); key != wire.HeartbeatKey && !strings.HasPrefix(key, wire.SyncedPrefix+"/") { // whose values are times
+		if key := string(e.Key); key != wire.HeartbeatKey && !strings.HasPrefix(key, wire.SyncedPrefix+"/") { // their values are times
 			got[key] = string(e.Value)
 		}
 	}

@@ -12,35 +12,35 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 )
 
-// maxClusters bounds a mesh: the highest cluster ID there is.
+// maxClusters bounds a mesh: it is the highest possible cluster ID.
 const maxClusters = 511
 
-// Settings are what a person asks of a simulator: some clusters that differ in name and ID alone.
+// Settings are the settings of a simulator: a number of clusters that differ only in name and ID.
 type Settings struct {
-	// Clusters is how many there are. Names, when given, are their names;
-	// otherwise they are Prefix followed by the ID.
+	// Clusters is the number of clusters. Names, when given, are their names; otherwise they are Prefix followed by the
+	// ID.
 	Clusters int
 	Names    []string
 	Prefix   string
 	// FirstID is the ID of the first one; the others follow.
 	FirstID uint32
-	// Cached is how many of them, the last ones, are copies of KVStoreMesh in one etcd.
+	// Cached is the number of clusters, the last ones, that are copies of KVStoreMesh in one etcd.
 	Cached int
 	// Local, when set, is the name of one more cluster: the reader's own, in kvstore mode.
 	Local string
 	// LocalID is its ID; 0 for the one after the others.
 	LocalID uint32
-	// Each is what they have in common. A PodRange in it is divided among them.
+	// Each has the common settings of all clusters. A PodRange in it is divided among them.
 	Each contents.Cluster
 	Mesh sim.Options
-	// Command is a program to run on the mesh, with its arguments; see runCommand. Empty: none.
+	// Command is a program to run on the mesh, with its arguments; see runCommand. Empty for none.
 	Command []string
-	// Log is the file for what the command says, in which {tmp} and so on may stand; its end is shown when the command
-	// fails. Empty: the standard output and error.
+	// Log is the file for the command's output; {tmp} and so on are expanded in it. The end of the file is shown when
+	// the command fails. Empty for the standard output and error.
 	Log string
-	// ControlSocket is where to listen for Requests. Empty: in the temporary directory.
+	// ControlSocket is the socket for Requests. Empty for one in the temporary directory.
 	ControlSocket string
-	// Quiet prints nothing but errors.
+	// Quiet prints only errors.
 	Quiet bool
 }
 
@@ -49,8 +49,7 @@ func DefaultSettings() Settings {
 	return Settings{Clusters: 3, Prefix: "cluster", FirstID: 1, Each: contents.Default("", 0)}
 }
 
-// Descriptions returns the clusters that the settings ask for. The error says
-// everything that is wrong with them.
+// Descriptions returns the clusters of the settings. The error lists everything that is wrong with them.
 func (s Settings) Descriptions() ([]contents.Cluster, error) {
 	n := s.Clusters
 	if len(s.Names) > 0 {

@@ -15,12 +15,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/sim"
 )
 
-// mesh is what the commands are about.
+// mesh is the mesh that the commands change.
 type mesh struct{ *sim.Mesh }
 
-// Simulate runs the mesh of the settings, reports on out each part that is ready, and returns when
-// ctx ends, which is no error, or when the command does. All that it made is removed by then. When
-// the command failed, the error is an *exec.ExitError or wraps one.
+// Simulate runs the mesh of the settings, reports on out each part that is ready, and returns when ctx ends, which is
+// no error, or when the command does. All files that it created are removed by then. When the command failed, the error
+// is an *exec.ExitError or wraps one.
 func Simulate(ctx context.Context, s Settings, out io.Writer) error {
 	clusters, err := s.Descriptions()
 	if err != nil {
@@ -34,13 +34,13 @@ func Simulate(ctx context.Context, s Settings, out io.Writer) error {
 		return err
 	}
 	err = mesh{m}.run(ctx, s, out)
-	if ctx.Err() != nil { // an interrupted operation is no failure
+	if ctx.Err() != nil { // an interrupted operation is not a failure
 		err = nil
 	}
 	return errors.Join(err, m.Close())
 }
 
-// errCommandEnded ends the clusters when the command has ended well.
+// errCommandEnded ends the clusters when the command has ended without an error.
 var errCommandEnded = errors.New("the command has ended")
 
 func (m mesh) run(ctx context.Context, s Settings, out io.Writer) error {
@@ -52,7 +52,7 @@ func (m mesh) run(ctx context.Context, s Settings, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = control.Close() }() // when it was not served; else it is closed
+	defer func() { _ = control.Close() }() // if it was not served; otherwise it is closed already
 	if err := m.loadAndReport(ctx, out); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (m mesh) run(ctx context.Context, s Settings, out io.Writer) error {
 		if err != nil {
 			return errors.Join(err, g.Wait())
 		}
-		defer func() { _ = log.Close() }() // also of none
+		defer func() { _ = log.Close() }() // also a nil log
 		if path != "" {
 			fmt.Fprintf(out, "log of %s: %s\n", filepath.Base(command[0]), path)
 		}

@@ -19,21 +19,20 @@ import (
 // set for the command that the simulator runs.
 const SocketVariable = "MESH_SIM_SOCKET"
 
-// The control socket of a simulator is in its temporary directory, unless asked
-// otherwise, so that it can be found.
+// The control socket of a simulator is in its temporary directory by default, so that it can be found.
 const socketName = "ctl.sock"
 
 // probeTimeout bounds the check whether a process listens on a socket.
 const probeTimeout = time.Second
 
-// NoSimulatorError says that no simulator could be asked.
+// NoSimulatorError means that no simulator could be asked.
 type NoSimulatorError struct{ Err error }
 
 func (e *NoSimulatorError) Error() string { return e.Err.Error() }
 func (e *NoSimulatorError) Unwrap() error { return e.Err }
 
-// FindSocket returns the control socket of the one simulator of this user that
-// runs. A *NoSimulatorError says that there is none, or which ones there are.
+// FindSocket returns the control socket of the one running simulator of this user. A *NoSimulatorError means that there
+// is none, or lists several.
 func FindSocket() (string, error) {
 	candidates, err := filepath.Glob(filepath.Join(os.TempDir(), sim.TempPrefix+"*", socketName))
 	if err != nil {
@@ -49,8 +48,8 @@ func FindSocket() (string, error) {
 	return "", &NoSimulatorError{fmt.Errorf("several simulators run: choose one with --socket or %s: %s", SocketVariable, strings.Join(live, ", "))}
 }
 
-// ours reports whether the directory of a socket is this user's: any user can make
-// one in the system's temporary directory.
+// ours reports whether the directory of a socket belongs to this user: any user can create one in the system's
+// temporary directory.
 func ours(path string) bool {
 	info, err := os.Lstat(filepath.Dir(path))
 	if err != nil {
@@ -93,8 +92,8 @@ func listenControl(path string) (net.Listener, error) {
 	return nil, &sim.DirectoryError{Err: fmt.Errorf("control socket %s: %w", path, err)}
 }
 
-// listenPrivately makes the socket in a directory that only the owner can enter, and then moves it: no other
-// user may connect before the mode is set.
+// listenPrivately creates the socket in a directory that only the owner can enter, and then moves it: no other user may
+// connect before the mode is set.
 func listenPrivately(path string) (net.Listener, error) {
 	private, err := os.MkdirTemp(filepath.Dir(path), ".")
 	if err != nil {
@@ -120,7 +119,7 @@ func listenPrivately(path string) (net.Listener, error) {
 func freeSocket(path string) error {
 	info, err := os.Lstat(path)
 	switch {
-	case len(path)+len("/.0123456789") > len(syscall.RawSockaddrUnix{}.Path): // with room for where it is made
+	case len(path)+len("/.0123456789") > len(syscall.RawSockaddrUnix{}.Path): // with room for the path where it is created
 		return errors.New("the path is too long for a socket: choose a shorter one with --ctl-socket")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -134,7 +133,7 @@ func freeSocket(path string) error {
 	return nil
 }
 
-// socketListener removes its socket, which was moved since it was made.
+// socketListener removes its socket, which was moved after its creation.
 type socketListener struct {
 	*net.UnixListener
 	path string

@@ -25,11 +25,11 @@ var (
 // job is what the job of etcd's users found when it ran.
 type job struct {
 	clientFile string
-	early      bool // no DaemonSet was there
+	early      bool // there was no DaemonSet yet
 	err        error
 }
 
-// play waits for the job and gives it a status, as the controllers would that are not there.
+// play waits for the job and sets its status, in place of the missing controllers.
 func (w *world) play(ctx context.Context, status string) (found job) {
 	const name = "mesh-agent-etcd-users"
 	list := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
@@ -64,7 +64,7 @@ func ended(condition, before, more string) string {
 	return `{"status": {"startTime": "` + now + `", ` + strings.ReplaceAll(more, "NOW", now) + ` "conditions": [` + one(before) + `, ` + one(condition) + `]}}`
 }
 
-// TestTheJobRunsFirst: before anything that writes to etcd is there; when it has done its work nothing is left of it.
+// TestTheJobRunsFirst: it runs before any process that writes to etcd exists, and is removed after its success.
 func TestTheJobRunsFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -87,7 +87,7 @@ func TestTheJobRunsFirst(t *testing.T) {
 	}
 	w.check(t, golden(t, goldenOf("member")))
 
-	// Again at an upgrade, and not without the value.
+	// Again at an upgrade, but not without the value.
 	got, err = run(func() error { return w.upgrade(t, c, values(t, "member")) }, complete)
 	waittest.Must(t, err)
 	waittest.Must(t, got.err)
@@ -97,7 +97,7 @@ func TestTheJobRunsFirst(t *testing.T) {
 	waittest.Must(t, w.upgrade(t, c, off))
 	w.check(t, golden(t, goldenOf("member")))
 
-	// A failed job ends the upgrade, and stays for its log; the installed objects stay, too.
+	// A failed job ends the upgrade, and stays so that its log can be read; the installed objects stay too.
 	got, err = run(func() error { return w.upgrade(t, c, values(t, "member")) }, ended("Failed", "FailureTarget", `"failed": 1,`))
 	waittest.Must(t, got.err)
 	if err == nil || !strings.Contains(err.Error(), "pre-upgrade") {

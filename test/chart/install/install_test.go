@@ -18,8 +18,8 @@ func goldenOf(example string) string {
 	return filepath.Join("..", "testdata", "golden", example+".yaml")
 }
 
-// TestInstallEveryExample: after the installation the API server has the golden objects, and after the
-// end of the release only those that must stay.
+// TestInstallEveryExample: after the installation the API server has the golden objects, and after the deletion of the
+// release only those that must stay.
 func TestInstallEveryExample(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -32,7 +32,7 @@ func TestInstallEveryExample(t *testing.T) {
 		example := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		given := values(t, example)
 		if users, has := given["etcdUsers"].(map[string]any); has {
-			users["enabled"] = false // TestTheJobRunsFirst has the job
+			users["enabled"] = false // TestTheJobRunsFirst tests the job
 		}
 		if err := w.install(t, load(t, filepath.Join(deploy, "chart")), given); err != nil {
 			t.Fatalf("%s: %v", example, err)
@@ -47,7 +47,7 @@ func TestInstallEveryExample(t *testing.T) {
 	}
 }
 
-// checkGone wants nothing to be left but the definition of identities, which it deletes.
+// checkGone checks that only the definition of identities is left, and deletes it.
 func (w *world) checkGone(t *testing.T) {
 	t.Helper()
 	kept := w.made(t)
@@ -58,12 +58,12 @@ func (w *world) checkGone(t *testing.T) {
 		kind, name, _ := strings.Cut(name, " ")
 		w.Delete(t, "apiVersion: apiextensions.k8s.io/v1\nkind: "+kind+"\nmetadata: {name: "+name+"}\n")
 	}
-	// A definition is there until its objects are deleted.
+	// A definition exists until its objects are deleted.
 	waittest.Until(t, "nothing to be left", func() bool { return len(w.made(t)) == 0 })
 }
 
-// TestUpgradeAndRollback: from the release before, whose chart is in testdata, with more values,
-// back again, and away.
+// TestUpgradeAndRollback: from the release before, whose chart is in testdata, with more values, back again, and
+// uninstalled.
 func TestUpgradeAndRollback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,7 +74,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	small, large := values(t, "identities"), values(t, "prometheus")
 	waittest.Must(t, w.install(t, previous, small))
 	w.check(t, rendered(t, previous, small))
-	waittest.Must(t, w.upgrade(t, current, small)) // the values of old are good
+	waittest.Must(t, w.upgrade(t, current, small)) // the old values are still valid
 	w.check(t, golden(t, goldenOf("identities")))
 	waittest.Must(t, w.upgrade(t, current, large))
 	// Objects that must stay no longer belong to the release.
@@ -88,7 +88,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	w.checkGone(t)
 }
 
-// TestARefusedUpgradeChangesNothing, whether it is the schema, a template or the API server that refuses.
+// TestARefusedUpgradeChangesNothing: with a refusal by the schema, by a template and by the API server.
 func TestARefusedUpgradeChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -121,7 +121,7 @@ func TestFromThePlainManifests(t *testing.T) {
 		t.Errorf("objects that somebody else has made: %v", err)
 	}
 	waittest.Must(t, w.install(t, c, values(t, "endpointslices"), func(i *action.Install) {
-		i.TakeOwnership, i.ForceConflicts, i.Replace = true, true, true // Replace: the one that failed
+		i.TakeOwnership, i.ForceConflicts, i.Replace = true, true, true // Replace: the failed release
 	}))
 	w.check(t, golden(t, goldenOf("endpointslices")))
 	w.uninstall(t)

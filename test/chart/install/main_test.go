@@ -1,6 +1,6 @@
-// Package install proves on a real Kubernetes API server what Helm makes of the chart: its own
-// library installs, upgrades, rolls back and uninstalls. It has tests only, and they are skipped
-// where there is no API server; `make chart` builds it and runs them.
+// Package install tests the chart with Helm and a real Kubernetes API server: Helm's own library installs, upgrades,
+// rolls back and uninstalls it. It has tests only, and they are skipped without an API server; `make chart` builds it
+// and runs them.
 package install
 
 import (

@@ -33,7 +33,7 @@ import (
 const (
 	release = "mesh"
 	deploy  = "../../../deploy"
-	// patience is for what Helm waits for, which is hooks alone.
+	// patience is the limit for hooks, the only objects for which Helm waits.
 	patience = 2 * time.Minute
 )
 
@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	client, err := rest.HTTPClientFor(config)
 	waittest.Must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
-	// All that Helm makes shares the connections of this client, which end with the test.
+	// All clients of Helm share the connections of this client, which end with the test.
 	shared := &rest.Config{Host: config.Host, Transport: client.Transport, QPS: -1, WarningHandler: rest.NoWarnings{}}
 	w.flags = genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(*rest.Config) *rest.Config { return shared })
 	kubeconfig, cache, namespace := s.Kubeconfig(t, s.Addr(), kubetest.Admin), t.TempDir(), chart.Namespace
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// awaitOperator waits until the API server says that it has the kinds of the Prometheus operator.
+// awaitOperator waits until the API server serves the kinds of the Prometheus operator.
 func (w *world) awaitOperator(t *testing.T) {
 	t.Helper()
 	discovery, err := w.flags.ToDiscoveryClient()
@@ -76,7 +76,7 @@ func (w *world) awaitOperator(t *testing.T) {
 	}
 }
 
-// helm is what an invocation of the command would have.
+// helm is the configuration of an invocation of the command.
 func (w *world) helm(t *testing.T) *action.Configuration {
 	t.Helper()
 	c := action.NewConfiguration(action.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil)))
@@ -118,7 +118,7 @@ func (w *world) uninstall(t *testing.T) {
 	waittest.Must(t, err)
 }
 
-// load reads a chart from a directory; the one of deploy/ has the rules and dashboards of the golden files.
+// load reads a chart from a directory; the one of deploy/ gets the rules and dashboards of the golden files.
 func load(t *testing.T, dir string) *chartv2.Chart {
 	t.Helper()
 	c, err := loader.Load(dir)
@@ -147,7 +147,7 @@ func documents(t *testing.T, file string) []string {
 	return chart.Documents(strings.TrimPrefix(string(text), "---\n"))
 }
 
-// golden are the objects of a golden file, without the hooks, which are gone when they have run.
+// golden are the objects of a golden file, without the hooks, which are removed after they have run.
 func golden(t *testing.T, file string) (all []*unstructured.Unstructured) {
 	t.Helper()
 	for _, document := range documents(t, file) {
@@ -188,14 +188,14 @@ func resource(o *unstructured.Unstructured) schema.GroupVersionResource {
 	return plural
 }
 
-// check wants the objects that Helm has made to be these: each has all that is given for it,
-// beside what the API server adds, and there are no others.
+// check checks that Helm has made exactly these objects: each has all the given fields, in addition to those that the
+// API server sets.
 func (w *world) check(t *testing.T, want []*unstructured.Unstructured) {
 	t.Helper()
 	w.checkBeside(t, "", want)
 }
 
-// checkBeside is check, with an object of an earlier revision that has to be there, too.
+// checkBeside is check, with an object of an earlier revision that also has to exist.
 func (w *world) checkBeside(t *testing.T, kept string, want []*unstructured.Unstructured) {
 	t.Helper()
 	var names []string
@@ -219,7 +219,7 @@ func (w *world) checkBeside(t *testing.T, kept string, want []*unstructured.Unst
 	}
 }
 
-// given is what a live object has of the fields that an object gives.
+// given returns the part of a live object with the fields of a given object.
 func given(o, live any) any {
 	switch o := o.(type) {
 	case map[string]any:

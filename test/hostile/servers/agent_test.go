@@ -17,7 +17,7 @@ import (
 
 const mib = 1 << 20
 
-// memoryLimit is what the process may have, in all.
+// memoryLimit is the total memory limit of the process.
 const memoryLimit = 256 * mib
 
 // agent is a mesh-agent with all its servers, in a process of its own.
@@ -33,7 +33,7 @@ type agent struct {
 	mu             sync.Mutex
 	first, current int64  // guarded by mu; bytes resident when it was ready, and now
 	most           int64  // guarded by mu
-	wrong          string // guarded by mu; the first thing that went wrong
+	wrong          string // guarded by mu; the first problem
 }
 
 // startAgent runs the program on a mesh directory until the end of the test.
@@ -57,7 +57,7 @@ func startAgent(tb testing.TB, dir string, flags ...string) *agent {
 	if group == "" {
 		a.limitedBy = "GOMEMLIMIT, and killed beyond"
 		a.cmd = exec.Command(args[0], args[1:]...)
-	} else { // in it before the program begins
+	} else { // the program begins inside of it
 		a.limitedBy = "cgroup " + group
 		a.cmd = exec.Command("sh", append([]string{"-c", `echo $$ > "$0"/cgroup.procs && exec "$@"`, group}, args...)...)
 	}
@@ -69,7 +69,7 @@ func startAgent(tb testing.TB, dir string, flags ...string) *agent {
 	return a
 }
 
-// memoryGroup makes a cgroup with the limit, where it can be made; its name is empty where not.
+// memoryGroup makes a cgroup with the limit, if that is possible; otherwise its name is empty.
 func memoryGroup(tb testing.TB) string {
 	name := fmt.Sprint("servers-", os.Getpid(), "-", time.Now().UnixNano())
 	for _, v := range []struct{ root, limit string }{
@@ -108,7 +108,7 @@ func (a *agent) stop() {
 	}
 }
 
-// failure is the part of the log that says why the process ended.
+// failure is the part of the log with the reason for the end of the process.
 func (a *agent) failure() string {
 	text, err := os.ReadFile(a.logFile)
 	if err != nil {
@@ -136,7 +136,7 @@ func (a *agent) internalError() string {
 	return "the log has none"
 }
 
-// look measures the memory once. The cgroup ends the process at the limit; elsewhere this does.
+// look measures the memory once. The cgroup ends the process at the limit; without one, this function does.
 func (a *agent) look() {
 	now := resident(a.cmd.Process.Pid)
 	if now == 0 {
@@ -147,11 +147,11 @@ func (a *agent) look() {
 	a.current, a.most = now, max(a.most, now)
 	if now > memoryLimit && a.wrong == "" {
 		a.wrong = fmt.Sprintf("%d MiB resident, there may be %d", now/mib, memoryLimit/mib)
-		_ = a.cmd.Process.Kill() // the machine is shared
+		_ = a.cmd.Process.Kill() // to protect other processes of the machine
 	}
 }
 
-// alive says whether it still runs; that it does not is noted.
+// alive reports whether it still runs; its end is noted as a problem.
 func (a *agent) alive() bool {
 	select {
 	case <-a.ended:

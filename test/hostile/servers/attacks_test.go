@@ -17,13 +17,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// attack wants memory, time, or places, until the context ends. It returns how often it tried.
+// attack is an attack on memory, time, or places, until the context ends. It returns the number of attempts.
 type attack struct {
 	name string
 	run  func(ctx context.Context, w *world) int
 }
 
-// attacks are all of them.
+// attacks returns all attacks.
 func attacks() []attack {
 	return []attack{
 		{"a large service is rewritten", rewrites},
@@ -39,7 +39,7 @@ func attacks() []attack {
 	}
 }
 
-// TestAttacks: each of them by itself, for as long as -servers.each says.
+// TestAttacks runs each attack alone, for the duration of -servers.each.
 func TestAttacks(t *testing.T) {
 	if *each == 0 {
 		t.Skip("by hand: -servers.each=30s")
@@ -59,10 +59,11 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// unlimited is for attacks without a client as busy and harmless: friends are answered, however fast.
+// unlimited is for attacks without a harmless client to compare: friends have to be answered, at any speed.
 const unlimited = 1e9
 
-// largeService is one of many backends, as text: the ports of each, and a label that makes each write another one.
+// largeService is a service with many backends, as text: the ports of each, and a label that makes each write
+// different.
 func largeService(c *cluster, name string, backends int, ports, label string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"cluster":%q,"clusterID":%d,"namespace":"ns","name":%q,"shared":true,"frontends":{},"labels":{"v":%q},"selector":{},"backends":{`, c.name, c.id, name, label)
@@ -76,7 +77,7 @@ func largeService(c *cluster, name string, backends int, ports, label string) []
 	return b.Bytes()
 }
 
-// rewrites writes one service of 60,000 backends again and again, and keeps its etcd small.
+// rewrites writes one service of 60,000 backends repeatedly, and keeps its etcd small.
 func rewrites(ctx context.Context, w *world) (n int) {
 	key := w.evil.service("large", 80).Key()
 	for ; ctx.Err() == nil && w.agent.alive(); n++ {
@@ -100,10 +101,10 @@ func (w *world) writeMuch(name string, backends int) {
 	}
 }
 
-// mostBackends is how many backends with a port fit into a value.
+// mostBackends is the maximum number of backends with a port in a value.
 const mostBackends = 29_000
 
-// asksForMuch asks for all that a service of many backends has.
+// asksForMuch asks for all names of a service with many backends.
 func asksForMuch(ctx context.Context, w *world) int {
 	w.writeMuch("much", mostBackends)
 	var clients sync.WaitGroup
@@ -122,13 +123,14 @@ func (w *world) asksAll(ctx context.Context) (n int) {
 		name := []string{"_a._tcp.much.ns.svc.clusterset.local.", "much.ns.svc.clusterset.local.", "1.0.9.10.in-addr.arpa.", "evil.much.ns.svc.clusterset.local."}[n%4]
 		q.SetQuestion(name, []uint16{dns.TypeSRV, dns.TypeSRV, dns.TypePTR, dns.TypeAAAA, dns.TypeSOA, dns.TypeANY, dns.TypeTXT}[n%7])
 		client.Net = []string{"udp", "tcp"}[n/28%2]
-		_, _, _ = client.ExchangeContext(ctx, q, w.agent.dns) // the friends say whether others are answered
+		_, _, _ = client.ExchangeContext(ctx, q, w.agent.dns) // the friends check whether others are answered
 		_ = waiting.Sleep(ctx, 10*time.Millisecond)
 	}
 	return n
 }
 
-// longZones has a service whose backends are each in a zone of its own with a long name, and an xDS client that follows it.
+// longZones has a service whose backends are each in a different zone with a long name, and an xDS client that follows
+// it.
 func longZones(ctx context.Context, w *world) (n int) {
 	w.writeMuch("wide", mostBackends)
 	for first := 0; first < mostBackends && ctx.Err() == nil; first += 100 {
@@ -137,7 +139,7 @@ func longZones(ctx context.Context, w *world) (n int) {
 			Labels: map[string]string{wire.LabelServiceName: "wide"},
 		}
 		for i := first; i < min(first+100, mostBackends); i++ {
-			zone := fmt.Sprintf("z%05d%s", i, strings.Repeat("z", 57)) // as long as the value of a label may be
+			zone := fmt.Sprintf("z%05d%s", i, strings.Repeat("z", 57)) // the maximum length of a label's value
 			s.Endpoints = append(s.Endpoints, wire.Endpoint{Addresses: []string{fmt.Sprintf("10.9.%d.%d", i>>8, i&255)}, Zone: &zone})
 		}
 		if err := w.evil.write(map[string][]byte{s.Key(): s.Encode()}); err != nil {
@@ -148,7 +150,7 @@ func longZones(ctx context.Context, w *world) (n int) {
 	w.read(time.Now())
 	f := &friend{name: "xDS of the wide service", now: &w.now}
 	err := w.followsName(ctx, f, "ns/wide:a")
-	for ctx.Err() == nil && err != nil && strings.Contains(err.Error(), "--xds-max-memory") { // other attackers of this machine have its share
+	for ctx.Err() == nil && err != nil && strings.Contains(err.Error(), "--xds-max-memory") { // other attackers of this machine may use its share
 		_ = waiting.Sleep(ctx, time.Second)
 		err = w.followsName(ctx, f, "ns/wide:a")
 	}
@@ -158,7 +160,7 @@ func longZones(ctx context.Context, w *world) (n int) {
 	return n
 }
 
-// manyPorts has 300,000 ports of some services, and an Envoy that takes all of them.
+// manyPorts has 300,000 ports of several services, and an Envoy that follows all of them.
 func manyPorts(ctx context.Context, w *world) (n int) {
 	for i := range 10 {
 		var b bytes.Buffer

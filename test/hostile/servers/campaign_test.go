@@ -11,20 +11,20 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// conversation sends all messages of one client, until it disconnects. The messages follow from the random numbers. It
-// returns the number of messages.
+// conversation sends all messages of one client, until it disconnects. The messages depend only on the random numbers.
+// It returns the number of messages.
 type conversation func(ctx context.Context, r *rand.Rand) int
 
-// campaign is a series of conversations of some clients at once.
+// campaign is a series of conversations of several clients at once.
 type campaign struct {
 	w    *world
-	from uint64 // the number of the first conversation, so that each is another one
+	from uint64 // the number of the first conversation, so that each one differs
 	sent int
 	took time.Duration
 }
 
-// speak has clients at once until so many messages were sent, so much time has passed and each friend was answered, or
-// the agent has ended. A friend that is not answered for very long does not hold it up.
+// speak runs clients at once until enough messages were sent, enough time has passed and each friend was answered, or
+// the agent has ended. A friend without an answer for very long does not delay it.
 func (c *campaign) speak(p phase, messages int, least time.Duration, talk conversation) (took time.Duration) {
 	var sent atomic.Int64
 	var number atomic.Uint64
@@ -43,7 +43,7 @@ func (c *campaign) speak(p phase, messages int, least time.Duration, talk conver
 			for goesOn() && c.w.agent.alive() {
 				began := time.Now()
 				sent.Add(int64(talk(ctx, randomOf(number.Add(1)))))
-				_ = waiting.Sleep(ctx, time.Since(began)) // the friends are on the same machine
+				_ = waiting.Sleep(ctx, time.Since(began)) // the friends run on the same machine
 			}
 		})
 	}
@@ -54,7 +54,7 @@ func (c *campaign) speak(p phase, messages int, least time.Duration, talk conver
 	return took
 }
 
-// answers is how many answers each friend had in a phase.
+// answers is the number of answers of each friend in a phase.
 func (w *world) answers(p phase) []int {
 	all := make([]int, len(w.friends))
 	for i, f := range w.friends {
@@ -76,16 +76,17 @@ func (w *world) moreThan(before []int, p phase) bool {
 // randomOf are the random numbers of a conversation.
 func randomOf(number uint64) *rand.Rand { return rand.New(rand.NewPCG(*seed, number)) }
 
-// rounds is how often the attacker and a harmless client take turns, so that both meet the same machine.
+// rounds is how often the attacker and a harmless client take turns, so that both find the machine in the same
+// condition.
 const rounds = 5
 
 // harmlessMost is the maximum duration of a harmless client: long enough to measure the friends.
 const harmlessMost = time.Minute
 
-// tries is how often friends may be slow before that is the attacker's work, and not that of others on the machine.
+// tries is how often friends may be slow before the attacker is the cause, and not other work of the machine.
 const tries = 3
 
-// attack sends as many messages as the flag says, in turn with a harmless client.
+// attack sends as many messages as the flag sets, in turn with a harmless client.
 func (w *world) attack(hostile, friendly conversation) {
 	w.tb.Helper()
 	enemies, guests := &campaign{w: w}, &campaign{w: w}

@@ -18,7 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// many has so many streams at once, over connections of 15 each, until the context ends. Each is given its number. A
+// many keeps this many streams open, over connections of 15 each, until the context ends. Each gets its number. A
 // stream that is refused is opened again.
 func (w *world) many(ctx context.Context, streams int, talk func(ctx context.Context, number int, s discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient) error) int {
 	var all sync.WaitGroup
@@ -36,7 +36,7 @@ func (w *world) many(ctx context.Context, streams int, talk func(ctx context.Con
 					stream, leave := context.WithCancel(ctx)
 					if s, err := c.DeltaAggregatedResources(stream, grpc.MaxCallRecvMsgSize(64*mib)); err == nil {
 						tries.Add(1)
-						_ = talk(stream, number, s) // its end is what it wants to see
+						_ = talk(stream, number, s) // it expects the end of the stream
 					}
 					leave()
 				}
@@ -56,13 +56,13 @@ func drain(s discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
 	}
 }
 
-// namesOfOtherTypes subscribes to ever more names of types that the agent does not serve.
+// namesOfOtherTypes subscribes to more and more names of types that the agent does not serve.
 func namesOfOtherTypes(ctx context.Context, w *world) int {
 	return w.many(ctx, 4, func(ctx context.Context, number int, s discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient) error {
-		go func() { _ = drain(s) }() // which ends with the stream
+		go func() { _ = drain(s) }() // ends with the stream
 		for n := 0; waiting.Sleep(ctx, 10*time.Millisecond) == nil; n++ {
 			q := &discovery.DeltaDiscoveryRequest{TypeUrl: []string{resource.SecretType, "a", resource.RuntimeType}[number%3]}
-			for i := range 1000 { // as many as a request may have
+			for i := range 1000 { // the maximum of a request
 				q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, fmt.Sprintf("%d-%d-%d-%s", number, n, i, strings.Repeat("n", 900)))
 			}
 			if err := s.Send(q); err != nil {
@@ -73,7 +73,7 @@ func namesOfOtherTypes(ctx context.Context, w *world) int {
 	})
 }
 
-// longNodes has 600 streams, each with much to say of itself and of what it has.
+// longNodes has 600 streams, each with a large node and many resource versions.
 func longNodes(ctx context.Context, w *world) int {
 	return w.many(ctx, 600, func(ctx context.Context, number int, s discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient) error {
 		q := &discovery.DeltaDiscoveryRequest{TypeUrl: resource.EndpointType, ResourceNamesSubscribe: []string{target}, Node: &corev3.Node{
@@ -110,7 +110,7 @@ func spellings(ctx context.Context, w *world) int {
 	})
 }
 
-// allNames has clients follow as many names as each may.
+// allNames has clients that each follow the maximum number of names.
 func allNames(ctx context.Context, w *world) int {
 	return w.many(ctx, 150, func(_ context.Context, number int, s discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient) error {
 		for _, url := range []string{resource.EndpointType, resource.ClusterType, resource.ListenerType} {
@@ -126,7 +126,7 @@ func allNames(ctx context.Context, w *world) int {
 	})
 }
 
-// hold opens connections, writes into each, reads nothing, and opens those that were closed again.
+// hold opens connections, writes into each, reads nothing, and opens closed ones again.
 func (w *world) hold(ctx context.Context, connections int, text func(number int) (from, request string)) int {
 	const hands = 16
 	var all sync.WaitGroup
@@ -155,7 +155,7 @@ func (w *world) hold(ctx context.Context, connections int, text func(number int)
 	return int(opened.Load())
 }
 
-// replaced closes a connection and opens another one.
+// replaced closes a connection and opens a new one.
 func (w *world) replaced(ctx context.Context, before net.Conn, number int, text func(number int) (from, request string)) net.Conn {
 	if before != nil {
 		_ = before.Close()
@@ -170,7 +170,7 @@ func (w *world) replaced(ctx context.Context, before net.Conn, number int, text 
 	return conn
 }
 
-// closed reports whether the other side has closed it, without taking what it sent but a byte.
+// closed reports whether the other side has closed it; it reads at most one byte.
 func closed(conn net.Conn) bool {
 	_ = conn.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
 	_, err := conn.Read(make([]byte, 1))
@@ -178,14 +178,14 @@ func closed(conn net.Conn) bool {
 	return err != nil && (!is || !timeout.Timeout())
 }
 
-// allConnections holds more connections of loopback than there may be, some with half a request.
+// allConnections opens more loopback connections than the limit, some with half a request.
 func allConnections(ctx context.Context, w *world) int {
 	return w.hold(ctx, 4200, func(number int) (from, request string) {
 		return "127.0.0.1", []string{"", "GET /healthz HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"}[number%3]
 	})
 }
 
-// slowReaders are many watches and lists of several addresses, whose client does not read the answers.
+// slowReaders are many watches and lists from several addresses, whose clients do not read the answers.
 func slowReaders(ctx context.Context, w *world) int {
 	w.writeMuch("read-by-nobody", mostBackends)
 	return w.hold(ctx, 300, func(number int) (from, request string) {

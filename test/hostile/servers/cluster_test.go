@@ -24,10 +24,10 @@ type cluster struct {
 	kv   *clientv3.Client
 }
 
-// numServices is how many services each cluster has; the clusters share them.
+// numServices is the number of services of each cluster; the clusters share them.
 const numServices = 20
 
-// newCluster runs an etcd with a cluster that is as clusters are, and puts its client file into the mesh directory.
+// newCluster runs an etcd with a normal cluster, and writes its client file into the mesh directory.
 func newCluster(tb testing.TB, dir, name string, id uint32) *cluster {
 	tb.Helper()
 	etcd := etcdtest.StartProcess(tb)
@@ -119,7 +119,7 @@ func (c *cluster) objects(i int) map[string][]byte {
 	return kvs
 }
 
-// service is a shared one, without backends.
+// service is a shared service without backends.
 func (c *cluster) service(name string, port uint16) *wire.Service {
 	return &wire.Service{
 		Cluster: c.name, ClusterID: c.id, Namespace: "ns", Name: name, Shared: true, Labels: map[string]string{"app": name}, Selector: map[string]string{"app": name},
@@ -127,7 +127,8 @@ func (c *cluster) service(name string, port uint16) *wire.Service {
 	}
 }
 
-// pulse is the service of which only the friendly cluster changes the backend, again and again. Its heartbeat comes with it.
+// pulse is a service whose backend only the friendly cluster changes, repeatedly. The cluster's heartbeat is written at
+// the same time.
 const pulse = "pulse"
 
 // writePulse writes its only backend, whose port is the number.

@@ -25,7 +25,7 @@ func TestPackets(t *testing.T) {
 	w.attack(w.hostileDNS, w.harmlessDNS)
 }
 
-// TestQuestions: good questions for all that a service of very many backends has.
+// TestQuestions: valid questions for all names of a service with very many backends.
 func TestQuestions(t *testing.T) {
 	w := newWorld(t)
 	w.writeMuch("much", mostBackends)
@@ -33,7 +33,7 @@ func TestQuestions(t *testing.T) {
 	w.attack(w.muchDNS, w.harmlessDNS)
 }
 
-// muchDNS asks for what costs much.
+// muchDNS asks questions that are expensive.
 func (w *world) muchDNS(_ context.Context, r *rand.Rand) int {
 	const questions = 20
 	conn, err := net.Dial("udp", w.agent.dns)
@@ -66,7 +66,7 @@ func (w *world) muchDNS(_ context.Context, r *rand.Rand) int {
 	return questions
 }
 
-// hostileDNS is what an attacker sends to the DNS server.
+// hostileDNS is an attacker's messages to the DNS server.
 func (w *world) hostileDNS(ctx context.Context, r *rand.Rand) int {
 	switch r.IntN(10) {
 	case 0:
@@ -89,7 +89,7 @@ func (w *world) hostileDNS(ctx context.Context, r *rand.Rand) int {
 	return w.udpPackets(r, all)
 }
 
-// udpPackets sends packets, and then a question, for whose answer it waits. All answers are well-formed.
+// udpPackets sends packets, and then a question, and waits for its answer. All answers are well-formed.
 func (w *world) udpPackets(r *rand.Rand, all [][]byte) int {
 	conn, err := net.Dial("udp", w.agent.dns)
 	if err != nil {
@@ -97,7 +97,7 @@ func (w *world) udpPackets(r *rand.Rand, all [][]byte) int {
 	}
 	defer conn.Close()
 	for _, p := range all {
-		_, _ = conn.Write(p) // refused when the agent is gone, which is noticed
+		_, _ = conn.Write(p) // refused when the agent is gone, which is noticed elsewhere
 	}
 	last := question(r, dns.TypeA)
 	_, _ = conn.Write(last)
@@ -106,7 +106,7 @@ func (w *world) udpPackets(r *rand.Rand, all [][]byte) int {
 	for {
 		n, err := conn.Read(buffer)
 		if err != nil {
-			break // it was lost, as UDP is
+			break // it was lost, as UDP packets may be
 		}
 		if err := wellFormed(buffer[:n]); err != nil {
 			w.agent.fails(fmt.Sprintf("a DNS answer is %x: %v", buffer[:n], err))
@@ -139,7 +139,7 @@ func wellFormed(b []byte) error {
 	return nil
 }
 
-// question is a good one.
+// question is a valid question.
 func question(r *rand.Rand, qtype uint16) []byte {
 	m := new(dns.Msg)
 	m.SetQuestion(fmt.Sprintf("svc%d.ns.svc.clusterset.local.", r.IntN(numServices)), qtype)
@@ -151,7 +151,8 @@ func question(r *rand.Rand, qtype uint16) []byte {
 	return b
 }
 
-// tcpPackets sends messages over TCP: pipelined, in pieces, with lengths that lie, and leaves in the middle.
+// tcpPackets sends messages over TCP: pipelined, in pieces, with wrong lengths, and closes the connection in the
+// middle.
 func (w *world) tcpPackets(ctx context.Context, r *rand.Rand) (sent int) {
 	conn, err := net.Dial("tcp", w.agent.dns)
 	if err != nil {
@@ -200,7 +201,7 @@ func (w *world) tcpPackets(ctx context.Context, r *rand.Rand) (sent int) {
 	}
 }
 
-// harmlessDNS asks as many good questions.
+// harmlessDNS asks the same number of valid questions.
 func (w *world) harmlessDNS(_ context.Context, r *rand.Rand) int {
 	conn, err := net.Dial("udp", w.agent.dns)
 	if err != nil {

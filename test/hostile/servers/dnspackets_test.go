@@ -10,10 +10,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// one chooses one of some.
+// one chooses a value at random.
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// bytesOf are random bytes, at most so many.
+// bytesOf are random bytes, up to a maximum length.
 func bytesOf(r *rand.Rand, most int) []byte {
 	b := make([]byte, r.IntN(most+1))
 	for i := range b {
@@ -22,7 +22,7 @@ func bytesOf(r *rand.Rand, most int) []byte {
 	return b
 }
 
-// dnsName is a name of the world's, or like one.
+// dnsName is a name of the world's, or a similar one.
 func dnsName(r *rand.Rand) string {
 	service, host := fmt.Sprint("svc", r.IntN(numServices+2)), fmt.Sprintf("10-%d-0-%d", 1+r.IntN(3), r.IntN(90))
 	zone := one(r, "clusterset.local", "clusterset.local", "clusterset.local", "mesh.example", "example.com", "local")
@@ -33,7 +33,7 @@ func dnsName(r *rand.Rand) string {
 		fmt.Sprintf("node%d.node.%s.%s", r.IntN(25), cluster, zone), fmt.Sprintf("%d.0.%d.10.in-addr.arpa", r.IntN(90), 1+r.IntN(2)),
 		strings.Repeat("0.", 32)+"ip6.arpa", "dns-version."+zone, "ns.svc."+zone, zone, "", "svc."+zone, "*."+zone, "big.ns.svc."+zone, pulse+".ns.svc."+zone,
 	)
-	if r.IntN(4) == 0 { // in other letters (0x20)
+	if r.IntN(4) == 0 { // with random upper and lower case (0x20)
 		b := []byte(name)
 		for i := range b {
 			if b[i] >= 'a' && b[i] <= 'z' && r.IntN(2) == 0 {
@@ -45,18 +45,18 @@ func dnsName(r *rand.Rand) string {
 	return name
 }
 
-// appendName writes a name in a form of RFC 1035 4.1.4, right or wrong.
+// appendName writes a name in a form of RFC 1035 4.1.4, valid or not.
 func appendName(r *rand.Rand, b []byte, name string) []byte {
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" {
 			continue
 		}
 		switch r.IntN(200) {
-		case 0: // a pointer to anywhere: itself, the header, what follows
+		case 0: // a pointer to any place: itself, the header, later data
 			return append(b, 0xc0|byte(r.IntN(2)), byte(r.Uint32()))
 		case 1:
 			return append(b, 0xc0, byte(len(b)))
-		case 2: // a length that lies, and the reserved ones
+		case 2: // a wrong length, and the reserved ones
 			b = append(append(b, byte(r.Uint32())), label...)
 		case 3:
 			label = string(bytesOf(r, 63))
@@ -82,7 +82,7 @@ func rrType(r *rand.Rand) uint16 {
 		dns.TypeIXFR, dns.TypeOPT, dns.TypeTSIG, dns.TypeSIG, dns.TypeHTTPS, dns.TypeCNAME, dns.TypeDS, dns.TypeMX, dns.TypeNone)
 }
 
-// appendRecord writes a record of any type, with data of any kind and a length that may lie.
+// appendRecord writes a record of any type, with data of any kind and a length that may be wrong.
 func appendRecord(r *rand.Rand, b []byte) []byte {
 	b = appendName(r, b, dnsName(r))
 	b = binary.BigEndian.AppendUint16(b, rrType(r))
@@ -148,7 +148,7 @@ func packet(r *rand.Rand) []byte {
 	}
 	for i, n := range []int{questions, answers, 0, extra} {
 		if r.IntN(30) == 0 {
-			n = int(uint16(r.Uint32())) // a count that lies
+			n = int(uint16(r.Uint32())) // a wrong count
 		}
 		binary.BigEndian.PutUint16(b[4+2*i:], uint16(n))
 	}
@@ -158,7 +158,7 @@ func packet(r *rand.Rand) []byte {
 	return mutated(r, b)
 }
 
-// mutated is something like it: shorter, longer, with other bytes.
+// mutated is a changed packet: shorter, longer, with other bytes.
 func mutated(r *rand.Rand, b []byte) []byte {
 	b = slices.Clone(b)
 	for range 1 + r.IntN(4) {

@@ -22,13 +22,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// pulses are the changes of the service pulse: when each was begun.
+// pulses are the changes of the service pulse: when each began.
 type pulses struct {
 	mu    sync.Mutex
 	begun map[uint32]time.Time // guarded by mu; by the port of its backend
 }
 
-// changePulse changes the service, again and again, and keeps the attacker's heartbeat.
+// changePulse changes the service repeatedly, and renews the attacker's heartbeat.
 func (w *world) changePulse(ctx context.Context) {
 	for port := uint16(10_000); waiting.Sleep(ctx, 100*time.Millisecond) == nil; port++ {
 		if port == 60_000 {
@@ -45,7 +45,7 @@ func (w *world) changePulse(ctx context.Context) {
 	}
 }
 
-// saw notes that a friend follows a change.
+// saw notes that a friend has received a change.
 func (w *world) saw(f *friend, port uint32) {
 	w.pulses.mu.Lock()
 	at, known := w.pulses.begun[port]
@@ -101,7 +101,7 @@ func (w *world) followsName(ctx context.Context, f *friend, name string) error {
 	return err
 }
 
-// subscribes asks for one service after the other on one stream, as programs that begin to call them.
+// subscribes asks for one service after another on one stream, like programs that begin to call them.
 func (w *world) subscribes(ctx context.Context, f *friend) error {
 	c, conn, err := w.xdsClient()
 	if err != nil {
@@ -175,7 +175,7 @@ func (w *world) sawAssignment(f *friend, packed *anypb.Any) error {
 	return nil
 }
 
-// watches reads the changes of the HTTP API over TCP. A connection that ends is lost.
+// watches reads the changes of the HTTP API over TCP. A connection that ends is an error.
 func (w *world) watches(ctx context.Context, f *friend) error {
 	c, err := client.New(client.Options{Server: w.url(""), TLS: client.TLSFiles{CA: w.caFile}})
 	if err != nil {

@@ -20,14 +20,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// TestFrames: frames of HTTP/2, right, wrong and in any order, with messages of gRPC in them that are as wrong.
+// TestFrames: HTTP/2 frames, valid, invalid and in any order, that contain gRPC messages of the same kinds.
 func TestFrames(t *testing.T) {
 	w := newWorld(t)
 	x := w.newXDSClients()
 	w.attack(w.frames(w.agent.xds, nil, grpcHeaders, grpcMessage), x.newcomer)
 }
 
-// frames is what sends frames to an address, over TLS if there is a configuration.
+// frames sends frames to an address, over TLS if there is a configuration.
 func (w *world) frames(address string, secure *tls.Config, headers func(*rand.Rand) []hpack.HeaderField, body func(*rand.Rand) []byte) conversation {
 	return func(ctx context.Context, r *rand.Rand) int {
 		conn, err := net.DialTimeout("tcp", address, lostTime)
@@ -46,7 +46,7 @@ func (w *world) frames(address string, secure *tls.Config, headers func(*rand.Ra
 			begin = mutated(r, begin)
 		}
 		out.Write(begin)
-		_ = f.to.WriteSettings() // into memory, as all of them
+		_ = f.to.WriteSettings() // into memory, like all writes
 		frames := 1 + r.IntN(40)
 		for range frames {
 			f.one()
@@ -74,7 +74,7 @@ func (w *world) frames(address string, secure *tls.Config, headers func(*rand.Ra
 	}
 }
 
-// frameWriter writes frames, of which most follow from those before.
+// frameWriter writes frames, most of which are valid after the earlier ones.
 type frameWriter struct {
 	r       *rand.Rand
 	to      *http2.Framer
@@ -84,7 +84,7 @@ type frameWriter struct {
 	body    func(*rand.Rand) []byte
 }
 
-// id is a stream that is open, or any.
+// id is an open stream, or any number.
 func (f *frameWriter) id() uint32 {
 	if !f.wild {
 		return max(f.stream, 1)
@@ -142,7 +142,7 @@ func (f *frameWriter) writeHeaders(id uint32, ends bool) {
 
 const aggregated = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 
-// grpcHeaders are those of a call, or some like them.
+// grpcHeaders are the headers of a call, or similar ones.
 func grpcHeaders(r *rand.Rand) []hpack.HeaderField {
 	all := []hpack.HeaderField{
 		{Name: ":method", Value: one(r, "POST", "POST", "POST", "GET", "")},
@@ -162,14 +162,14 @@ func grpcHeaders(r *rand.Rand) []hpack.HeaderField {
 	return all
 }
 
-// grpcMessage is a request with the frame of gRPC, whose bytes, flag and length may lie.
+// grpcMessage is a request in a gRPC frame, whose bytes, flag and length may be wrong.
 func grpcMessage(r *rand.Rand) []byte {
 	var m proto.Message = deltaRequest(r, new(nonces))
 	if r.IntN(2) == 0 {
 		m = sotwRequest(r, new(nonces))
 	}
 	body, err := proto.Marshal(m)
-	if err != nil || len(body) > 12_000 { // some names are no UTF-8
+	if err != nil || len(body) > 12_000 { // some names are not UTF-8
 		body = bytesOf(r, 100)
 	}
 	if r.IntN(2) == 0 {

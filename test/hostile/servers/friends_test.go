@@ -16,17 +16,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// phase is what else the agent has to do.
+// phase is the other work of the agent at a time.
 type phase int32
 
 const (
 	unmeasured phase = iota
-	harmless         // a busy client that does nothing wrong
+	harmless         // a busy client without wrong requests
 	attacked
 	phases
 )
 
-// friend is a client that behaves. It measures how long it waits for its answers.
+// friend is a well-behaved client. It measures how long it waits for its answers.
 type friend struct {
 	name string
 	now  *atomic.Int32 // the phase
@@ -34,7 +34,7 @@ type friend struct {
 	mu     sync.Mutex
 	waited [phases][]time.Duration // guarded by mu; one for each answer
 	failed [phases]int             // guarded by mu; questions without an answer
-	lost   error                   // guarded by mu; why its stream has ended
+	lost   error                   // guarded by mu; the error that ended its stream
 }
 
 // served records the answer to a request that was sent at a time.
@@ -49,7 +49,7 @@ func (f *friend) served(at time.Time, err error) {
 	f.waited[p] = append(f.waited[p], time.Since(at))
 }
 
-// loses notes the end of a stream, which no friend may notice.
+// loses notes the end of a stream, which is an error for any friend.
 func (f *friend) loses(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,17 +58,17 @@ func (f *friend) loses(err error) {
 	}
 }
 
-// answers is how many answers it had in a phase.
+// answers is the number of its answers in a phase.
 func (f *friend) answers(p phase) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.waited[p])
 }
 
-// enough is how many answers a comparison is made from at least.
+// enough is the minimum number of answers for a comparison.
 const enough = 100
 
-// judge compares what the friend waited with an attack, and with a harmless client as busy.
+// judge compares how long the friend waits during an attack and while a harmless client is as busy.
 func (f *friend) judge(tb testing.TB, times float64) {
 	tb.Helper()
 	f.mu.Lock()
@@ -97,7 +97,7 @@ func (f *friend) judge(tb testing.TB, times float64) {
 	}
 }
 
-// slow reports whether it waits longer in the attack, so many times.
+// slow reports whether it waits longer during the attack, by this factor.
 func (f *friend) slow(times float64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +112,7 @@ func (f *friend) slowLocked(times float64) bool {
 	return len(with) >= enough && len(without) >= enough && float64(at(with, 0.5)) > times*float64(at(without, 0.5))
 }
 
-// forget begins to measure again; what failed stays.
+// forget resets the measurements; failures stay.
 func (f *friend) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +127,7 @@ func at(sorted []time.Duration, q float64) time.Duration {
 // friendlyTime is how long a friend waits for one answer.
 const friendlyTime = 5 * time.Second
 
-// resolves asks for addresses by DNS, over and over.
+// resolves asks for addresses by DNS, repeatedly.
 func (w *world) resolves(ctx context.Context, f *friend, network string) {
 	client := &dns.Client{Net: network, Timeout: friendlyTime}
 	var conn *dns.Conn
@@ -168,7 +168,7 @@ func (w *world) resolves(ctx context.Context, f *friend, network string) {
 	}
 }
 
-// probes is the kubelet: a connection for each question.
+// probes acts as the kubelet: it opens a connection for each request.
 func (w *world) probes(ctx context.Context, f *friend) {
 	client := &http.Client{Timeout: friendlyTime, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: w.secure}}
 	for waiting.Sleep(ctx, 10*time.Millisecond) == nil {

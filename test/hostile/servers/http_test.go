@@ -22,7 +22,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// TestHTTPRequests: requests of HTTP/1.1, right and wrong, to all paths that the API describes, of which some watch and do not read.
+// TestHTTPRequests: valid and invalid HTTP/1.1 requests to all paths that the API describes; some of the clients watch
+// and do not read.
 func TestHTTPRequests(t *testing.T) {
 	w := newWorld(t)
 	h := w.newHTTPClients()
@@ -41,13 +42,13 @@ func TestHTTPFrames(t *testing.T) {
 // httpClients send requests.
 type httpClients struct {
 	w     *world
-	paths []string // of the API, with {NAME} for a parameter
+	paths []string // the paths of the API, with {NAME} for a parameter
 	mu    sync.Mutex
 	kept  [held]net.Conn // guarded by mu
 	count int            // guarded by mu
 }
 
-// newHTTPClients reads from the agent which paths there are.
+// newHTTPClients reads the paths from the agent.
 func (w *world) newHTTPClients() *httpClients {
 	w.tb.Helper()
 	h := &httpClients{w: w}
@@ -76,7 +77,7 @@ func (w *world) newHTTPClients() *httpClients {
 
 var parameter = regexp.MustCompile(`\{[^}]*\}`)
 
-// path is one of the API with some query.
+// path is a path of the API with some query.
 func (h *httpClients) path(r *rand.Rand) string {
 	path := parameter.ReplaceAllStringFunc(one(r, h.paths...), func(string) string { return url.PathEscape(apiValue(r)) })
 	names := []string{"cluster", "namespace", "name", "labels", "prefix", "identity", "kind", "limit", "cursor", "resource", "since", "port", "zone", "from", "watch", "x"}
@@ -100,7 +101,7 @@ func apiValue(r *rand.Rand) string {
 		"services", "nodes", "ips", "http", "a", "", "true", strings.Repeat("a,", r.IntN(2000)), string(bytesOf(r, 20)), "../..", "%", "\x00", "'\"<script>", dnsName(r))
 }
 
-// request is one of HTTP/1.1, as text.
+// request is an HTTP/1.1 request, as text.
 func (h *httpClients) request(r *rand.Rand) []byte {
 	var b bytes.Buffer
 	method := one(r, "GET", "GET", "GET", "GET", "GET", "HEAD", "OPTIONS", "PUT", "POST", "DELETE", "CONNECT", "PRI", "G\x00T", "")
@@ -127,7 +128,7 @@ func (h *httpClients) request(r *rand.Rand) []byte {
 	return b.Bytes()
 }
 
-// hostile sends some requests over one connection, and leaves, or stays without reading.
+// hostile sends some requests over one connection, and closes it, or keeps it open without reading.
 func (h *httpClients) hostile(ctx context.Context, r *rand.Rand) int {
 	network, address := "tcp", h.w.agent.api
 	if r.IntN(5) == 0 {
@@ -164,7 +165,7 @@ func (h *httpClients) hostile(ctx context.Context, r *rand.Rand) int {
 	return requests
 }
 
-// keep has a connection stay open, in place of the oldest one that does.
+// keep makes a connection stay open, in place of the oldest one.
 func (h *httpClients) keep(conn net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +177,7 @@ func (h *httpClients) keep(conn net.Conn) {
 	h.count++
 }
 
-// headers are those of a request of HTTP/2.
+// headers are those of an HTTP/2 request.
 func (h *httpClients) headers(r *rand.Rand) []hpack.HeaderField {
 	all := []hpack.HeaderField{
 		{Name: ":method", Value: one(r, "GET", "GET", "GET", "HEAD", "PUT", "CONNECT", "")},
@@ -208,7 +209,7 @@ func (w *world) plain() *http.Client {
 	return &http.Client{Timeout: friendlyTime, Transport: &http.Transport{TLSClientConfig: w.secure}}
 }
 
-// url is that of a path of the API.
+// url is the URL of a path of the API.
 func (w *world) url(path string) string {
 	if w.secure != nil {
 		return "https://" + w.agent.api + path

@@ -24,7 +24,7 @@ import (
 // kinds are the resources of the API.
 var kinds = []string{"clusters", "nodes", "services", "serviceexports", "identities", "ips", "conflicts", "events", "health"}
 
-// body is what the API answers.
+// body is the body of the API's answer.
 func (w *world) body(t *testing.T, path string) []byte {
 	t.Helper()
 	client := w.plain()
@@ -54,7 +54,7 @@ func (w *world) judgeAPI(t *testing.T) {
 	}
 }
 
-// judgeWatch: so is each event of the first state of everything.
+// judgeWatch: each event of the first state of all resources is also JSON in UTF-8.
 func (w *world) judgeWatch(t *testing.T) {
 	resp, err := w.plain().Get(w.url("/v1/watch"))
 	must(t, err)
@@ -84,7 +84,7 @@ func (w *world) judgeWatch(t *testing.T) {
 	t.Logf("%d events", events)
 }
 
-// judgeCommands: what the command line prints can be shown on a terminal, with one line for each object of a table.
+// judgeCommands: the output of the command line can be shown on a terminal, with one line for each object of a table.
 func (w *world) judgeCommands(t *testing.T) {
 	for _, kind := range kinds {
 		var list struct{ Items []json.RawMessage }
@@ -119,7 +119,7 @@ func (w *world) judgeCommands(t *testing.T) {
 
 var dnsLabels = regexp.MustCompile(`^([A-Za-z0-9_*-]+\.)*$`)
 
-// judgeDNS: names in answers are names of hosts.
+// judgeDNS: names in answers are valid host names.
 func (w *world) judgeDNS(t *testing.T) {
 	client := &dns.Client{Net: "tcp", Timeout: time.Minute}
 	conn, err := client.Dial(w.agent.dns)
@@ -129,7 +129,7 @@ func (w *world) judgeDNS(t *testing.T) {
 	ask := func(name string, qtype uint16) {
 		q := new(dns.Msg).SetQuestion(name, qtype)
 		a, _, err := client.ExchangeWithConn(q, conn)
-		if err != nil { // after so many questions the server closes it
+		if err != nil { // after a number of questions the server closes it
 			_ = conn.Close()
 			conn, err = client.Dial(w.agent.dns)
 			must(t, err)
@@ -206,7 +206,7 @@ func (w *world) judgePrometheus(t *testing.T) {
 	w.judgeMetrics(t)
 }
 
-// judgeMetrics: they can be read, and count no internal error.
+// judgeMetrics: the metrics can be read, and count no internal error.
 func (w *world) judgeMetrics(t testing.TB) {
 	t.Helper()
 	client := w.plain()

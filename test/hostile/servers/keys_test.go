@@ -37,7 +37,7 @@ func TestKeys(t *testing.T) {
 	t.Run("log", func(t *testing.T) { w.judgeLog(t) })
 }
 
-// read waits until the agent knows the attacker's cluster as it was at a time.
+// read waits until the agent has read the attacker's cluster as of a time.
 func (w *world) read(at time.Time) {
 	w.tb.Helper()
 	w.until("the hostile keys to be read", func() error {
@@ -52,7 +52,7 @@ func (w *world) read(at time.Time) {
 	})
 }
 
-// refused is how many keys of the attacker's the agent refuses.
+// refused is the number of the attacker's keys that the agent refuses.
 func (w *world) refused() (n int) {
 	w.tb.Helper()
 	c, err := agentapi.Get[api.Cluster](w.tb.Context(), w.agent.socket, "clusters", "evil")
@@ -63,7 +63,7 @@ func (w *world) refused() (n int) {
 	return n
 }
 
-// takesAll is an Envoy that takes all clusters and their endpoints.
+// takesAll is an Envoy that follows all clusters and their endpoints.
 func (w *world) takesAll(ctx context.Context, f *friend) error {
 	c, conn, err := w.xdsClient()
 	if err != nil {
@@ -95,7 +95,7 @@ func (w *world) takesAll(ctx context.Context, f *friend) error {
 	return err
 }
 
-// judgeReconnects: clients that come after the hostile keys are served as those before.
+// judgeReconnects: clients that connect after the hostile keys are served like those before.
 func (w *world) judgeReconnects(t *testing.T) {
 	for name, follow := range map[string]func(context.Context, *friend) error{"incremental": w.followsIncrementally, "state of the world": w.follows, "all": w.takesAll} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -123,7 +123,7 @@ func (w *world) judgeReconnects(t *testing.T) {
 
 var logLine = regexp.MustCompile(`^time=\S+ level=\w+ msg=`)
 
-// judgeLog: each line of the log is one that the agent wrote.
+// judgeLog: each line of the log was written by the agent.
 func (w *world) judgeLog(t *testing.T) {
 	text, err := os.ReadFile(w.agent.logFile)
 	must(t, err)

@@ -28,7 +28,7 @@ var (
 
 var must = waittest.Must
 
-// built is where the program is, which all tests share.
+// built is the directory of the program, which all tests share.
 var built struct {
 	sync.Mutex
 	dir string // guarded by the mutex

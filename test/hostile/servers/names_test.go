@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// marker is in each hostile text, so that it can be found where it leaves the agent.
+// marker is a part of each hostile text, so that it can be found in the agent's output.
 const marker = "ZZEVIL"
 
-// hostileText is a text for a place where a name is expected, with what it is.
+// hostileText is a text for a place where a name is expected, with a description.
 type hostileText struct{ what, text string }
 
-// hostileTexts are the shapes that break what a text is put into.
+// hostileTexts are texts that break the syntax around them.
 func hostileTexts() []hostileText {
 	return []hostileText{
 		{"no UTF-8", "a\xffb" + marker},
@@ -78,10 +78,10 @@ func visible(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		switch {
 		case r == '\n':
-			return false // between lines; within a text it is seen as another line
+			return false // between lines; within a text it is shown as another line
 		case r < ' ', r == 0x7f, r >= 0x80 && r < 0xa0: // control characters
 			return true
-		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x061c: // the direction of what follows
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x061c: // the direction of the text after it
 			return true
 		case r == 0x2028, r == 0x2029:
 			return true

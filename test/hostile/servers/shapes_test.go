@@ -11,20 +11,20 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// shape is an object of a resource with one text put into one of its fields.
+// shape is an object of a resource with one text in one of its fields.
 type shape struct {
 	what string
 	of   func(c *cluster, i int, text string) (key string, value []byte)
 }
 
-// raw writes an object as JSON whose texts keep bytes that are no UTF-8, which encoding/json would replace: the
-// place of the text is held by a word.
+// raw writes an object as JSON whose texts keep bytes that are not UTF-8, which encoding/json would replace: a
+// placeholder marks the place of the text.
 func raw(object []byte, text string) []byte {
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\x00", `\u0000`, "\x1b", `\u001b`, "\x07", `\u0007`).Replace(text)
 	return []byte(strings.ReplaceAll(string(object), place, quoted))
 }
 
-// place is the word.
+// place is the placeholder.
 const place = "TEXTPLACE"
 
 // evilAddr is an address of the attacker's.
@@ -32,7 +32,7 @@ func (c *cluster) evilAddr(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(c.id), 128 | byte(i>>8), byte(i)})
 }
 
-// shapes are all fields with texts of all resources.
+// shapes has each text field of each resource.
 func shapes() []shape {
 	service := func(what string, put func(s *wire.Service)) shape {
 		return shape{"service: " + what, func(c *cluster, i int, text string) (string, []byte) {
@@ -85,7 +85,7 @@ func shapes() []shape {
 			put(&p)
 			b, err := json.Marshal(p)
 			if err != nil {
-				panic(err) // it is only texts and numbers
+				panic(err) // it has only texts and numbers
 			}
 			return p.Key(), raw(b, text)
 		}}
@@ -159,7 +159,7 @@ func ofAll[V any](backends map[string]wire.Ports, v V) map[string]V {
 	return all
 }
 
-// collisions are services whose names are others once they are joined.
+// collisions are services whose names are equal to others once they are joined.
 func collisions(c *cluster) map[string][]byte {
 	all := make(map[string][]byte)
 	for i, name := range [][2]string{{"shop", "my-cart"}, {"shop-my", "cart"}, {"shop", "my.cart"}, {"shop.my", "cart"}, {"a", "b--c"}, {"a-b", "-c"}} {
@@ -173,7 +173,7 @@ func collisions(c *cluster) map[string][]byte {
 	return all
 }
 
-// writeHostile writes every text into every field, and says how many keys that are.
+// writeHostile writes every text into every field, and returns the number of keys.
 func writeHostile(c *cluster) (keys int, err error) {
 	all, i := collisions(c), 0
 	for _, s := range shapes() {

@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// allowedLines are the forms that a line of a file may have, by its template.
+// allowedLines are the allowed forms of a line of a file, by its template.
 var allowedLines = map[string]*regexp.Regexp{
 	"nginx.tmpl":   regexp.MustCompile(`^(|#[ -~]*|upstream "?[A-Za-z0-9_.:/-]+"? \{|    (server "?[0-9A-Za-z.:\[\]]+"?( [a-z_]+(=[0-9a-z]+)?)*|[a-z_]+ [A-Za-z0-9_ .:/-]+);|\})$`),
 	"haproxy.tmpl": regexp.MustCompile(`^(|#[ -~]*|listen mesh-agent-servers|    stats uri /|backend [A-Za-z0-9_.:-]+|    balance roundrobin|    server [A-Za-z0-9_.:-]+ [0-9A-Za-z.:\[\]]+( [a-z0-9]+)*|    [a-z-]+( [A-Za-z0-9_.:-]+)*)$`),
 	"hosts.tmpl":   regexp.MustCompile(`^(|#[ -~]*|[0-9a-f.:]+( [A-Za-z0-9.-]+)+)$`),
 }
 
-// judgeTemplates: the files of the ready templates have the lines that they are meant to have, and the programs that
-// read them take them.
+// judgeTemplates: the files of the ready templates have only the intended lines, and the programs that read them accept
+// them.
 func (w *world) judgeTemplates(t *testing.T) {
 	templates, err := filepath.Glob("../../../docs/templates/*.tmpl")
 	must(t, err)
@@ -76,7 +76,7 @@ func judgeFile(t *testing.T, name, text string) {
 	t.Logf("%s: %d lines, %d of them wrong", name, len(lines), wrong)
 }
 
-// nginxTakes asks nginx, where it is installed.
+// nginxTakes checks the file with nginx, if it is installed.
 func (w *world) nginxTakes(t *testing.T, upstreams string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -92,7 +92,7 @@ func haproxyTakes(t *testing.T, file string) {
 	takes(t, "haproxy", "-c", "-f", config, "-f", file)
 }
 
-// takes runs the check of a program, where it is installed.
+// takes runs the check of a program, if it is installed.
 func takes(t *testing.T, program string, args ...string) {
 	t.Helper()
 	path, err := exec.LookPath(program)

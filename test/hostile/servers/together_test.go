@@ -9,8 +9,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-// TestTogether: everything at once, with 256 MiB: hostile keys, hostile messages to all servers, and all that wants
-// memory or places. The process lives, friendly clusters are fresh, and friendly clients are answered.
+// TestTogether: everything at once, with 256 MiB: hostile keys, hostile messages to all servers, and attacks on memory
+// and places. The process lives, friendly clusters are fresh, and friendly clients get answers.
 func TestTogether(t *testing.T) {
 	w := newWorld(t)
 	x, h := w.newXDSClients(), w.newHTTPClients()
@@ -55,7 +55,7 @@ func TestTogether(t *testing.T) {
 	w.judge(unlimited)
 }
 
-// talkUntil has one client that speaks until the context ends.
+// talkUntil runs one client's conversations until the context ends.
 func (w *world) talkUntil(ctx context.Context, talk conversation) (sent int) {
 	for number := uint64(0); ctx.Err() == nil && w.agent.alive(); number++ {
 		began := time.Now()

@@ -27,14 +27,14 @@ type world struct {
 	pulses   pulses
 	friends  []*friend
 	now      atomic.Int32 // the phase
-	secure   *tls.Config  // of clients of the API and xDS; nil: they are plain
+	secure   *tls.Config  // for clients of the API and xDS; nil for plain text
 	caFile   string
 
 	running context.Context // of the friends, until the end of the test
 	work    sync.WaitGroup
 }
 
-// newSecureWorld is one whose API and xDS use TLS.
+// newSecureWorld is a world whose API and xDS use TLS.
 func newSecureWorld(tb testing.TB) *world {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -83,7 +83,7 @@ func (w *world) start(flags ...string) {
 	w.befriend("xDS", w.follows)
 }
 
-// befriend has one more friendly client until the end of the test.
+// befriend adds a friendly client until the end of the test.
 func (w *world) befriend(name string, run func(context.Context, *friend) error) {
 	f := &friend{name: name, now: &w.now}
 	w.friends = append(w.friends, f)
@@ -95,7 +95,7 @@ func (w *world) befriend(name string, run func(context.Context, *friend) error) 
 	})
 }
 
-// until waits for something, or for the end of the process.
+// until waits for a condition, or for the end of the process.
 func (w *world) until(what string, try func() error) {
 	w.tb.Helper()
 	waittest.Try(w.tb, what, func() error {
@@ -113,10 +113,10 @@ func (w *world) looks(ctx context.Context) {
 	}
 }
 
-// staleAfter is the age that the data of a cluster that is well may have, on a busy machine.
+// staleAfter is the maximum age of a healthy cluster's data, on a busy machine.
 const staleAfter = 30.0 // seconds
 
-// fresh says why some clusters are not known as they are now.
+// fresh returns an error if some clusters are not fresh.
 func (w *world) fresh(names ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), friendlyTime)
 	defer cancel()
@@ -141,12 +141,12 @@ func (w *world) fresh(names ...string) error {
 	return err
 }
 
-// judge says in the end whether the process lives, and how its friends were served.
+// judge checks at the end that the process lives, and how its friends were served.
 func (w *world) judge(times float64) {
 	w.tb.Helper()
 	w.now.Store(int32(unmeasured))
 	if !w.agent.alive() {
-		return // the agent's end is reported elsewhere, and the friends can only report the same
+		return // the agent's end is reported elsewhere; the friends could only report the same
 	}
 	w.until("the friendly clusters to be fresh", func() error { return w.fresh("c1", "c2") })
 	for _, f := range w.friends {

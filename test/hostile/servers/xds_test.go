@@ -16,14 +16,15 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// TestXDSRequests: requests of any type, nonce, version and names, on streams of both kinds, of which some are never read.
+// TestXDSRequests: requests of any type, nonce, version and names, on streams of both kinds, some of which are never
+// read.
 func TestXDSRequests(t *testing.T) {
 	w := newWorld(t)
 	x := w.newXDSClients()
 	w.attack(x.hostile, x.harmless)
 }
 
-// held is how many streams the attacker keeps open without reading them.
+// held is the number of streams that the attacker keeps open without reading them.
 const held = 64
 
 // xdsClients are connections for streams.
@@ -35,7 +36,7 @@ type xdsClients struct {
 	count int                      // guarded by mu
 }
 
-// newXDSClients opens some connections, since each may have few streams.
+// newXDSClients opens several connections, since each may have only a few streams.
 func (w *world) newXDSClients() *xdsClients {
 	w.tb.Helper()
 	x := &xdsClients{w: w}
@@ -57,7 +58,7 @@ func (w *world) newXDSClients() *xdsClients {
 	return x
 }
 
-// keep has a stream stay open, in place of the oldest one that does.
+// keep makes a stream stay open, in place of the oldest one.
 func (x *xdsClients) keep(leave context.CancelFunc) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -69,13 +70,13 @@ func (x *xdsClients) keep(leave context.CancelFunc) {
 	x.count++
 }
 
-// typeURL is a type that is served, or not, or none.
+// typeURL is a served type, an unserved one, or an invalid one.
 func typeURL(r *rand.Rand) string {
 	return one(r, resource.EndpointType, resource.ListenerType, resource.RouteType, resource.ClusterType, resource.EndpointType, resource.ClusterType,
 		resource.SecretType, resource.RuntimeType, "", "type.googleapis.com/nothing", strings.Repeat("x", r.IntN(5000)), "\x00\n")
 }
 
-// xdsName is a name of the world's in one of its spellings, or none.
+// xdsName is a name of the world's in one of its spellings, or an invalid one.
 func xdsName(r *rand.Rand) string {
 	service := fmt.Sprint("svc", r.IntN(numServices+5))
 	name := one(r, "ns/"+service+":http", "ns/"+service, "ns/"+service+":8000", service+".ns.svc.clusterset.local:http", service+".ns.svc.clusterset.local.",
@@ -93,7 +94,7 @@ func xdsName(r *rand.Rand) string {
 	return name
 }
 
-// xdsNames are some names, now and then many.
+// xdsNames are some names, sometimes many.
 func xdsNames(r *rand.Rand) (all []string) {
 	most := 6
 	if r.IntN(100) == 0 {
@@ -105,7 +106,7 @@ func xdsNames(r *rand.Rand) (all []string) {
 	return all
 }
 
-// xdsNode is who asks, now and then with much to say.
+// xdsNode is the node of a client, sometimes a large one.
 func xdsNode(r *rand.Rand) *corev3.Node {
 	n := &corev3.Node{Id: one(r, "", "evil", strings.Repeat("n", r.IntN(3000)), "a\nb\x1b[31m"), Cluster: xdsName(r), UserAgentName: one(r, "", "envoy", "x\x00y")}
 	for range r.IntN(4) {
@@ -178,13 +179,13 @@ func (x *xdsClients) converse(requests int, send, read, end func() error, leave 
 	for ; sent < requests && send() == nil; sent++ {
 	}
 	_ = end()
-	timeout := time.AfterFunc(lostTime, leave) // a server may wait for more than the end of the requests
+	timeout := time.AfterFunc(lostTime, leave) // a server may not end the stream at the end of the requests
 	<-done
 	timeout.Stop()
 	return max(sent, 1)
 }
 
-// nonces are those that the server has given.
+// nonces are those that the server has sent.
 type nonces struct {
 	mu   sync.Mutex
 	last string // guarded by mu
@@ -229,12 +230,12 @@ func sotwRequest(r *rand.Rand, seen *nonces) *discovery.DiscoveryRequest {
 	return q
 }
 
-// harmless follows some services, and leaves.
+// harmless follows some services, and ends the stream.
 func (x *xdsClients) harmless(ctx context.Context, r *rand.Rand) int {
 	return x.friendly(ctx, r, one(r, x.to...))
 }
 
-// newcomer does the same over a connection of its own.
+// newcomer does the same over a new connection.
 func (x *xdsClients) newcomer(ctx context.Context, r *rand.Rand) int {
 	c, conn, err := x.w.xdsClient()
 	if err != nil {

@@ -15,20 +15,20 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop"
 )
 
-// The size of the test with everything at once.
+// The size of the test with all events at once.
 const (
 	keys    = 2000
 	each    = 4 // allocators of each side
 	workers = 8 // of each allocator
 	faults  = 8
-	enough  = 3 * keys // allocations, if they are made in time
+	enough  = 3 * keys // allocations, unless the time is over before
 )
 
 // longest is how long an allocation may take. An allocator that died with a lock, or in its queue, makes the others wait until
 // its lease ends, and a restarted etcd gives every lease its whole TTL again: each fault may add one lease TTL.
 const longest = faults * leaseTTL
 
-// churn is allocators of both sides on one etcd, and what they are doing.
+// churn is allocators of both sides on one etcd, and their current work.
 type churn struct {
 	*testing.T
 	server *etcdtest.Process
@@ -117,7 +117,7 @@ func (c *churn) collect(ctx context.Context, side string, n node) error {
 	return nil
 }
 
-// fault is what happens to the etcd or to a node.
+// fault makes one fault of the etcd or of a node.
 func (c *churn) fault(i int) {
 	switch i % 4 {
 	case 0:
@@ -178,10 +178,10 @@ func (c *churn) run(collectors map[string]node) {
 	_ = collecting.Wait() // collect has no errors
 }
 
-// TestTheGuaranteesHold: four allocators of each side with 2,000 keys between them, all at once,
-// while the etcd is frozen and killed, nodes of both sides end and start again, and the collectors of
-// both sides run. At no revision has a key two IDs, an ID two keys, or is a mapping deleted that is
-// used; and when the dead are forgotten two rounds of collection leave nothing behind.
+// TestTheGuaranteesHold: four allocators of each side use 2,000 keys concurrently, while the etcd is frozen and killed,
+// nodes of both sides end and start again, and the collectors of both sides run. At no revision does a key have two
+// IDs, or an ID two keys, or is a used mapping deleted. When the dead nodes' leases have ended, two rounds of
+// collection leave nothing behind.
 func TestTheGuaranteesHold(t *testing.T) {
 	t.Parallel()
 	c := newChurn(t)
@@ -214,8 +214,8 @@ func TestTheGuaranteesHold(t *testing.T) {
 	interop.KeepTrial(t, trial)
 }
 
-// nothingIsLeft checks what the dead leave behind: when their leases have ended
-// neither a reference nor a lock, and after two rounds of collection no mapping.
+// nothingIsLeft checks the remains of dead nodes: when their leases have ended there is neither a reference nor a lock,
+// and after two rounds of collection no mapping.
 func (c *churn) nothingIsLeft(collector *ours) {
 	c.Helper()
 	client := c.server.Client(c)

@@ -19,7 +19,7 @@ import (
 // is reported with the node that made it (spec allocator.md).
 type history struct {
 	ids  map[string]string            // the mappings: ID to key
-	keys map[string][]string          // key to its IDs
+	keys map[string][]string          // key to all of its IDs
 	refs map[string]map[string]string // key to its nodes, and to the ID of each
 
 	queues map[string][]lockKey      // the locks of a path, the holder first
@@ -36,17 +36,17 @@ type lockKey struct {
 	lease int64
 }
 
-// wrong is a violation. Of who did it the lease is known, which ends in a name when all is read.
+// wrong is a violation. Its author is known by a lease at first, and by name when the whole history has been read.
 type wrong struct {
 	revision  int64
-	what, key string // the guarantee, and whose it is
+	what, key string // the guarantee, and the key
 	text      string
-	lease     int64 // of the lock that was held for it; 0: none was
+	lease     int64 // of the lock that was held for it; 0 for none
 	node      string
-	side      string // whose doing it is; empty when that is not known
+	side      string // the side that caused it; empty when unknown
 }
 
-// The guarantees, by what violates them.
+// The guarantees, named by their violations.
 const (
 	twoIDs      = "a key has two IDs"
 	twoKeys     = "an ID has two keys"
@@ -60,7 +60,7 @@ func ownKey(node string) string { return "k8s:own=" + node + ";" }
 // replay reads the history of an etcd from its first revision up to now.
 func replay(t *testing.T, client *clientv3.Client) *history {
 	t.Helper()
-	const end = base + "/~" // comes last
+	const end = base + "/~" // sorts last
 	if _, err := client.Put(t.Context(), end, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func (h *history) fail(e *clientv3.Event, what, key, node string, lease int64, f
 	})
 }
 
-// mapped: one key has one ID, one ID one key.
+// mapped checks that the key has one ID, and the ID one key.
 func (h *history) mapped(e *clientv3.Event, id, key string) {
 	switch old, known := h.ids[id]; {
 	case known && old != key:
@@ -164,7 +164,7 @@ func (h *history) unmapped(e *clientv3.Event, id string) {
 	}
 }
 
-// reference: it is of the ID that the key has.
+// reference checks that a reference has the ID of the key.
 func (h *history) reference(e *clientv3.Event, key, node string, gone bool) {
 	if gone {
 		delete(h.refs[key], node)
@@ -188,9 +188,9 @@ func (h *history) reference(e *clientv3.Event, key, node string, gone bool) {
 	}
 }
 
-// name tells of each violation who did it: who held the lock under which it was
-// done. Cilium alone writes mappings without a lock, to put them back; and what
-// follows for a key from what Cilium did to it is Cilium's doing.
+// name assigns each violation to a side: that of the holder of the lock under which it was made. Only Cilium writes
+// mappings without a lock, to restore them. Later violations for a key after one of Cilium's are also assigned to
+// Cilium.
 func (h *history) name() {
 	spoilt := map[string]bool{}
 	for i := range h.wrong {
@@ -231,12 +231,12 @@ func (h *history) judge(t *testing.T) {
 	}
 }
 
-// spoilt reports whether Cilium has done something to a key.
+// spoilt reports whether Cilium has caused a violation for a key.
 func (h *history) spoilt(key string) bool {
 	return slices.ContainsFunc(h.wrong, func(w wrong) bool { return w.key == key && w.side == "theirs" })
 }
 
-// figures are those of a trial.
+// figures are the figures of a trial.
 func (h *history) figures() []interop.Figure {
 	theirs, ours := h.by("theirs"), 0
 	for _, n := range h.by("ours") {

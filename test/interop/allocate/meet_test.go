@@ -14,13 +14,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop"
 )
 
-// meetings is how often collection and allocation of one key meet.
+// meetings is how often collection and allocation of one key coincide.
 const meetings = 100
 
-// TestCollectionMeetsAllocation: while the collector of a side deletes a mapping that
-// was not used, an allocator of a side takes it into use. Ours never deletes it then.
-// Cilium's does, also to its own allocators, because its collection locks the number
-// and its allocation the key; a node that uses the mapping writes it again with its number.
+// TestCollectionMeetsAllocation: while the collector of one side deletes an unused mapping, an allocator of one side
+// starts to use it. Our collector never deletes it then. Cilium's does, also for its own allocators, because its
+// collection locks the number and its allocation the key; a node that uses the mapping writes it again with its number.
 func TestCollectionMeetsAllocation(t *testing.T) {
 	t.Parallel()
 	for _, collects := range sides {
@@ -38,7 +37,7 @@ func meet(t *testing.T, collects, uses string) {
 	client := server.Client(t)
 	user := start(t, uses, server.Endpoint(), uses+"-1")
 	collector := start(t, collects, server.Endpoint(), collects+"-gc")
-	// So that the history knows whose locks are whose.
+	// The history needs these locks to assign a lease to its node.
 	for n, name := range map[node]string{user: uses + "-1", collector: collects + "-gc"} {
 		if _, err := n.acquire(t.Context(), ownKey(name)); err != nil {
 			t.Fatal(err)

@@ -24,11 +24,11 @@ const (
 	paths     = wire.IdentityAllocation
 	base      = string(paths)
 	clusterID = 2
-	leaseTTL  = 25 * time.Second // the least that both sides allow, and that of locks
+	leaseTTL  = 25 * time.Second // the shortest that both sides allow, and that of locks
 	syncEvery = 10 * time.Second
 )
 
-// node is a node's allocator, theirs or ours.
+// node is a node's allocator, Cilium's or ours.
 type node interface {
 	acquire(ctx context.Context, key string) (uint64, error)
 	release(ctx context.Context, key string) error
@@ -36,11 +36,11 @@ type node interface {
 	// gc and locksGC make a round of collection, which continues from the last one.
 	gc(ctx context.Context) (deleted int, err error)
 	locksGC(ctx context.Context) error
-	// gone takes the node away: theirs is killed, ours is cancelled.
+	// gone removes the node: Cilium's is killed, ours is cancelled.
 	gone()
 }
 
-// theirs is a peer.
+// theirs is a peer of Cilium.
 type theirs struct {
 	testing.TB
 	*interop.Peer
@@ -165,7 +165,7 @@ func (n *ours) gone() {
 	<-n.ended
 }
 
-// sides are whose a node can be.
+// sides are the two sides of a node.
 var sides = []string{"theirs", "ours"}
 
 // start starts a node of the side.
@@ -177,7 +177,7 @@ func start(t testing.TB, side, endpoint, name string) node {
 	return startOurs(t, endpoint, name)
 }
 
-// count is how many keys there are below a part of the base.
+// count returns how many keys there are below a part of the base.
 func count(t testing.TB, client *clientv3.Client, part string) int64 {
 	t.Helper()
 	resp, err := client.Get(t.Context(), base+"/"+part, clientv3.WithPrefix(), clientv3.WithCountOnly())

@@ -12,10 +12,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop"
 )
 
-// directions are who allocates something, and who must respect it.
+// directions are pairs: the side that allocates something, and the side that must respect it.
 var directions = [][2]string{{"theirs", "ours"}, {"ours", "theirs"}}
 
-// pair starts a node of each side on one etcd, the one who allocates something first.
+// pair starts a node of each side on one etcd, the allocating one first.
 func pair(t *testing.T, d [2]string) (client *clientv3.Client, allocates, respects node) {
 	t.Helper()
 	server := etcdtest.StartProcess(t)

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// seat is a node's place: when the node is gone, another one takes it under the same name.
+// seat is a node's place: when its node is gone, another one takes the place under the same name.
 type seat struct {
 	side, name string
 
 	mu   sync.Mutex
-	node node // nil: it is gone
+	node node // nil when it is gone
 	life int  // grows when a node goes
 }
 
@@ -20,7 +20,7 @@ func (s *seat) now() (node, int) {
 	return s.node, s.life
 }
 
-// leave takes the node away, and everything that it uses.
+// leave removes the node, and all of its uses.
 func (s *seat) leave(u *uses) {
 	s.mu.Lock()
 	n := s.node
@@ -39,20 +39,20 @@ func (s *seat) sit(n node) {
 	s.node = n
 }
 
-// uses is what all nodes use at a time, as their users know it.
+// uses has the keys that all nodes use at a time, as recorded by their users.
 type uses struct {
 	mu    sync.Mutex
 	of    map[string]map[*seat]*use // by key
 	wrong map[string][]string       // by key
 }
 
-// use is a key that a node uses, several times perhaps.
+// use is a key that a node uses, possibly several times.
 type use struct {
 	id    uint64
 	times int
 }
 
-// begin takes in an ID that was allocated, and what it contradicts.
+// begin records a use of an allocated ID, and any contradiction to other uses.
 func (u *uses) begin(s *seat, life int, key string, id uint64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

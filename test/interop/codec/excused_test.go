@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
-// excuse is why we may refuse a spoilt entry that they read.
+// excuse is a reason for which we may refuse a spoilt entry that Cilium reads.
 type excuse struct {
 	kind   model.Kind // empty is all
 	before string     // releases before this one; empty is all
@@ -88,13 +88,13 @@ func leaveOutZones(zones []model.ForZone) {
 	}
 }
 
-// leaveOut leaves out of what both sides have read what they may read differently.
+// leaveOut removes from the objects of both sides the parts that they may read differently.
 func (s subject) leaveOut(all ...*model.Objects) {
 	for _, o := range all {
-		// Cilium's watcher of addresses makes a map of the named ports that it can use
-		// behind the store, and logs the others.
+		// Behind the store, Cilium's watcher of addresses makes a map of the named ports that it can use, and logs the
+		// others.
 		each(addresses, func(a *model.Address) { a.NamedPorts = nil })(o)
-		// A zone that no label of a node can have is none for us, and neither is a host name that no pod can have.
+		// We ignore a zone that no node label can have, and a host name that no pod can have.
 		each(services, func(s *model.Service) {
 			maps.DeleteFunc(s.Hostnames, func(_ netip.Addr, host string) bool { return usableHost(host) == "" })
 			for address, z := range s.Zones {
@@ -116,15 +116,13 @@ func (s subject) leaveOut(all ...*model.Objects) {
 				}
 			}
 		})(o)
-		// 1.18 reads either spelling of labels and annotations into the same map. No
-		// writer writes different ones.
+		// 1.18 reads both spellings of labels and annotations into the same map. No writer writes different ones.
 		if interop.Older(s.p.Release, "1.19") {
 			each(exports, func(e *model.ServiceExport) { e.Labels, e.Annotations = nil, nil })(o)
 		}
 	}
-	// Of a list of further pod CIDRs that comes twice, a null in the second one takes
-	// the CIDR of the first one's place away from Cilium, and leaves it to us. No writer
-	// writes a list twice, or a null.
+	// If a list of further pod CIDRs occurs twice, and the second one has a null, Cilium loses the CIDR at that place
+	// of the first one, and we keep it. No writer writes a list twice, or a null.
 	void := func(o *model.Objects) bool {
 		return slices.ContainsFunc(o.Nodes, func(n model.Node) bool {
 			return slices.Contains(n.IPv4SecondaryAllocCIDRs, netip.Prefix{}) || slices.Contains(n.IPv6SecondaryAllocCIDRs, netip.Prefix{})

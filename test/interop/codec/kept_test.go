@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
-// difference is what need not arrive as it was written.
+// difference is a part of the objects that need not arrive as it was written.
 type difference struct {
 	kind      model.Kind
 	before    string            // releases before this one; empty is all

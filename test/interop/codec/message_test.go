@@ -25,8 +25,7 @@ func (m mutator) message(v []byte) []byte {
 	return w.EncodeAll(m.fields(plain), nil)
 }
 
-// fields spoils the bytes of a message, seldom beyond its first fields, which are
-// those that are checked.
+// fields spoils the bytes of a message, mostly in its first fields, which are those that are checked.
 func (m mutator) fields(v []byte) []byte {
 	v = slices.Clone(v)
 	at := m.r.IntN(len(v))

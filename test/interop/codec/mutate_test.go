@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
-// mutator spoils entries, so that sometimes they are to be refused.
+// mutator spoils entries, so that some of them have to be refused.
 type mutator struct{ r *rand.Rand }
 
 // entry spoils a valid entry: mostly its value, else its key.
@@ -75,7 +75,7 @@ func (m mutator) text(v []byte) []byte {
 	}
 }
 
-// junk are values that a field should not have, or may have, by its type.
+// junk are values that a field should not have, or may have, depending on its type.
 func junk() []any {
 	return []any{
 		nil, "", " ", "other", "0", "c2", "c3", 0, 1, 2, 3, -1, 255, 256, 65535, 65536, 4294967295, 4294967296, 1.5,
@@ -99,7 +99,7 @@ func junk() []any {
 	}
 }
 
-// json spoils one field of a value, however deep.
+// json spoils one field of a value, at any depth.
 func (m mutator) json(v []byte) []byte {
 	var root any
 	d := json.NewDecoder(bytes.NewReader(v))
@@ -144,7 +144,7 @@ func (m mutator) node(n any, depth int) {
 	}
 }
 
-// nested reports whether there is something in it.
+// nested reports whether it is an object or a list with contents.
 func nested(n any) bool {
 	switch n := n.(type) {
 	case map[string]any:
@@ -162,10 +162,10 @@ func (m mutator) field(n map[string]any, k string) {
 	switch m.r.IntN(8) {
 	case 0:
 		delete(n, k)
-	case 1: // in other letters
+	case 1: // with other upper and lower case
 		delete(n, k)
 		n[m.pick(strings.ToUpper(k), strings.ToLower(k), strings.ToTitle(k), k+" ", "X"+k)] = old
-	case 2: // also in other letters
+	case 2: // also with other upper and lower case
 		n[m.pick(strings.ToUpper(k), strings.ToLower(k), "unknown", "")] = m.value()
 	default:
 		n[k] = m.value()

@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/random"
 )
 
-// spoilt is how many spoilt entries of each kind are read by both sides.
+// spoilt is the number of spoilt entries of each kind that both sides read.
 const spoilt = 5_000
 
 // TestWhatOneSideRefusesTheOtherRefuses spoils valid entries: both sides refuse an

@@ -39,7 +39,7 @@ func TestStoresOfOlderReleasesFollowWhatWePublish(t *testing.T) {
 
 			w.publisher.Put(t, first)
 			w.await(t, first)
-			second := m.Some(0, ofStores/2) // other versions of the first half
+			second := m.Some(0, ofStores/2) // new versions of the first half
 			w.publisher.Put(t, second)
 			w.publisher.Delete(t, m.Some(ofStores/2, ofStores/2))
 			w.await(t, second)
@@ -62,7 +62,7 @@ func TestStoresOfOlderReleasesFollowWhatWePublish(t *testing.T) {
 type world struct {
 	publisher *ours.Publisher
 	readers   []*interop.Peer
-	kinds     []model.Kind // that the release reads so
+	kinds     []model.Kind // the kinds that the release reads in this way
 	mirror    *interop.Agent
 }
 

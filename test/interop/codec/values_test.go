@@ -92,7 +92,7 @@ func (s subject) compare(t *testing.T, kind model.Kind, d interop.Direction, see
 	interop.Keep(t, r)
 }
 
-// send writes with the one side and reads with the other.
+// send writes on the one side and reads on the other.
 func (s subject) send(t *testing.T, d interop.Direction, o model.Objects) (model.Objects, []model.Rejected) {
 	t.Helper()
 	if d == interop.TheyWrite {

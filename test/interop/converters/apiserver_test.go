@@ -25,7 +25,7 @@ const (
 	clusterID = 3
 )
 
-// definitions are those of Cilium's kinds of the release, and of those of the MCS API.
+// definitions are the CRDs of the release: those of Cilium's kinds, and those of the MCS API.
 func definitions(t *testing.T, release string) (all []string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(os.Getenv(interop.PeersEnv), "crds-"+release, "*.yaml"))
@@ -91,7 +91,7 @@ func startCilium(t *testing.T, release string, kube *kubetest.Server, etcd *etcd
 	})
 }
 
-// freePort is a port without a listener.
+// freePort returns a port without a listener.
 func freePort(t *testing.T) string {
 	t.Helper()
 	p, err := ports.Reserve("127.0.0.1:0")

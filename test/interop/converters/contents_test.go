@@ -18,8 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop"
 )
 
-// contents are the keys of an etcd with what their values say: as JSON where they are, without the times at which
-// something was written.
+// contents are the keys of an etcd with their decoded values, as JSON if they are JSON, without the times of writing.
 type contents map[string]any
 
 func read(t *testing.T, etcd *etcdtest.Process) contents {
@@ -39,7 +38,7 @@ func read(t *testing.T, etcd *etcdtest.Process) contents {
 	return all
 }
 
-// said is what a value says.
+// said returns the decoded value.
 func said(t *testing.T, key string, value []byte) any {
 	t.Helper()
 	if strings.HasPrefix(key, wire.EndpointSlices.StorePrefix(false)) {
@@ -56,14 +55,14 @@ func said(t *testing.T, key string, value []byte) any {
 	return v
 }
 
-// withoutBackends reports whether it is a service without backends.
+// withoutBackends reports whether v is a service without backends.
 func withoutBackends(v any) bool {
 	service, is := v.(map[string]any)
 	backends, has := service["backends"].(map[string]any)
 	return is && has && len(backends) == 0
 }
 
-// says reports whether one value says all that another does: nothing and empty are the same.
+// says reports whether one value has everything that all has; a missing field and an empty one are the same.
 func says(one, all any) bool {
 	switch all := all.(type) {
 	case nil:
@@ -88,14 +87,15 @@ func says(one, all any) bool {
 	return one == all
 }
 
-// without takes away what a release does not write, and does not read.
+// without removes the resources that a release neither writes nor reads.
 func (c contents) without(of ...wire.Resource) {
 	for _, r := range of {
 		maps.DeleteFunc(c, func(key string, _ any) bool { return strings.Contains(key, r.StorePrefix(false)) })
 	}
 }
 
-// likeLater removes entries and fields that no release reads any longer: services that are not shared, and numbers of nodes.
+// likeLater removes entries and fields that current releases no longer read: services that are not shared, and numbers
+// of nodes.
 func (c contents) likeLater() {
 	for key, v := range c {
 		if service, is := v.(map[string]any); is && strings.HasPrefix(key, wire.Services.StorePrefix(false)) && service["shared"] == false {
@@ -107,10 +107,10 @@ func (c contents) likeLater() {
 	}
 }
 
-// difference is a key whose value is not the same, or that only one of both has.
+// difference is a key with two different values, or that only one side has.
 type difference struct{ key, text string }
 
-// differences are those between what Cilium wrote and what we did. In what an earlier release wrote we may say more.
+// differences compares Cilium's contents with ours. For an earlier release, ours may have more fields.
 func differences(theirs, ours contents, earlier bool) (all []difference) {
 	keys := maps.Clone(theirs)
 	maps.Copy(keys, ours)
@@ -118,7 +118,7 @@ func differences(theirs, ours contents, earlier bool) (all []difference) {
 		their, is := theirs[key]
 		our, too := ours[key]
 		switch {
-		case !is && earlier && withoutBackends(our): // before 1.18 a service without backends was none
+		case !is && earlier && withoutBackends(our): // releases before 1.18 do not publish a service without backends
 		case !is:
 			all = append(all, difference{key, fmt.Sprintf("only we have it: %v", our)})
 		case !too:

@@ -17,10 +17,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop"
 )
 
-// numRandom is how many random objects of each kind there are.
+// numRandom is the number of random objects of each kind.
 const numRandom = 60
 
-// Flags that both have.
+// Flags that both sides have.
 const (
 	onlySlices      = "--clustermesh-service-v2=only-endpointslice"
 	localNamespaces = "--clustermesh-default-global-namespace=false"
@@ -46,7 +46,8 @@ func modes() []mode {
 	}
 }
 
-// TestWhatOperatePublishes is what the clustermesh-apiserver publishes of the same objects, and follows them as it does.
+// TestWhatOperatePublishes compares it with what the clustermesh-apiserver publishes of the same objects, through their
+// changes.
 func TestWhatOperatePublishes(t *testing.T) {
 	seed := interop.Seed(t)
 	for _, release := range interop.Releases(t) {
@@ -77,16 +78,16 @@ func TestWhatOperatePublishes(t *testing.T) {
 	}
 }
 
-// has reports whether a release is this one, or later; every one has what came with none.
+// has reports whether a release is this one, or later; all releases have a feature without a first release.
 func has(release, since string) bool { return since == "" || !interop.Older(release, since) }
 
-// world is an API server, and what both write.
+// world is an API server, and the etcds of both sides.
 type world struct {
 	mode
 	slices       bool            // the release publishes EndpointSlices, and only those in global namespaces
 	accounts     bool            // its endpoints have service accounts
 	anyCase      bool            // it reads annotations of any case
-	lacks        []wire.Resource // that it does not publish
+	lacks        []wire.Resource // resources that it does not publish
 	kube         *kubetest.Server
 	theirs, ours *etcdtest.Process
 	marks        int
@@ -112,7 +113,7 @@ func newWorld(t *testing.T, release string, m mode) *world {
 	return w
 }
 
-// follow makes objects, changes most and deletes some. It returns how many keys were compared.
+// follow creates objects, changes most and deletes some. It returns how many keys were compared.
 func (w *world) follow(t *testing.T, m maker) (keys int) {
 	t.Helper()
 	keys += w.same(t, "what was there at the start")
@@ -145,7 +146,7 @@ func texts(t *testing.T, all []object) (texts []string) {
 	return texts
 }
 
-// apply makes objects in the world's mode, or changes them; remove deletes them.
+// apply creates objects in the world's mode, or changes them; remove deletes them.
 func (w *world) apply(t *testing.T, texts ...string) { t.Helper(); w.kube.Apply(t, w.as(t, texts)...) }
 
 func (w *world) remove(t *testing.T, texts ...string) {
@@ -153,7 +154,7 @@ func (w *world) remove(t *testing.T, texts ...string) {
 	w.kube.Delete(t, w.as(t, texts)...)
 }
 
-// as are the objects of the world's mode.
+// as returns the objects in the world's mode.
 func (w *world) as(t *testing.T, texts []string) (all []string) {
 	t.Helper()
 	for _, text := range texts {
@@ -166,7 +167,7 @@ func (w *world) as(t *testing.T, texts []string) (all []string) {
 		labels, _ := o["metadata"].(map[string]any)["labels"].(map[string]any)
 		switch kind := o["kind"]; {
 		case kind == "EndpointSlice" && !w.slices && labels["service.kubernetes.io/service-proxy-name"] != nil:
-			continue // it looks at the Service alone
+			continue // Cilium looks at the Service alone
 		case kind == "Service" && !w.anyCase && oddAnnotations(o):
 			continue
 		case kind == "Namespace" && !w.slices:
@@ -183,8 +184,8 @@ func (w *world) as(t *testing.T, texts []string) (all []string) {
 	return all
 }
 
-// oddAnnotations reports whether a Service says something that releases before 1.18 understand otherwise: in capitals, or by
-// the label of headless ones.
+// oddAnnotations reports whether a Service has settings that releases before 1.18 understand differently: in capitals,
+// or by the label of headless ones.
 func oddAnnotations(service object) bool {
 	meta := service["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
@@ -200,7 +201,7 @@ func oddAnnotations(service object) bool {
 	return false
 }
 
-// mark makes an object of each kind that both publish after all that was before.
+// mark creates an object of each kind, which both sides publish after all earlier objects.
 func (w *world) mark(t *testing.T) (keys []string) {
 	t.Helper()
 	w.marks++
@@ -216,10 +217,10 @@ func (w *world) mark(t *testing.T) (keys []string) {
 	}
 }
 
-// same waits until both have published the same, and returns how many keys.
+// same waits until both have published the same, and returns the number of keys.
 func (w *world) same(t *testing.T, what string) int { t.Helper(); return w.differences(t, what) }
 
-// differ creates the disputed objects, waits until both sides have published them in their ways, and deletes them. An object
+// differ creates the disputed objects, waits until each side has published them in its way, and deletes them. An object
 // on which both sides agree fails the test.
 func (w *world) differ(t *testing.T) {
 	t.Helper()
@@ -238,11 +239,12 @@ func (w *world) differ(t *testing.T) {
 	w.remove(t, texts...)
 }
 
-// differences waits until both have published everything, the same but for these keys, and returns how many keys that is.
+// differences waits until both have published everything, the same except for these keys, and returns the number of all
+// our keys.
 func (w *world) differences(t *testing.T, what string, disputed ...string) (n int) {
 	t.Helper()
 	marks := w.mark(t)
-	if slices.Contains(w.flags, onlySlices) { // ours is there for readers that wait for it, as all before 1.20 do
+	if slices.Contains(w.flags, onlySlices) { // we write this canary for readers that wait for it, which are all before 1.20
 		disputed = append(disputed, wire.SyncedKey(cluster, wire.Services, false))
 	}
 	slices.Sort(disputed)

@@ -6,7 +6,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// objects are those of every kind, in the shapes that they have in real clusters.
+// objects returns objects of every kind, in the shapes that they have in real clusters.
 func objects() []string {
 	var all []string
 	for _, texts := range [][]string{namespaces(), nodes(), identities(), endpoints(), services(), endpointSlices()} {
@@ -107,7 +107,7 @@ func endpoints() []string {
 	}
 }
 
-// group is a CiliumEndpointSlice with what a CiliumEndpoint says.
+// group returns a CiliumEndpointSlice with the contents of a CiliumEndpoint.
 func group(o object) object {
 	meta, member := o["metadata"].(map[string]any), object{"encryption": object{}, "networking": object{"addressing": []string{}}}
 	status, _ := o["status"].(map[string]any)
@@ -139,7 +139,7 @@ func export(service object) object {
 	}
 }
 
-// service is a Service with the contents of its metadata, beside its names, and of its spec.
+// service is a Service with the contents of its metadata, in addition to its names, and of its spec.
 func service(namespace, name, metadata, spec string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: Service, metadata: {namespace: %s, name: %s, %s}, spec: {%s}}", namespace, name, metadata, spec)
 }
@@ -217,8 +217,7 @@ func endpointSlices() []string {
 	}
 }
 
-// disputed are objects of which Cilium and we do not publish the same, by the key of the one thing that differs
-// (docs/interop.md).
+// disputed are objects that Cilium and we publish differently, by the one key that differs (docs/interop.md).
 func disputed() map[string][]string {
 	return map[string][]string{
 		// Its readers refuse slices of names.

@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop"
 )
 
-// object is one of Kubernetes, as JSON.
+// object is a Kubernetes object, as JSON.
 type object map[string]any
 
 func (o object) text(t *testing.T) string {
@@ -19,8 +19,8 @@ func (o object) text(t *testing.T) string {
 	return string(text)
 }
 
-// maker makes random objects that an API server takes. Those of a number have the same name each time, and may have
-// something else to say.
+// maker makes random objects that an API server accepts. Objects with the same number have the same name each time, and
+// may have other contents.
 type maker struct{ *rand.Rand }
 
 func newMaker(seed uint64) maker { return maker{rand.New(rand.NewPCG(seed, 0))} }
@@ -32,7 +32,7 @@ func (m maker) objects(i int) []object {
 	return append(append(all, service), slices...)
 }
 
-// meta is the name of an object, with labels and annotations now and then.
+// meta is the metadata of an object: its name, and sometimes labels and annotations.
 func (m maker) meta(namespace, name string, labels, annotations object) object {
 	meta := object{"name": name, "labels": labels, "annotations": annotations}
 	if namespace != "" {
@@ -45,7 +45,7 @@ func (m maker) namespace() string { return one(m, "shop", "shop", "global", "loc
 
 func one[T any](m maker, of ...T) T { return of[m.IntN(len(of))] }
 
-// some are up to n of what make makes.
+// some returns up to n results of make.
 func some[T any](m maker, n int, make func(i int) T) []T {
 	all := []T{}
 	for i := range m.IntN(n + 1) {
@@ -116,10 +116,10 @@ func (m maker) endpoint(i int) object {
 	return object{"apiVersion": "cilium.io/v2", "kind": "CiliumEndpoint", "metadata": m.meta([]string{"shop", "global"}[i%2], fmt.Sprint("random-", i), m.pairs(), nil), "status": status}
 }
 
-// truth is what a flag may say.
+// truth is a value for a flag.
 func (m maker) truth() string { return one(m, "true", "true", "True", "false", "1", "yes", "") }
 
-// service is one, with its slices, in a namespace that follows from the number.
+// service returns a Service, with its slices, in a namespace that depends on the number.
 func (m maker) service(i int) (service object, slices []object) {
 	namespace, name := []string{"shop", "global", "local", "odd", "shop"}[i%5], fmt.Sprint("random-", i)
 	annotations := m.pairs()
@@ -193,7 +193,7 @@ func (m maker) slice(namespace, service string, i, n int) object {
 		return p
 	}
 	labels := m.pairs()
-	if (i+n)%10 > 0 { // whose it is does not change
+	if (i+n)%10 > 0 { // the owner does not change
 		labels["kubernetes.io/service-name"] = service
 	}
 	if (i+2*n)%4 == 0 {

@@ -12,9 +12,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
-// TestUsersOfAMeshMaySeeAllOfIt: with certificates, and with the rights that Cilium
-// gives to readers from other clusters and no more (spec wire.md §0), either side
-// reads all that either side publishes, and no request is denied.
+// TestUsersOfAMeshMaySeeAllOfIt: with certificates, and with only the rights that Cilium gives to readers from other
+// clusters (spec wire.md §0), each side reads everything that either side publishes, and no request is denied.
 func TestUsersOfAMeshMaySeeAllOfIt(t *testing.T) {
 	t.Parallel()
 	for name, start := range publishers() {
@@ -40,7 +39,7 @@ func TestUsersOfAMeshMaySeeAllOfIt(t *testing.T) {
 	}
 }
 
-// userFile writes a client file for a user, who is known by his certificate.
+// userFile writes a client file for a user, who is identified by the certificate.
 func userFile(t *testing.T, etcd *etcdtest.Server, certs *etcdtest.Certs, user string) string {
 	t.Helper()
 	cert, key := certs.Client(t, user)

@@ -16,8 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
-// described is a cluster without Cilium: manifests describe it, one mesh-agent
-// operates it, and one runs on its only node.
+// described is a cluster without Cilium: manifests describe it, one mesh-agent operates it, and one runs on its only
+// node.
 type described struct {
 	*members.Cluster
 	processes []*interop.Agent
@@ -43,7 +43,7 @@ func (d *described) write(t *testing.T, as *members.Description) {
 	interop.Must(t, as.Write(d.Manifests()))
 }
 
-// names are those of nodes, services, slices and pods, and the apps of identities.
+// names lists the names of nodes, services, slices and pods, and the apps of identities.
 func names(o model.Objects) string {
 	var all []string
 	for _, n := range o.Nodes {
@@ -69,9 +69,9 @@ func names(o model.Objects) string {
 	return strings.Join(all, "\n")
 }
 
-// TestCiliumSeesAClusterThatWeRun: the objects of manifests, published by `mesh-agent operate`
-// and `mesh-agent run`, when they change, and when both are killed: then all keys expire except identities'
-// numbers, which have no owner (spec allocator.md).
+// TestCiliumSeesAClusterThatWeRun: `mesh-agent operate` and `mesh-agent run` publish the objects of manifests, their
+// changes are seen, and when both are killed all keys expire except the numbers of identities, which have no owner
+// (spec allocator.md).
 func TestCiliumSeesAClusterThatWeRun(t *testing.T) {
 	t.Parallel()
 	file := etcdtest.Start(t).ConfigFile(t)

@@ -14,11 +14,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
-// soon is how long small tests wait for something that takes a moment.
+// soon is how long small tests wait for events that take a moment.
 const soon = 2 * time.Minute
 
-// few is how many objects of each kind the small tests have: more than fit on one of
-// Cilium's leases, and than on one page of a list, all kinds together.
+// few is the number of objects of each kind in the small tests: more than fit on one of Cilium's leases, and, all kinds
+// together, on one page of a list.
 const few = 300
 
 // TestAllThatCiliumPublishedEndsWithItsLeases: the publisher is killed.
@@ -40,7 +40,7 @@ func TestAllThatCiliumPublishedEndsWithItsLeases(t *testing.T) {
 	interop.Until(t, "our agent to see nothing", goneWithin, func(ctx context.Context) error { return empty(ctx, r.agent) })
 	t.Logf("gone %s after the publisher", time.Since(killed).Round(time.Second))
 	interop.Quiet(t, "Cilium's publisher", p.Complaints())
-	r.quiet(t, "MESH-1007") // its configuration ended with the leases too, and our agent may have said so
+	r.quiet(t, "MESH-1007") // its configuration ended with the leases too, and our agent may have logged that
 }
 
 // empty reports whether the agent shows nothing of other clusters.
@@ -52,9 +52,9 @@ func empty(ctx context.Context, a *interop.Agent) error {
 	return err
 }
 
-// TestWhatChangedWhileCiliumsEtcdWasAway is seen when it is back: killed and started again, frozen,
-// and replaced by an empty one, where Cilium begins again. (It would write its configuration again
-// by itself, after 5 minutes: it does not notice that another etcd answers.)
+// TestWhatChangedWhileCiliumsEtcdWasAway is seen after the etcd returns: it is killed and started again, frozen, and
+// replaced by an empty one, where Cilium starts again. (Cilium would write its configuration again by itself after 5
+// minutes: it does not notice that another etcd answers.)
 func TestWhatChangedWhileCiliumsEtcdWasAway(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.StartProcess(t)
@@ -76,8 +76,7 @@ func TestWhatChangedWhileCiliumsEtcdWasAway(t *testing.T) {
 	interop.Quiet(t, "Cilium's second publisher", again.Complaints())
 }
 
-// TestWhatChangedWhileOurEtcdWasAway is the same with us publishing: the etcd that is
-// empty is filled again without more.
+// TestWhatChangedWhileOurEtcdWasAway is the same, but we publish: an empty etcd is filled again automatically.
 func TestWhatChangedWhileOurEtcdWasAway(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.StartProcess(t)
@@ -118,7 +117,7 @@ func overFaults(t *testing.T, etcd *etcdtest.Process, p publisher, w *world, r r
 	}
 }
 
-// ciliumIsAway is what Cilium's side says while an etcd is away or another one.
+// ciliumIsAway are messages of Cilium's side while an etcd is away or replaced.
 func ciliumIsAway() []string {
 	return []string{
 		"retrying of unary invoker failed",              // the client of etcd
@@ -126,12 +125,12 @@ func ciliumIsAway() []string {
 		"Failed deleting key from kvstore. Retrying...", // the publisher
 		"Lease expired",                  // the publisher
 		"Unable to update heartbeat key", // the publisher
-		"Timer job failed",               // the publisher, of the same
-		"Error observed on etcd connection, reconnecting etcd", // the reader, of another etcd
+		"Timer job failed",               // the publisher, for the same reason
+		"Error observed on etcd connection, reconnecting etcd", // the reader, about another etcd
 	}
 }
 
-// weAreAway is what our agent says while an etcd is away or another one.
+// weAreAway are messages of our agent while an etcd is away or replaced.
 func weAreAway() []string {
 	return []string{"MESH-1004", "MESH-1007", "MESH-1009", "MESH-1011", lateCanary}
 }

@@ -36,15 +36,15 @@ type member struct {
 	entries *ours.Reader // this project's stores read it
 }
 
-// mesh is one of two clusters: c2 is published by Cilium and c3 by us. Agents of two
-// others, Cilium's of c1 and ours of c4, read both.
+// mesh has two clusters: Cilium publishes c2, and we publish c3. Agents of two others, Cilium's of c1 and ours of c4,
+// read both.
 type mesh struct {
 	t       *testing.T
 	members []*member
 	files   map[string]string
 	cilium  ciliumReader
 	agent   *interop.Agent
-	quieted []interop.LogLine // what readers that were ended had complained of
+	quieted []interop.LogLine // the complaints of readers that have ended
 	cycles  int
 	changes int // objects that were written or deleted
 }

@@ -31,7 +31,7 @@ type maker struct {
 	first int // number of the first address
 }
 
-// apart makes addresses from that number on: two clusters have none in common.
+// apart returns a maker whose addresses begin with that number: two clusters have none in common.
 func (m maker) apart(first int) maker {
 	m.first = first
 	return m
@@ -41,7 +41,7 @@ func newMaker(seed uint64, cluster string, id uint32) maker {
 	return maker{Maker: interop.NewMaker(seed, cluster, id), r: rand.New(rand.NewPCG(seed, uint64(id)))}
 }
 
-// object makes the i-th object of a kind, each time another version.
+// object makes the i-th object of a kind, with a new version at each call.
 func (m maker) object(kind model.Kind, i int) model.Objects {
 	if kind == model.Addresses {
 		i += m.first
@@ -49,5 +49,5 @@ func (m maker) object(kind model.Kind, i int) model.Objects {
 	return m.Object(kind, i)
 }
 
-// some picks so many of the numbers below n.
+// some picks this many of the numbers below n.
 func (m maker) some(n, count int) []int { return m.r.Perm(n)[:count] }

@@ -22,8 +22,8 @@ func clusterDir(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// TestPeersUnderstandEachOther: Cilium's reader sees what Cilium publishes, or else
-// the other tests would find fault with us for what the peers do.
+// TestPeersUnderstandEachOther: Cilium's reader sees what Cilium publishes. Otherwise the other tests would report
+// faults of the peers as ours.
 func TestPeersUnderstandEachOther(t *testing.T) {
 	t.Parallel()
 	file := etcdtest.Start(t).ConfigFile(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
-// TestNamedPortsThatCannotBeUsedAreLeftOut by both sides, and the address with the others is seen.
+// TestNamedPortsThatCannotBeUsedAreLeftOut: both sides leave them out, and show the address with the other ports.
 func TestNamedPortsThatCannotBeUsedAreLeftOut(t *testing.T) {
 	t.Parallel()
 	file := etcdtest.Start(t).ConfigFile(t)

@@ -50,7 +50,7 @@ func agentShows(ctx context.Context, a *interop.Agent, want model.Objects) error
 	}
 	for _, ip := range ips {
 		address := addressOf(ip)
-		if wanted[address.Prefix] || ip.Kind == "endpoint" { // else it is a node's
+		if wanted[address.Prefix] || ip.Kind == "endpoint" { // otherwise it is an address of a node
 			contested[address.Prefix] = ip.Claims > 1
 			got.Addresses = append(got.Addresses, address)
 		}
@@ -58,8 +58,7 @@ func agentShows(ctx context.Context, a *interop.Agent, want model.Objects) error
 	return interop.Same(shown(want, contested), shown(got, contested))
 }
 
-// accepted returns the number of entries, if every cluster is ready and none of its
-// entries is refused.
+// accepted returns the number of entries, if every cluster is ready and none of its entries is refused.
 func accepted(ctx context.Context, a *interop.Agent) (map[model.Kind]int, error) {
 	clusters, err := agentapi.List[api.Cluster](ctx, a.Socket, "clusters")
 	entries := map[model.Kind]int{}
@@ -79,9 +78,8 @@ func accepted(ctx context.Context, a *interop.Agent) (map[model.Kind]int, error)
 	return entries, err
 }
 
-// shown is what the API shows of objects. It does not tell the first prefix of a node
-// from others, nor which claim of a prefix is whose in one cluster: of those that are
-// contested it is compared only that they are there.
+// shown returns what the API shows of objects. The API does not mark the first prefix of a node, and in one cluster it
+// does not show the owner of each claim of a prefix: for contested prefixes only their presence is compared.
 func shown(o model.Objects, contested map[netip.Prefix]bool) model.Objects {
 	var s model.Objects
 	for _, n := range o.Nodes {
@@ -99,7 +97,7 @@ func shown(o model.Objects, contested map[netip.Prefix]bool) model.Objects {
 			a = model.Address{Prefix: a.Prefix}
 		}
 		if a.HostIP == netip.IPv6Unspecified() {
-			a.HostIP = netip.Addr{} // an address that says that there is none
+			a.HostIP = netip.Addr{} // an unspecified address means none
 		}
 		if !prefixes[a.Prefix] {
 			s.Addresses = append(s.Addresses, model.Address{

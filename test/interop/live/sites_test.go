@@ -12,8 +12,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
-// shortTTL are the leases of tests that wait for their end: the shortest that there
-// are; goneWithin is when all that had them is known to be gone.
+// shortTTL is the TTL of leases in tests that wait for their end: the shortest possible one. goneWithin is when all
+// keys with these leases must be gone.
 const (
 	shortTTL   = 25 * time.Second
 	goneWithin = 40 * time.Second
@@ -26,7 +26,7 @@ type publisher interface {
 	Synced(testing.TB, ...model.Kind)
 }
 
-// publishers start a publisher of each side. Cilium's must not have complained in the end.
+// publishers start a publisher of each side. Cilium's publisher must not have logged complaints at the end.
 func publishers() map[string]func(*testing.T, string, model.ClusterConfig) publisher {
 	return map[string]func(*testing.T, string, model.ClusterConfig) publisher{
 		"published by Cilium": func(t *testing.T, file string, c model.ClusterConfig) publisher {
@@ -42,8 +42,7 @@ func publishers() map[string]func(*testing.T, string, model.ClusterConfig) publi
 	}
 }
 
-// reader reads clusters: Cilium's agent, ours, or our stores. It must see exactly
-// these objects in the end.
+// reader reads clusters: Cilium's agent, ours, or our stores. In the end it must see exactly these objects.
 type reader interface {
 	see(t *testing.T, what string, limit time.Duration, want model.Objects)
 }
@@ -80,8 +79,8 @@ func (r ciliumReader) see(t *testing.T, what string, limit time.Duration, want m
 	t.Logf("Cilium sees %s within %s", what, time.Since(begin).Round(time.Millisecond))
 }
 
-// enough reports whether there are as many entries of each kind as there must be, which
-// is cheaper to find out than what they are.
+// enough compares the numbers of entries of each kind with the expected ones, which costs less than to compare the
+// entries.
 func enough(want model.Objects, entries map[model.Kind]int) error {
 	for kind, n := range entries {
 		if must := interop.Count(want, kind); n != must {
@@ -91,7 +90,7 @@ func enough(want model.Objects, entries map[model.Kind]int) error {
 	return nil
 }
 
-// sparing makes a condition rest for as long as it works.
+// sparing makes a condition that fails wait for as long as it took.
 func sparing(cond func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		begin := time.Now()

@@ -16,11 +16,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
-// patience is how long the large tests wait for everything to be where it belongs.
+// patience is how long the large tests wait for all objects to arrive.
 const patience = 5 * time.Minute
 
-// readers are our two readers of the cluster c2: an agent, which shows what its API
-// shows, and a reader of all entries.
+// readers are our two readers of the cluster c2: an agent, through its API, and a reader of all entries.
 type readers struct {
 	agent   *interop.Agent
 	entries *ours.Reader
@@ -56,8 +55,8 @@ func entriesSee(t *testing.T, r *ours.Reader, what string, limit time.Duration, 
 	}))
 }
 
-// lateCanary is what our agent says when the canary of slices comes 30 s after it has
-// connected, as it does where very much is published, or slowly.
+// lateCanary is in the log of our agent when the canary of slices comes 30 s after the connection, as it does when
+// there are many objects, or when they are written slowly.
 const lateCanary = "no canary cilium/"
 
 // quiet fails the test if the agent has logged any problem except the expected ones.
@@ -66,7 +65,7 @@ func (r readers) quiet(t *testing.T, expected ...string) {
 	interop.Quiet(t, "our agent", r.agent.Complaints(t), append(expected, lateCanary)...)
 }
 
-// keep keeps that all objects were seen.
+// keep records that all objects were seen.
 func keep(t *testing.T, direction interop.Direction, seed uint64, o model.Objects) {
 	t.Helper()
 	if t.Failed() {
@@ -80,8 +79,8 @@ func keep(t *testing.T, direction interop.Direction, seed uint64, o model.Object
 	}
 }
 
-// TestWeSeeWhatCiliumPublishes, of all kinds very many: first nothing counts as complete before
-// Cilium has said so; then everything is seen, as it was created, changed and deleted.
+// TestWeSeeWhatCiliumPublishes, with very many objects of all kinds: nothing counts as complete before Cilium has
+// written its canaries; then all objects are seen, as created, changed and deleted.
 func TestWeSeeWhatCiliumPublishes(t *testing.T) {
 	t.Parallel()
 	seed, n := interop.Seed(t), many(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
-// TestCiliumSeesWhatWePublish, of all kinds very many: as it was created, changed and
-// deleted, and nothing before we say that it is complete.
+// TestCiliumSeesWhatWePublish, with very many objects of all kinds: as created, changed and deleted, and nothing before
+// we have written the canaries.
 func TestCiliumSeesWhatWePublish(t *testing.T) {
 	t.Parallel()
 	seed, n := interop.Seed(t), many(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
-// world is what a cluster must have: objects by kind and number.
+// world has the expected objects of a cluster, by kind and number.
 type world struct {
 	m   maker
 	all map[model.Kind]map[int]model.Objects
@@ -27,7 +27,7 @@ func newWorld(m maker, n int) *world {
 	return w
 }
 
-// objects are those that there must be, by kind and number.
+// objects returns the expected objects, by kind and number.
 func (w *world) objects() model.Objects {
 	var all model.Objects
 	for _, kind := range model.Published() {
@@ -51,8 +51,7 @@ func (w *world) follow(t *testing.T, p publisher, r reader, limit time.Duration)
 	return created
 }
 
-// churn makes new versions of so many objects of each kind, some of which are not
-// there, and deletes others.
+// churn makes new versions of this many objects of each kind, some of which do not exist yet, and deletes others.
 func (w *world) churn(change, remove int) (changed, deleted model.Objects) {
 	for _, kind := range model.Published() {
 		numbers := w.m.some(w.n, change+remove)

@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
-// everyConfig is a cluster for each combination of what a configuration may say.
+// everyConfig has a cluster for each combination of the fields of a configuration.
 func everyConfig() model.Objects {
 	var all model.Objects
 	yes, no := true, false
@@ -34,7 +34,7 @@ func everyConfig() model.Objects {
 	return all
 }
 
-// asCopied is what a mirror makes of configurations (spec wire.md §2.1).
+// asCopied returns the configurations as a mirror copies them (spec wire.md §2.1).
 func asCopied(o model.Objects) model.Objects {
 	var all model.Objects
 	for _, c := range o.ClusterConfigs {
@@ -77,7 +77,7 @@ func configurations(t *testing.T, path interop.Path, mirror string, d interop.Di
 	if d == interop.WeWrite {
 		reads = w.theyReadConfigs(dir)
 		for i := range want.ClusterConfigs {
-			want.ClusterConfigs[i].MaxConnectedClusters = 0 // it does not tell
+			want.ClusterConfigs[i].MaxConnectedClusters = 0 // it does not report this
 		}
 	}
 	interop.Until(t, "all configurations to be read", 2*time.Minute, func(ctx context.Context) error {
@@ -116,7 +116,7 @@ func (w *world) files(dir string, o model.Objects, etcd *etcdtest.Process) {
 	}
 }
 
-// weReadConfigs starts an agent and returns how its clusters are asked for.
+// weReadConfigs starts an agent and returns a function that reads its clusters.
 func (w *world) weReadConfigs(dir string) func(context.Context) (model.Objects, error) {
 	w.Helper()
 	a := interop.StartAgent(w, "run", "--cluster-name", home, "--cluster-id", fmt.Sprint(homeID), "--clustermesh-config", dir)
@@ -149,7 +149,7 @@ func or[T any](p *T) (v T) {
 	return v
 }
 
-// theyReadConfigs starts a reader and returns how its clusters are asked for.
+// theyReadConfigs starts a reader and returns a function that reads its clusters.
 func (w *world) theyReadConfigs(dir string) func(context.Context) (model.Objects, error) {
 	w.Helper()
 	r := interop.Read(w, interop.Newest, model.ReadArgs{Cluster: home, ClusterID: homeID, MaxConnectedClusters: 255, Dir: dir})

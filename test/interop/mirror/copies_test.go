@@ -21,12 +21,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
-// some is how many objects of each kind there are.
+// some is the number of objects of each kind.
 const some = 500
 
-// TestAgentsReadACopy of what the other side publishes, of either side's mirror, through
-// creation, update, deletion and a restart of the etcd that is copied: our agent of what
-// Cilium publishes, Cilium's of what a writer of ours does.
+// TestAgentsReadACopy: each side's agent reads a copy of the other side's cluster, made by either side's mirror,
+// through creation, update, deletion and a restart of the copied etcd. Our agent reads what Cilium publishes, and
+// Cilium's what our stores publish.
 func TestAgentsReadACopy(t *testing.T) {
 	t.Parallel()
 	for side, path := range map[string]interop.Path{"theirs": interop.ByCilium, "ours": interop.ByUs} {
@@ -99,7 +99,7 @@ func (w *world) ourAgent(copy *etcdtest.Process, dir string) (sees func(string, 
 	}, func() { a.Quiet(w) }
 }
 
-// theirAgent reads the copy that a mesh directory names with an agent's code of Cilium.
+// theirAgent reads the copy that a mesh directory names with the code of Cilium's agent.
 func (w *world) theirAgent(_ *etcdtest.Process, dir string) (sees func(string, model.Objects), quiet func()) {
 	w.Helper()
 	r := interop.Read(w, interop.Newest, model.ReadArgs{Cluster: home, ClusterID: homeID, MaxConnectedClusters: 255, Dir: dir})
@@ -117,7 +117,7 @@ func (w *world) theirAgent(_ *etcdtest.Process, dir string) (sees func(string, m
 	}, func() { interop.Quiet(w, "Cilium's reader", r.Complaints(), expected...) }
 }
 
-// complaints are those of a mirror.
+// complaints returns the errors and warnings of a mirror.
 func (w *world) complaints(m mirrorer) []interop.LogLine {
 	w.Helper()
 	if a, ours := m.(*interop.Agent); ours {
@@ -126,7 +126,7 @@ func (w *world) complaints(m mirrorer) []interop.LogLine {
 	return m.(*interop.Peer).Complaints()
 }
 
-// counts waits until the agent is ready and has as many objects as there must be.
+// counts waits until the agent is ready and has the expected number of objects.
 func (w *world) counts(when string, a *interop.Agent, want model.Objects) {
 	w.Helper()
 	interop.Until(w, "the agent to show all "+when, time.Minute, func(ctx context.Context) error {
@@ -149,16 +149,16 @@ func (w *world) counts(when string, a *interop.Agent, want model.Objects) {
 	})
 }
 
-// expected are the words of what a mirror or a reader may say of a restart of the
-// etcd that it is connected to. All of them are about the connection.
+// expected are words in the log of a mirror or a reader during a restart of the etcd that it is connected to. All of
+// them are about the connection.
 var expected = []string{
-	"retrying of unary invoker failed",                 // the etcd client of both
-	"reconnecting etcd",                                // Cilium's, of a remote
-	"MESH-1004", "MESH-1007", "MESH-1009", "MESH-1011", // ours, of a remote: lost, degraded, not connected, for another reason
+	"retrying of unary invoker failed",                 // the etcd client of both sides
+	"reconnecting etcd",                                // Cilium's, about a remote
+	"MESH-1004", "MESH-1007", "MESH-1009", "MESH-1011", // ours, about a remote: lost, degraded, not connected, for another reason
 }
 
-// TestBothMirrorsWriteTheSame: of one etcd both make the same copy, key for key and
-// byte for byte. Only the canaries' times differ.
+// TestBothMirrorsWriteTheSame: both make the same copy of one etcd, key by key and byte for byte. Only the canaries'
+// times differ.
 func TestBothMirrorsWriteTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -197,8 +197,8 @@ func (w *world) complete(client *clientv3.Client, want model.Objects) map[string
 	return maps.Clone(found)
 }
 
-// TestARemovedClusterIsWithdrawn by both mirrors in the same order: first its
-// configuration. Of Cilium, which then waits for three minutes, no more is seen.
+// TestARemovedClusterIsWithdrawn: both mirrors withdraw it in the same order, first its configuration. Cilium's mirror
+// then waits for three minutes, and the test ends before that.
 func TestARemovedClusterIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	for _, side := range []string{"theirs", "ours"} {

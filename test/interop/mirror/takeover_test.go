@@ -17,11 +17,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
-// TestAStandbyTakesOver: of a mirror of each side on one etcd the first one copies
-// and the other one waits. When the first one is killed, the other one continues with
-// the present keys: it deletes only keys that the remote has deleted meanwhile, and
-// ties all others to its own leases. Our mirror deletes those keys
-// at once; with Cilium's they expire with the lease of the first mirror.
+// TestAStandbyTakesOver: there is a mirror of each side on one etcd; the first one copies and the other one waits. When
+// the first one is killed, the other one continues with the present keys: it deletes only keys that the remote has
+// deleted meanwhile, and attaches all others to its own leases. Our mirror deletes those keys at once; with Cilium's
+// they expire with the lease of the first mirror.
 func TestAStandbyTakesOver(t *testing.T) {
 	t.Parallel()
 	for _, d := range [][2]string{{"theirs", "ours"}, {"ours", "theirs"}} {
@@ -32,8 +31,8 @@ func TestAStandbyTakesOver(t *testing.T) {
 	}
 }
 
-// leaseTTL outlives the lock of a leader that is gone, which is 25 seconds, by the time
-// that the next one needs.
+// leaseTTL is longer than the lock of a dead leader lasts, which is 25 seconds, plus the time that the next leader
+// needs.
 const leaseTTL = "--kvstore-lease-ttl=75s"
 
 func takeOver(t *testing.T, leads, waits string) {
@@ -98,7 +97,7 @@ func takeOver(t *testing.T, leads, waits string) {
 	})
 }
 
-// sides are the sides by the names that tests have for them.
+// sides are the names of the sides in the report, by those in the tests.
 var sides = map[string]string{"theirs": "Cilium", "ours": "mesh-agent"}
 
 // queue waits until so many mirrors hold the lock or wait for it.
@@ -113,7 +112,7 @@ func (w *world) queue(client *clientv3.Client, n int) {
 	})
 }
 
-// leases are all those of the entries.
+// leases are the leases of all entries.
 func leases(all map[string]entry) map[int64]bool {
 	found := map[int64]bool{}
 	for _, e := range all {
@@ -132,7 +131,7 @@ func revision(t *testing.T, client *clientv3.Client) int64 {
 // deletions are the keys that were deleted after a revision.
 func deletions(t *testing.T, client *clientv3.Client, after int64) []string {
 	t.Helper()
-	const end = "cilium/~" // comes last
+	const end = "cilium/~" // sorts last
 	if _, err := client.Put(t.Context(), end, ""); err != nil {
 		t.Fatal(err)
 	}

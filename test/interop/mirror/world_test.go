@@ -1,5 +1,5 @@
-// Package mirror tests mirrors of either side between readers and writers of either side:
-// KVStoreMesh before our agent, and `mesh-agent mirror` before an agent's code of Cilium.
+// Package mirror tests mirrors of either side between readers and writers of either side: KVStoreMesh with our agent as
+// the reader, and `mesh-agent mirror` with the code of Cilium's agent.
 package mirror
 
 import (
@@ -22,14 +22,14 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// The clusters: the mirrors are home's, and far is what they copy.
+// The clusters: the mirrors belong to home, and copy far.
 const (
 	home, homeID = "home", 1
 	far, farID   = "far", 2
 )
 
-// world is the etcd of far and a mesh directory of home's mirrors that names it, in
-// which files may be changed. Each etcd that a mirror fills is a copy's.
+// world is the etcd of far, and a mesh directory for home's mirrors that names it, in which a test may change files.
+// Each etcd that a mirror fills is named copy.
 type world struct {
 	*testing.T
 	far   *etcdtest.Process
@@ -49,10 +49,10 @@ func newWorld(t *testing.T) *world {
 // file is the client file of far.
 func (w *world) file() string { return filepath.Join(w.dir, far) }
 
-// config is that of far.
+// config is the configuration of far.
 func config() model.ClusterConfig { return interop.Config(far, farID) }
 
-// cut returns the objects of each kind with these numbers.
+// cut returns the objects of each kind in this range.
 func cut(o model.Objects, from, to int) model.Objects {
 	return model.Objects{
 		Nodes: o.Nodes[from:to], Services: o.Services[from:to], EndpointSlices: o.EndpointSlices[from:to],
@@ -70,7 +70,7 @@ func both(a, b model.Objects) (all model.Objects) {
 // mirrorer is a running mirror, theirs or ours.
 type mirrorer interface{ Kill() }
 
-// limits are those of a test.
+// limits are the rate limits of a test.
 const limits = "etcd.qps=100000,etcd.bootstrapQps=100000,etcd.maxInflight=100"
 
 // theirs starts KVStoreMesh.
@@ -94,7 +94,7 @@ func (w *world) ours(copy *etcdtest.Process, flags ...string) *interop.Agent {
 	}, flags...)...)
 }
 
-// start starts a mirror of a side.
+// start starts a mirror of this side.
 func (w *world) start(side string, copy *etcdtest.Process, flags ...string) mirrorer {
 	w.Helper()
 	if side == "theirs" {
@@ -121,8 +121,7 @@ type entry struct {
 	lease int64
 }
 
-// copied returns what of an etcd is a copy of far: its configuration, its canaries,
-// of which the time does not count, and its entries.
+// copied returns the copy of far in an etcd: its configuration, its canaries, without their times, and its entries.
 func copied(all map[string]entry) map[string]string {
 	found := map[string]string{}
 	for key, e := range all {
@@ -136,7 +135,7 @@ func copied(all map[string]entry) map[string]string {
 	return found
 }
 
-// count is how many keys begin so.
+// count returns the number of keys with a prefix.
 func count(all map[string]entry, prefix string) int {
 	n := 0
 	for key := range all {
@@ -147,7 +146,7 @@ func count(all map[string]entry, prefix string) int {
 	return n
 }
 
-// shows waits until a copy has just these objects: our stores decode them.
+// shows waits until a copy has exactly these objects, as decoded by our stores.
 func (w *world) shows(when string, r *ours.Reader, want model.Objects) {
 	w.Helper()
 	want = interop.KeptByUs(want)

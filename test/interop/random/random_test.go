@@ -62,7 +62,7 @@ func TestIdentitiesAreTheClusters(t *testing.T) {
 	}
 }
 
-// TestBoundsOccur: what the objects are for.
+// TestBoundsOccur: the random objects have the values for which they are made.
 func TestBoundsOccur(t *testing.T) {
 	t.Parallel()
 	o := random.Objects(1, 2000, narrow)

@@ -117,7 +117,7 @@ func TestAffinityDecidesWhichBackendsAreUsed(t *testing.T) {
 	w.agent.Quiet(t)
 }
 
-// An affinity that does not exist is none, and the operator sees it.
+// An unknown affinity counts as none, and the operator sees it.
 func TestUnknownAffinityIsNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,6 +1,6 @@
-// Package scenarios tests what an operator sees of global services when the other
-// clusters are Cilium's: each test is named after the behaviour. The own cluster is
-// described by manifests; what the other clusters export is encoded by Cilium.
+// Package scenarios tests the behaviour of global services for an operator when the other clusters are Cilium's. Each
+// test is named after the behaviour. Manifests describe the own cluster; Cilium encodes the exports of the other
+// clusters.
 package scenarios
 
 import (
@@ -85,7 +85,7 @@ func (w *world) exports(cluster string, change func(*model.Service), backends ..
 	w.put(cluster, model.Objects{Services: []model.Service{web(cluster, change, backends...)}})
 }
 
-// withdraws makes a cluster export the service no more.
+// withdraws makes a cluster stop exporting the service.
 func (w *world) withdraws(cluster string) {
 	w.t.Helper()
 	for _, e := range w.encode(model.Objects{Services: []model.Service{web(cluster, nil)}}) {
@@ -123,7 +123,7 @@ spec:
 `)
 }
 
-// backs gives home's own service this endpoint, which is ready; none takes it away.
+// backs gives home's own service this endpoint, which is ready; without an address it has none.
 func (w *world) backs(addresses ...string) {
 	text := `apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -144,7 +144,7 @@ endpoints:
 	w.write("endpoints.yaml", text)
 }
 
-// write replaces a manifest at once.
+// write replaces a manifest atomically.
 func (w *world) write(name, text string) {
 	w.t.Helper()
 	err := os.MkdirAll(w.manifests, 0o755)

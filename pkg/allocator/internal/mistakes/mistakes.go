@@ -1,9 +1,9 @@
-// Package mistakes says what is wrong with the settings of an allocator or a backend.
+// Package mistakes makes errors for invalid settings of an allocator or a backend.
 package mistakes
 
 import "fmt"
 
-// If returns an error that says what is wrong, if something is; else nil.
+// If returns an error with this message if wrong is true; else nil.
 func If(wrong bool, format string, args ...any) error {
 	if !wrong {
 		return nil

@@ -14,7 +14,7 @@ func TestArrivals(t *testing.T) {
 	}
 	a.list(10, at(100))
 	for i := int64(1); i <= 3; i++ {
-		a.batch(10+10*i, at(100+i)) // 20, 30, 40
+		a.batch(10+10*i, at(100+i)) // revisions 20, 30, 40
 	}
 	for revision, want := range map[int64]time.Time{
 		1: at(100), 10: at(100), 11: at(101), 20: at(101), 21: at(102), 40: at(103), 41: {},

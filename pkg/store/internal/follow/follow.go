@@ -1,10 +1,9 @@
-// Package follow lists the keys below a prefix of a kvstore and follows them, session
-// after session: it resumes where that is proved to be safe, and lists again otherwise.
-// It is what the readers (pkg/store) and the writers (pkg/store/syncstore) of a prefix
-// have in common. What it learns goes to a [Keeper].
+// Package follow lists the keys below a prefix of a kvstore and follows them, session after session: it resumes
+// where that is proved to be safe, and lists again otherwise. It is the common part of the readers (pkg/store)
+// and the writers (pkg/store/syncstore) of a prefix. It passes the keys and events to a [Keeper].
 //
-// One call of Run or Sessions at a time owns a [Follower]. The methods that only ask
-// (Status, Progress, Observe, Reach, ReadBy) may be called from any goroutine.
+// One call of Run or Sessions at a time owns a [Follower]. The methods Status, Progress, Observe, Reach and
+// ReadBy may be called from any goroutine.
 package follow
 
 import (
@@ -21,27 +20,27 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Keeper keeps what a follower learns. The run of the follower calls it, one method at a time.
+// Keeper stores the keys that a follower reads. The run of the follower calls its methods, one at a time.
 type Keeper interface {
-	// Begin begins a list. One that was begun and not done is thereby given up.
+	// Begin begins a list. It abandons a list that was begun and not done.
 	Begin()
 	// Page takes a part of a list, Apply a batch of events.
 	Page(p kvstore.Page)
 	Apply(b kvstore.Batch)
-	// Done ends a complete list, which was made at this position.
+	// Done ends a complete list, which was read at this position.
 	Done(at kvstore.Position)
-	// Proof says what to ask a server to learn whether its history is the one that was followed;
-	// not ok: nothing proves it. Agrees reports whether the answer, with the names of the keys, is
-	// the right one.
+	// Proof returns a question whose answer shows whether a server has the history that was followed; not ok
+	// when there is none. Agrees reports whether the answer, which has names instead of keys, is the expected
+	// one.
 	Proof() (p Proof, ok bool)
 	Agrees(p Proof, past kvstore.Past) bool
 }
 
-// Proof is a question about the past: how the first keys were that Prefix
-// selects, from the key From on. Name is that key's.
+// Proof is a question about a past revision: the first keys that Prefix selects, from the key From on. Name is
+// the name of that key.
 type Proof struct {
 	Prefix, From, Name string
-	OneKey             bool // Prefix is one whole key, although that of the session is none
+	OneKey             bool // Prefix is one whole key, although the session's prefix is not
 }
 
 // Follower follows one prefix. It is ready to use with its exported fields set.
@@ -51,21 +50,21 @@ type Follower struct {
 	Listed func()
 	// Streams, which may be nil, is called when a stream is opened, and when it has ended.
 	Streams func(open bool)
-	// Incomplete, which may be nil, reports whether the keeper has refused keys for want of
-	// room, so that a later list may bring what a stream does not.
+	// Incomplete, which may be nil, reports whether the keeper has refused keys because there was no room. A
+	// later list may then return keys that a stream does not.
 	Incomplete func() bool
-	// Relist is after how long of following a list is made although nothing demands it; 0 is never.
+	// Relist is how long a stream is followed before a list is made without another reason; 0 is never.
 	Relist time.Duration
 
-	// pos: everything below prefix up to here is with the keeper; zero before
-	// the first list is complete, and when it has to be repeated.
+	// pos is the position up to which the keeper has everything below prefix; zero before the first list is
+	// complete, and when the list has to be repeated.
 	pos    kvstore.Position
 	prefix string
 
 	state
 }
 
-// ListAgain has the next run make a list.
+// ListAgain makes the next run begin with a list.
 func (f *Follower) ListAgain() { f.pos = kvstore.Position{} }
 
 // Reset forgets everything.
@@ -74,12 +73,12 @@ func (f *Follower) Reset() {
 	f.state.reset()
 }
 
-// relistIncomplete is after how long a list is made again when keys were refused for want of room.
+// relistIncomplete is the time until another list when keys were refused because there was no room.
 const relistIncomplete = 5 * time.Minute
 
 var errAgain = errors.New("it is time to list again")
 
-// Run follows the prefix until ctx ends or the session cannot serve any more, and says why.
+// Run follows the prefix until ctx ends or the session can no longer serve, and returns the reason.
 func (f *Follower) Run(ctx context.Context, k Keeper, s Session) error {
 	if s.Prefix != f.prefix {
 		f.prefix, f.pos = s.Prefix, kvstore.Position{}
@@ -140,7 +139,7 @@ func (f *Follower) attempt(ctx context.Context, k Keeper, s Session, pause pause
 		f.Log.Debug("Resumed", "prefix", s.Prefix, "revision", f.pos.Revision)
 	}
 	var relist *time.Timer
-	relistAfter := func(d time.Duration) { // unless it is set; 0 is never
+	relistAfter := func(d time.Duration) { // unless the timer is set; 0 is never
 		if relist == nil && d > 0 {
 			relist = time.AfterFunc(d, func() { end(errAgain) })
 		}
@@ -168,8 +167,8 @@ func (f *Follower) attempt(ctx context.Context, k Keeper, s Session, pause pause
 	}
 }
 
-// list reads the whole prefix at one revision. When it is complete, the keeper removes
-// what it did not have.
+// list reads the whole prefix at one revision. When it is complete, the keeper removes the keys that it did not
+// have.
 func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
 	turn, err := takeTurn(ctx, s.Lists, s.Cluster)
 	if err != nil {
@@ -177,8 +176,8 @@ func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
 	}
 	defer turn.End()
 	start := time.Now()
-	// From the first page until the list is complete the keeper has a mixture, of
-	// two servers perhaps: no position describes it, and nothing may be resumed.
+	// From the first page until the list is complete, the keeper has a mixture of old and new keys, perhaps of
+	// two servers. No position describes it, so no stream may be resumed.
 	f.ListAgain()
 	f.listing(true)
 	defer f.listing(false)
@@ -204,7 +203,7 @@ func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
 	return nil
 }
 
-// Sessions runs in one session of a client after another, until ctx ends or the client is closed.
+// Sessions calls Run in one session of a client after another, until ctx ends or the client is closed.
 func (f *Follower) Sessions(ctx context.Context, k Keeper, s Session) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, RetryMax
@@ -228,7 +227,7 @@ func (f *Follower) Sessions(ctx context.Context, k Keeper, s Session) error {
 	}
 }
 
-// receive gives the next batch of a stream to the keeper, when the bounds of the session allow it.
+// receive passes the next batch of a stream to the keeper, as soon as the bounds of the session allow it.
 func (f *Follower) receive(ctx context.Context, k Keeper, s Session, stream kvstore.Stream, pause pauses) error {
 	batch, err := stream.Recv()
 	if err != nil {

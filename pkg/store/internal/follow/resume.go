@@ -14,16 +14,17 @@ import (
 // ProofKeys is how many keys must agree before a stream is resumed.
 const ProofKeys = 64
 
-// resumable reports whether the position belongs to the history of the etcd that answers. Its
-// cluster ID and a revision that was reached do not prove that: a server that was wiped, or
-// restored from a backup, under its old token has the same cluster ID, and in time it overtakes
-// every position (kvstore.md §2.2). So it is asked, in one request, what it had at the position:
-// up to ProofKeys keys with their revisions and values, and how many there were.
+// resumable reports whether the position belongs to the history of the etcd that answers. The same cluster ID
+// and a high enough revision do not prove this: a server that was wiped, or restored from a backup, under its
+// old token has the same cluster ID, and in time its revision exceeds every position (kvstore.md §2.2). So one
+// request reads its state at the position: up to ProofKeys keys with their revisions and values, and the number
+// of keys.
 //
-// For a keeper of no more keys than that this compares everything. For a larger one the comparison
-// begins at the key that was written last: a history which differs from ours before it cannot have
-// its revision, and the keys behind it, but by chance. Left is a backup that is newer than the last
-// change here, overtaken in revisions, with as many keys, of which others changed than are compared.
+// For a keeper with at most ProofKeys keys this compares everything. For a larger one the comparison begins at
+// the key that was written last: another history has the same revision of this key, and the same keys after it,
+// only by chance. One case is not detected: a server restored from a backup that is newer than the last change
+// here, whose revision exceeds the position, with the same number of keys, and with changes only of keys that
+// are not compared.
 func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, error) {
 	if f.pos.Revision == 0 {
 		return false, nil
@@ -38,12 +39,12 @@ func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, er
 	case errors.Is(err, kvstore.ErrCompacted):
 		return false, nil
 	case errors.Is(err, kvstore.ErrServerChanged):
-		_, err := s.Client.Head(ctx) // if that is the end of the session, the position may serve the next one
+		_, err := s.Client.Head(ctx) // if the session has ended, the next one may resume from the position
 		return false, err
 	case err != nil:
 		return false, err
 	case proof.From == "" && int64(len(past.Items)) < past.Count:
-		return false, nil // all were to be compared, and they do not fit into one answer
+		return false, nil // all keys have to be compared, and they do not fit into one answer
 	}
 	for i := range past.Items {
 		past.Items[i].Key = NameOf(past.Items[i].Key, s.Prefix)
@@ -56,8 +57,8 @@ func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, er
 	return true, nil
 }
 
-// NameOf is the key without its prefix; for a watch of one whole key it is the
-// last element of that key.
+// NameOf returns the key without its prefix; for a watch of one whole key it returns the last element of that
+// key.
 func NameOf(key []byte, prefix string) []byte {
 	if len(key) == len(prefix) {
 		return key[strings.LastIndexByte(prefix, '/')+1:]
@@ -65,16 +66,16 @@ func NameOf(key []byte, prefix string) []byte {
 	return key[len(prefix):]
 }
 
-// RetryMax bounds the pause between two tries to resume a broken stream within
-// one session. The session's own watchdog gives up long before it matters.
+// RetryMax bounds the pause between two tries to resume a broken stream within one session. The session's own
+// watchdog gives up long before this bound matters.
 const RetryMax = 5 * time.Second
 
-// refusedMax bounds the same where our user may not read the prefix: only somebody who changes the
-// rights helps, and the next session asks at once. The jitter, half of it, makes it a minute.
+// refusedMax bounds this pause where our user may not read the prefix: only a change of the rights helps, and
+// the next session tries at once. With the jitter, half of the pause, it is a minute.
 const refusedMax = 40 * time.Second
 
-// pauses are those between two tries within one session: they grow, those after a
-// refusal for longer.
+// pauses are the pauses between two tries within one session. They grow; those after refusals have the higher
+// bound.
 type pauses struct{ broken, refused *backoff.ExponentialBackOff }
 
 func newPauses() pauses {
@@ -84,7 +85,7 @@ func newPauses() pauses {
 	return p
 }
 
-// after is the pause after an error. Only refusals in a row make those after them grow.
+// after returns the pause after an error. The pauses after refusals grow only with consecutive refusals.
 func (p pauses) after(err error) time.Duration {
 	if errors.Is(err, kvstore.ErrPermissionDenied) {
 		return p.refused.NextBackOff()
@@ -93,7 +94,7 @@ func (p pauses) after(err error) time.Duration {
 	return p.broken.NextBackOff()
 }
 
-// reset starts over: a stream has brought something.
+// reset starts with the shortest pauses again, because a stream has returned something.
 func (p pauses) reset() {
 	p.broken.Reset()
 	p.refused.Reset()

@@ -14,8 +14,8 @@ import (
 // ErrListTooLong ends a list that takes longer than [Session].ListTime.
 var ErrListTooLong = errors.New("the list exceeds its time limit")
 
-// Session is one connection to a kvstore, and what bounds reading from it. The zero
-// value of each bound is none.
+// Session is one connection to a kvstore, with the bounds of reading from it. The zero value of each bound is
+// no bound.
 type Session struct {
 	Client kvstore.Client
 	// Prefix is where the keys are; it ends in "/". With OneKey it is one whole key.
@@ -27,13 +27,13 @@ type Session struct {
 	Events   *rate.Limiter
 	// Room waits until there is room for another page or batch.
 	Room func(context.Context) error
-	// Lists bounds how many lists run at once, Batches how many batches of events are
-	// applied at once; Cluster is whose turn it is.
+	// Lists bounds how many lists run at once, Batches how many batches of events are applied at once; Cluster
+	// is the cluster that takes the turns.
 	Lists, Batches *Turns
 	Cluster        string
 }
 
-// List hands over the pages of all keys, within the bounds of the session. It takes no turn.
+// List passes the pages of all keys to page, within the bounds of the session. It takes no turn.
 func (s Session) List(ctx context.Context, page func(kvstore.Page) error) error {
 	_, err := s.list(ctx, new(turn), page)
 	return err
@@ -72,7 +72,7 @@ func (s Session) list(ctx context.Context, turn *turn, page func(kvstore.Page) e
 	}, which...)
 }
 
-// Selects are the options by which the client selects the keys.
+// Selects returns the options with which the client selects the keys.
 func (s Session) Selects() []kvstore.SelectOption {
 	if s.OneKey {
 		return []kvstore.SelectOption{kvstore.OneKey()}

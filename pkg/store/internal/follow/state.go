@@ -15,46 +15,47 @@ import (
 type Status struct {
 	Synced  bool // a complete list has been applied, and not been drained since
 	Listing bool // a list is under way
-	// Read and Total are how many keys the list under way has brought so far, and how many there
-	// were in all at its revision; both 0 before its first page, and while none is under way.
+	// Read is the number of keys that the list under way has returned so far, Total the number of all keys at
+	// its revision. Both are 0 before its first page, and while no list is under way.
 	Read, Total int
-	// Following: a stream is open. Followed: one has been, since the first complete list.
+	// Following: a stream is open. Followed: a stream has been open since the first complete list.
 	Following, Followed bool
-	// Paced is when events last had to wait because there were more than the cluster may send;
-	// zero when they never had.
+	// Paced is when events last had to wait because there were more than the cluster may send; zero when they
+	// never did.
 	Paced time.Time
-	// AsOf: the entries are known to equal the kvstore's as of this time; zero when they never
-	// were (kvstore.md §2.3).
+	// AsOf: the entries are known to equal the kvstore's as of this time; zero when this was never known
+	// (kvstore.md §2.3).
 	AsOf time.Time
-	// Every is how often AsOf moves on while nothing changes, where the session does not say it; else 0.
+	// Every is the interval at which AsOf advances while nothing changes, where the session does not define it;
+	// else 0.
 	Every        time.Duration
 	LastEvent    time.Time     // when the last event arrived; zero when none has
 	Err          error         // why there is no stream; nil while there is one, and before the first failure
 	SyncDuration time.Duration // of the first complete list
 }
 
-// state is what a follower shows to others while it works.
+// state is the part of a follower that other goroutines may read while it runs.
 type state struct {
 	mu       sync.Mutex
 	status   Status
 	applied  kvstore.Position
-	lists    int // how many were begun
+	lists    int // number of begun lists
 	arrivals arrivals
 	stream   kvstore.Stream // nil when none is open
 	// pending are probes whose revision has not been applied yet: the oldest
 	// and the newest. Two suffice to make progress under any rate of probes.
 	pending  []kvstore.Probe
-	advanced chan struct{} // closed when applied changes; nil when nobody waits
+	advanced chan struct{} // closed when applied changes; nil when no goroutine waits
 }
 
-// Status returns a copy of what is known.
+// Status returns a copy of the present status.
 func (s *state) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status
 }
 
-// ReadBy is when a revision had been read at the latest; zero when it has not, or that
+// ReadBy returns the latest possible time at which a revision was read; zero when it was not read, or the time
 // is not remembered.
 func (s *state) ReadBy(revision int64) time.Time {
 	s.mu.Lock()
@@ -62,28 +63,29 @@ func (s *state) ReadBy(revision int64) time.Time {
 	return s.arrivals.of(revision)
 }
 
-// Observe takes the result of a linearizable read on the session's connection. The entries equal
-// the kvstore's as of the time before that read once everything up to its revision was applied.
-// Until then the stream is asked for its progress: it does not show revisions of other keys.
+// Observe takes the result of a linearizable read on the session's connection. Once everything up to its
+// revision has been applied, the entries equal the kvstore's as of the time before that read. Until then
+// Observe requests the progress of the stream, which does not report the revisions of other keys.
 func (s *state) Observe(p kvstore.Probe) {
 	if stream := s.observe(p); stream != nil {
 		_ = stream.RequestProgress() // an error ends the stream as well, which Run sees
 	}
 }
 
-// askAgain is how often a stream is asked for its progress while somebody waits
-// for it: a request may go unanswered (kvstore.md §2.3).
+// askAgain is the interval of the progress requests to a stream while a caller waits: a request may remain
+// unanswered (kvstore.md §2.3).
 const askAgain = 20 * time.Millisecond
 
-// AnyLists is any number of lists.
+// AnyLists stands for any number of lists.
 const AnyLists = -1
 
-// errListed is why a position may never be applied: what is followed after a list
-// may be another history.
+// errListed is the error when a position may never be applied: after another list, the followed history may be
+// another one.
 var errListed = errors.New("another list has started")
 
-// Reach waits until everything up to a position has been applied to what. Its error is
-// that of ctx, or another one when another number of lists than this has begun.
+// Reach waits until everything up to a position has been applied; what names the keys in the error. The error
+// wraps that of ctx, or errListed when the number of begun lists is no longer lists. With AnyLists that number
+// is not checked.
 func (s *state) Reach(ctx context.Context, at kvstore.Position, lists int, what string) error {
 	again := time.NewTicker(askAgain)
 	defer again.Stop()
@@ -106,7 +108,7 @@ func (s *state) Reach(ctx context.Context, at kvstore.Position, lists int, what 
 	}
 }
 
-// Progress is up to where everything has been applied, and how many lists were begun.
+// Progress is the position up to which everything has been applied, and the number of begun lists.
 type Progress struct {
 	Applied  kvstore.Position
 	Lists    int
@@ -114,7 +116,7 @@ type Progress struct {
 	advanced <-chan struct{} // closed when Applied has changed
 }
 
-// Progress tells how far the follower is.
+// Progress returns the progress of the follower.
 func (s *state) Progress() Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +126,8 @@ func (s *state) Progress() Progress {
 	return Progress{s.applied, s.lists, s.stream, s.advanced}
 }
 
-// setApplied notes what has been applied, and wakes up who waits for it. The lock is held.
+// setApplied stores the position up to which everything has been applied, and wakes the goroutines that wait
+// for it. The lock is held.
 func (s *state) setApplied(to kvstore.Position) {
 	s.applied = to
 	if s.advanced != nil {
@@ -137,7 +140,7 @@ func (s *state) observe(p kvstore.Probe) kvstore.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.Err != nil || s.stream == nil {
-		return nil // without a stream nobody has checked that this is still our history
+		return nil // without a stream it is not verified that this is still our history
 	}
 	s.pending = append(s.pending, p)
 	if len(s.pending) > 2 {
@@ -150,7 +153,7 @@ func (s *state) observe(p kvstore.Probe) kvstore.Stream {
 	return s.stream
 }
 
-// updateAsOf advances AsOf by the probes that are covered by what was applied.
+// updateAsOf advances AsOf to the times of the probes whose revisions have been applied.
 func (s *state) updateAsOf() {
 	keep := s.pending[:0]
 	for _, p := range s.pending {
@@ -188,7 +191,7 @@ func (s *state) listed(start time.Time, at kvstore.Position) {
 	s.pending, s.status.AsOf = nil, start
 }
 
-// listing notes the begin and the end of a list. Meanwhile no probe proves anything.
+// listing notes the start or the end of a list. During a list no probe proves anything.
 func (s *state) listing(now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,38 +225,38 @@ func (s *state) reset() {
 	s.status, s.applied, s.pending = Status{}, kvstore.Position{}, nil
 }
 
-// arrivals remembers when revisions came, as far as it is cheap: the last list, and
-// the latest batches. It is pure.
+// arrivals remembers when revisions arrived, in little memory: those of the last list and of the latest
+// batches. It is pure.
 type arrivals struct {
 	listed arrival
-	// latest are batches behind the list, ascending by revision; the oldest ones go.
+	// latest are batches after the list, in ascending order of revisions; the oldest ones are dropped.
 	latest []arrival
 }
 
-// arrival: everything up to the revision was there at this time.
+// arrival is a time at which everything up to the revision had arrived.
 type arrival struct {
 	revision int64
 	at       time.Time
 }
 
-// maxArrivals bounds what is remembered of one prefix; the time of what came
-// before is then the time of the oldest, which is later.
+// maxArrivals bounds the batches that are remembered for one prefix. For an older batch the time of the oldest
+// remembered one is returned, which is later.
 const maxArrivals = 32
 
-// list forgets everything: a list at a revision was complete.
+// list replaces everything by a complete list at a revision.
 func (a *arrivals) list(revision int64, at time.Time) {
 	*a = arrivals{listed: arrival{revision, at}, latest: a.latest[:0]}
 }
 
 func (a *arrivals) batch(revision int64, at time.Time) {
 	if len(a.latest) == maxArrivals {
-		a.latest = slices.Delete(a.latest, 0, maxArrivals/2) // half at a time: rarely
+		a.latest = slices.Delete(a.latest, 0, maxArrivals/2) // half at a time, so that this is rare
 	}
 	a.latest = append(a.latest, arrival{revision, at})
 }
 
-// of is when a revision had arrived at the latest; zero when it has not, or that was
-// before everything that is remembered.
+// of returns the latest possible time at which a revision arrived; zero when it has not arrived, or the time is
+// not remembered.
 func (a *arrivals) of(revision int64) time.Time {
 	if revision <= a.listed.revision {
 		return a.listed.at

@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// TestWhoWaitsForAPositionLearnsOfAList: as soon as it begins.
+// TestWhoWaitsForAPositionLearnsOfAList: a caller that waits for a position returns as soon as a list begins.
 func TestWhoWaitsForAPositionLearnsOfAList(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestWhoWaitsForAPositionLearnsOfAList(t *testing.T) {
 			t.Fatalf("it ended with %v", <-ended)
 		}
 		s.listing(true)
-		synctest.Wait() // no time passes
+		synctest.Wait() // without advancing the clock
 		if len(ended) == 0 {
 			t.Fatal("it still waits")
 		}

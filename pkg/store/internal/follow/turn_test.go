@@ -33,13 +33,13 @@ func TestAListThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := NewTurns(1)
 		stuck := take(t, of, "stuck")
-		stuck.Wait() // for a server that does not answer
+		stuck.Wait() // for a server that does not respond
 		began := time.Now()
 		other := take(t, of, "other")
 		if took := time.Since(began); took != turnPatience {
 			t.Errorf("the other list waited %s, want %s", took, turnPatience)
 		}
-		// When the answer comes, the first waits for a place again.
+		// When the response arrives, the first list has to wait for a place again.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := stuck.Resume(ctx); err == nil {
@@ -47,7 +47,7 @@ func TestAListThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 		}
 		other.End()
 		must(t, stuck.Resume(t.Context()))
-		// Who lets others wait has less patience the next time.
+		// A list that made others wait has less patience the next time.
 		stuck.Wait()
 		began = time.Now()
 		other = take(t, of, "other")
@@ -74,7 +74,7 @@ func TestAListThatIsQuickKeepsItsPlace(t *testing.T) {
 				t.Fatal("the place was free in the middle of a list")
 			}
 			must(t, quick.Resume(t.Context()))
-			<-time.After(10 * turnPatience) // work takes as long as it takes
+			<-time.After(10 * turnPatience) // work has no time limit
 			if free(of) {
 				t.Fatal("the place was free in the middle of a page")
 			}
@@ -88,15 +88,14 @@ func TestAListThatIsQuickKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// TestATimerThatFiredEndsNoLaterTurn: whatever the order in which the timer, the
-// answer and another list come.
+// TestATimerThatFiredEndsNoLaterTurn: this holds for each order of the timer, the response and another list.
 func TestATimerThatFiredEndsNoLaterTurn(t *testing.T) {
 	t.Parallel()
 	of := NewTurns(1)
 	l := take(t, of, "a")
 	l.Wait()
 	during := l.waits
-	if err := l.Resume(t.Context()); err != nil { // the answer has come first
+	if err := l.Resume(t.Context()); err != nil { // the response came before the timer
 		t.Fatal(err)
 	}
 	l.ranOut(during)
@@ -111,20 +110,19 @@ func TestATimerThatFiredEndsNoLaterTurn(t *testing.T) {
 	l.End()
 }
 
-// TestListsTakeTurnsPageByPage: a cluster that never comes to an end, with many
-// lists, holds up the others by a page each time.
+// TestListsTakeTurnsPageByPage: a cluster with many lists that never end delays the others by one page each time.
 func TestListsTakeTurnsPageByPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		of := NewTurns(2)
 		ctx, cancel := context.WithCancel(t.Context())
 		for i := range 3 {
-			for range 6 { // the lists of an endless cluster
+			for range 6 { // lists of one cluster that never end
 				go func() {
 					l, err := takeTurn(ctx, of, fmt.Sprint("endless", i))
 					for err == nil && ctx.Err() == nil {
 						l.Wait()
-						<-time.After(600 * time.Millisecond) // until there is a page
+						<-time.After(600 * time.Millisecond) // the time of a page
 						if err = l.Resume(ctx); err == nil {
 							err = l.Yield(ctx)
 						}
@@ -142,7 +140,8 @@ func TestListsTakeTurnsPageByPage(t *testing.T) {
 			must(t, l.Yield(t.Context()))
 		}
 		l.End()
-		// Before each page at most the three others have a turn of a page, two at once; each page takes a millisecond by itself.
+		// Before each page, each of the three others has at most one turn of a page, with two turns at once. Each page
+		// itself takes a millisecond.
 		if took := time.Since(began); took > 21*2*600*time.Millisecond+20*time.Millisecond {
 			t.Errorf("20 pages took %s", took)
 		}
@@ -177,7 +176,7 @@ func TestAClusterHasOneTurnAtATime(t *testing.T) {
 		if of.free != 3 || len(of.busy) != 0 || len(of.lines) != 0 {
 			t.Errorf("left: %d free, %v busy, %d waiting", of.free, of.busy, len(of.lines))
 		}
-		// Who gives up waiting leaves no trace.
+		// A caller that stops waiting leaves no state behind.
 		_ = of.Take(t.Context(), "a")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Turns shares a bounded number of places among clusters: for the lists that may run at once, or
-// for the batches of events that are applied at once. A cluster has one place at a time, and
-// clusters that wait are served in rotation, however many lists each of them has. A nil Turns has
-// a place for everybody. Its methods may be called from any goroutine.
+// Turns shares a bounded number of places among clusters: for the lists that may run at once, or for the
+// batches of events that are applied at once. A cluster has one place at a time, and clusters that wait are
+// served in rotation, regardless of how many lists each of them has. A nil Turns sets no bound. Its methods may
+// be called from any goroutine.
 type Turns struct {
 	mu   sync.Mutex
 	free int
 	busy map[string]bool // clusters with a place
-	// lines are the clusters that wait, the next one first; each waits for something.
+	// lines are the clusters that wait, the next one first; each has at least one waiter.
 	lines []*queued
 }
 
-// queued is a cluster that waits for places, as often as it does.
+// queued is a cluster that waits, with all its waiters.
 type queued struct {
 	cluster string
 	waiting []chan struct{} // each is closed when it has a place
@@ -50,7 +50,7 @@ func (t *Turns) Take(ctx context.Context, cluster string) error {
 	return ctx.Err()
 }
 
-// ask takes a place, or returns what is closed when there is one.
+// ask takes a place and returns nil, or returns a channel that is closed when the cluster has a place.
 func (t *Turns) ask(cluster string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,8 +76,8 @@ func (t *Turns) lineOf(cluster string) int {
 	return slices.IndexFunc(t.lines, func(l *queued) bool { return l.cluster == cluster })
 }
 
-// Give gives the cluster's place back, to the first who waits and may have it. Its
-// cluster is the last one in the next round.
+// Give returns the cluster's place. The first waiting cluster that may have it gets it; if this cluster has
+// further waiters, it moves to the end of the queue.
 func (t *Turns) Give(cluster string) {
 	if t == nil {
 		return
@@ -99,7 +99,7 @@ func (t *Turns) Give(cluster string) {
 	}
 }
 
-// Wanted reports whether somebody would get the cluster's place if it were given back now.
+// Wanted reports whether a waiter would get the cluster's place if it were returned now.
 func (t *Turns) Wanted(cluster string) bool {
 	if t == nil {
 		return false
@@ -109,7 +109,7 @@ func (t *Turns) Wanted(cluster string) bool {
 	return slices.ContainsFunc(t.lines, func(l *queued) bool { return l.cluster == cluster || !t.busy[l.cluster] })
 }
 
-// leave ends waiting; false when there is a place already.
+// leave removes a waiter; false when it has been given a place already.
 func (t *Turns) leave(cluster string, ready chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,16 +128,16 @@ func (t *Turns) leave(cluster string, ready chan struct{}) bool {
 	return true
 }
 
-// How long a list may keep its turn while it waits for a page: a second, and less
-// for one that has waited in vain before.
+// How long a list may keep its turn while it waits for a page: a second, and less for a list that has exceeded
+// it before.
 const (
 	turnPatience    = time.Second
 	turnPatienceMin = 10 * time.Millisecond
 )
 
-// turn is a list's place among those that may run at once. They are bounded to bound the pages in
-// memory and the work at hand. A list that merely waits for a server that does not answer does
-// neither, and gives its place to others; one that has handled a page lets others go first.
+// turn is a list's place among those that may run at once. Their number is bounded to limit the pages in memory
+// and the work. A list that waits for a server without an answer uses neither, and gives its place to others. A
+// list that has processed a page lets waiting lists go first.
 type turn struct {
 	of      *Turns // nil: there is no bound
 	cluster string
@@ -145,7 +145,7 @@ type turn struct {
 	mu       sync.Mutex
 	held     bool
 	patience time.Duration
-	waits    int         // how many waits have begun or ended: odd during one
+	waits    int         // number of begun and ended waits: odd during a wait
 	waiting  *time.Timer // gives the place up when it fires during the wait that set it
 }
 
@@ -154,7 +154,7 @@ func takeTurn(ctx context.Context, of *Turns, cluster string) (*turn, error) {
 	return t, t.Resume(ctx)
 }
 
-// Resume is called when there is work to do. It waits for a place when that was given up meanwhile.
+// Resume is called when there is work to do. It waits for a place when the list has given up its place.
 func (t *turn) Resume(ctx context.Context) error {
 	if t.stopWaiting() {
 		return nil
@@ -189,7 +189,7 @@ func (t *turn) endWait() bool {
 	return true
 }
 
-// Yield is called between two pages: others who wait go first.
+// Yield is called between two pages: lists that wait go first.
 func (t *turn) Yield(ctx context.Context) error {
 	if !t.of.Wanted(t.cluster) {
 		return nil
@@ -230,7 +230,7 @@ func (t *turn) release() {
 	}
 }
 
-// End gives everything back.
+// End ends a wait and returns the place.
 func (t *turn) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

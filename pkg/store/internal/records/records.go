@@ -1,6 +1,5 @@
-// Package records keeps what is known of each key below a prefix, by name, in little
-// memory: the keys of a mesh are many. It is the common table of a reader and of a
-// writer of a prefix. A Table belongs to one goroutine.
+// Package records keeps a record of each key below a prefix, by name, in little memory, because a mesh has many
+// keys. It is the common table of a reader and of a writer of a prefix. A Table belongs to one goroutine.
 package records
 
 import (
@@ -11,35 +10,34 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Record is what is known of one key.
+// Record describes one key.
 type Record[T any] struct {
 	Name string
 	Rev  int64  // mod revision of the value seen last
 	Hash uint64 // of the value in force
 	Size uint32 // bytes of the name and of the value seen last; only readers count them
-	Cost uint32 // about what the value in force takes in memory; likewise
-	Obj  T      // what else there is; for a reader the value in force, nil when there is none
+	Cost uint32 // approximate memory of the value in force; only readers count it
+	Obj  T      // further data; for a reader the value in force, nil when there is none
 }
 
-// blockSize is how many records are allocated at once: with the allocator's own
-// 8 bytes those of a Set take 2,048, which is a size that it has.
+// blockSize is the number of records that are allocated at once. With the allocator's own 8 bytes, a block of a
+// Set takes 2,048 bytes, which is a size class of the allocator.
 const blockSize = 42
 
-// Place is where a record is, as long as it exists.
+// Place is the location of a record, as long as it exists.
 type Place uint32
 
-// Table has the records of one prefix, by name. There is one for each key of a mesh, so
-// they are the largest thing in memory beside the objects themselves. They lie in
-// blocks that never move. A hash table with open addressing finds them: it has 32 bits
-// for each slot, is at most three quarters full, and is all that is copied when it
-// grows. A Go map takes half as much memory again, and searches twice for a change.
+// Table has the records of one prefix, by name. There is one for each key of a mesh, so the records take the
+// most memory after the objects themselves. They are in blocks that never move. An index finds them, a hash
+// table with open addressing. It has 32 bits for each slot, is at most three quarters full, and is the only
+// part that is copied when it grows. A Go map takes 1.5 times the memory, and searches twice for a change.
 type Table[T any] struct {
 	seed   maphash.Seed
-	index  []Place // linear probing from the name's hash: 1 + the place; 0 is free. A power of two
+	index  []Place // linear probing from the name's hash: 1 + the place; 0 is free. The length is a power of two
 	blocks []*[blockSize]Record[T]
 	used   Bitset  // places with a record
 	seen   Bitset  // those of them that were marked since the last ForgetSeen
-	free   []Place // places that had one
+	free   []Place // places whose record was removed
 	n      int
 }
 
@@ -71,7 +69,7 @@ func (s *Table[T]) FindString(name string) (p Place, known bool) {
 	return 0, false
 }
 
-// home is where the search for a name with this hash begins.
+// home returns the slot at which the search for a name with this hash begins.
 func (s *Table[T]) home(hash uint64) int { return int(hash & uint64(len(s.index)-1)) }
 func (s *Table[T]) next(i int) int       { return (i + 1) & (len(s.index) - 1) }
 
@@ -129,9 +127,8 @@ func (s *Table[T]) Remove(p Place) {
 	s.n--
 }
 
-// close frees a slot of the index and moves those behind it up, so that each is
-// still found from its home: up to the next free slot, whatever has its home at
-// or before the gap goes into it, and leaves a gap itself.
+// close frees a slot of the index and moves up later slots, so that each is still found from its home. Up to
+// the next free slot, a slot whose home is at or before the gap moves into the gap, and leaves a new gap.
 func (s *Table[T]) close(gap int) {
 	for i := s.next(gap); s.index[i] != 0; i = s.next(i) {
 		home := s.home(maphash.String(s.seed, s.At(s.index[i]-1).Name))
@@ -144,12 +141,12 @@ func (s *Table[T]) close(gap int) {
 	s.index[gap] = 0
 }
 
-// All iterates over the places of all records, in no order. The one at hand may
-// be removed meanwhile.
+// All iterates over the places of all records, in no order. The current record may be removed during the
+// iteration.
 func (s *Table[T]) All() iter.Seq[Place] { return s.used.All() }
 
-// Newest is the name of the key that was written last, of the records that meet a
-// condition; empty when there is none.
+// Newest returns the name of the key that was written last, among the records that meet a condition; empty when
+// there is none.
 func (s *Table[T]) Newest(is func(*Record[T]) bool) string {
 	var newest string
 	var rev int64
@@ -161,8 +158,8 @@ func (s *Table[T]) Newest(is func(*Record[T]) bool) string {
 	return newest
 }
 
-// Agrees reports whether a past names the same keys as the records that meet a condition:
-// as many from a name on up to the past's last item, and as many from that name on in all.
+// Agrees reports whether a past has the same numbers of keys as the records that meet a condition: from a name
+// on up to the past's last item, and from that name on in all.
 func (s *Table[T]) Agrees(from string, past kvstore.Past, is func(*Record[T]) bool) bool {
 	last := ""
 	if n := len(past.Items); n > 0 {
@@ -182,7 +179,7 @@ func (s *Table[T]) Agrees(from string, past kvstore.Past, is func(*Record[T]) bo
 	return all == past.Count && first == len(past.Items)
 }
 
-// Len is the number of records.
+// Len returns the number of records.
 func (s *Table[T]) Len() int { return s.n }
 
 // Has reports whether there is a record at a place.
@@ -220,7 +217,7 @@ func (b Bitset) Clear(p Place) {
 	}
 }
 
-// All iterates over the places whose bits are set. They may be cleared meanwhile.
+// All iterates over the places whose bits are set. They may be cleared during the iteration.
 func (b Bitset) All() iter.Seq[Place] {
 	return func(yield func(Place) bool) {
 		for i, word := range b {

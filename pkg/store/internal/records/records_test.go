@@ -12,8 +12,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
-// TestRecordsMachine compares the records with a map. Names are few, so that places are used again
-// and the index is crowded, and one is empty, as that of a key that is the whole prefix.
+// TestRecordsMachine compares the records with a map. There are few names, so that places are reused and the index is
+// crowded. One name is empty, like that of a key that equals the prefix.
 func TestRecordsMachine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,8 +89,8 @@ func TestRecordsMachine(t *testing.T) {
 	})
 }
 
-// BenchmarkRecords is what the Set pays for each key beside the object and the
-// name, and how long it takes to find one. The floor is a Go map to the same.
+// BenchmarkRecords measures the memory that the Set needs for each key in addition to the object and the name, and the
+// time to find a key. The floor is a Go map with the same contents.
 func BenchmarkRecords(b *testing.B) {
 	const n = 1_000_000
 	names := make([][]byte, n)
