@@ -25,13 +25,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
-	"github.com/mesh-agent/mesh-agent/pkg/findings"
-	"github.com/mesh-agent/mesh-agent/pkg/identities"
-	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/nodes"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/mesh"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
@@ -77,7 +73,6 @@ func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 		job.Cell,
 		statedb.Cell,
 		viewCell(),
-		findingsCell(),
 		apiCell(), // listens before the other parts run: when an address is in use, the program ends
 		writerCell(),
 		cell.Invoke(showLeader, showIdentityRange),
@@ -85,96 +80,30 @@ func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 	)
 }
 
+// viewCell makes the mesh of the process, in every mode, and runs its view.
 func viewCell() cell.Cell {
-	return cell.Module(
-		"view", "The merged view of all clusters",
+	return cell.Group(
 		cell.Provide(
-			newIPs,
-			view.NewTables,
-			func(t *view.Tables) (*clustermesh.Tables, *nodes.Nodes, *services.Services, *identities.Identities) {
-				return t.Tables, t.Nodes, t.Services, t.Identities
-			},
-			newView,
+			newTables,
+			newMesh,
+			func(m *mesh.Mesh) (*view.View, *clustermesh.View) { return m.View, m.Ingest },
 			newClusterSize,
-			func(c config.Config, t *clustermesh.Tables) (*clustermesh.View, error) {
-				return clustermesh.NewView(c.Own(), t)
-			},
 			func() *claims.Current { return new(claims.Current) },
 		),
-		cell.Invoke(showClusterSize),
-		cell.Invoke(func(jobs job.Group, ips *ipcache.Cache) { runs(jobs, "addresses", ips.Run) }),
-		cell.Invoke(followView),
+		cell.Module(
+			"view", "The merged view of all clusters",
+			cell.Invoke(showClusterSize),
+			cell.Invoke(func(jobs job.Group, t *view.Tables) { runs(jobs, "addresses", t.IPs.Run) }),
+			cell.Invoke(func(lc cell.Lifecycle, jobs job.Group, v *view.View) {
+				runs(jobs, "changes", v.Run)
+				lc.Append(cell.Hook{OnStop: func(cell.HookContext) error { v.Close(); return nil }})
+			}),
+		),
+		cell.Module(
+			findingsModule, "Conflicts and recent events",
+			cell.Invoke(func(jobs job.Group, m *mesh.Mesh) { saying(jobs, "watch", "watching", m.Findings.Run) }),
+		),
 	)
-}
-
-// meshReaders are a mode's sources of data about clusters; nil for a source that the mode does not have.
-type meshReaders struct {
-	cell.Out
-
-	Remotes   clustermesh.Clusters
-	Own       clustermesh.OwnCluster
-	Directory clustermesh.MeshDirectory
-	Readiness view.Readiness
-	Keys      httpapi.Keys
-	Missing   missing
-}
-
-// missing returns the clusters without which the agent became ready, with the resources that are still not synced.
-type missing func() map[string]string
-
-func newView(t *view.Tables, remotes clustermesh.Clusters, own clustermesh.OwnCluster, ready view.Readiness, scopes *health.Registry, bounds *boundary.Boundaries) (*view.View, error) {
-	return view.New(view.Sources{Boundary: bounds.Part("changes"), Tables: t, Remotes: remotes, Own: own, Readiness: ready, Scopes: scopes})
-}
-
-// followView runs the view, which follows the changes of its tables, until the program stops.
-func followView(lc cell.Lifecycle, jobs job.Group, v *view.View, reg prometheus.Registerer) error {
-	runs(jobs, "changes", v.Run)
-	lc.Append(cell.Hook{OnStop: func(cell.HookContext) error { v.Close(); return nil }})
-	return reg.Register(view.NewCollector(v))
-}
-
-// findingsCell derives conflicts and events from the view and the clusters.
-func findingsCell() cell.Cell {
-	return cell.Module(
-		"findings", "Conflicts and recent events",
-		cell.Invoke(func(jobs job.Group, p findingsParams, reg prometheus.Registerer) error {
-			w, err := findings.NewWatch(p.Tables.Findings, p.sources())
-			if err != nil {
-				return err
-			}
-			saying(jobs, "watch", "watching", w.Run)
-			return reg.Register(findings.NewCollector(p.Tables.Findings))
-		}),
-	)
-}
-
-type findingsParams struct {
-	cell.In
-
-	Config    config.Config
-	Tables    *view.Tables
-	Remotes   clustermesh.Clusters
-	Local     clustermesh.OwnCluster
-	Directory clustermesh.MeshDirectory
-	Leader    leader
-	Own       *local.Cluster `optional:"true"`
-	Level     *logging.Level
-	Bounds    *boundary.Boundaries
-	Log       *slog.Logger
-}
-
-func (p findingsParams) sources() findings.Sources {
-	s := findings.Sources{Tables: p.Tables.Tables, Remotes: p.Remotes, Local: p.Local, LogLevel: p.Level, Boundary: p.Bounds.Part("findings"), Log: p.Log}
-	if p.Directory != nil {
-		s.Ignored = p.Directory.Ignored
-	}
-	if p.Leader != nil {
-		s.Leads = p.Leader.Leads
-	}
-	if p.Config.Local.Given() {
-		s.Described = p.Own
-	}
-	return s
 }
 
 func apiCell() cell.Cell {
@@ -189,24 +118,21 @@ func apiCell() cell.Cell {
 type apiParams struct {
 	cell.In
 
-	Config    config.Config
-	Version   version.Info
-	Mode      config.Mode
-	View      *view.View
-	Directory clustermesh.MeshDirectory
-	Keys      httpapi.Keys
-	Missing   missing
-	Leader    leader
-	Writer    *kvstore.Durable
-	Writing   *syncstore.Metrics
-	Own       *local.Cluster `optional:"true"`
-	Servers   *servers
-	TLS       *transport.TLS
-	History   *history.History
-	Bounds    *boundary.Boundaries
-	Gatherer  prometheus.Gatherer
-	Level     *logging.Level
-	Log       *slog.Logger
+	Config   config.Config
+	Version  version.Info
+	Mode     config.Mode
+	Mesh     *mesh.Mesh
+	Role     role
+	Writer   *kvstore.Durable
+	Writing  *syncstore.Metrics
+	Own      *local.Cluster `optional:"true"`
+	Servers  *servers
+	TLS      *transport.TLS
+	History  *history.History
+	Bounds   *boundary.Boundaries
+	Gatherer prometheus.Gatherer
+	Level    *logging.Level
+	Log      *slog.Logger
 }
 
 func newAPI(p apiParams) (*httpapi.Server, error) {
@@ -232,12 +158,10 @@ func newAPI(p apiParams) (*httpapi.Server, error) {
 			Node: p.Config.NodeName, Started: time.Now(), Mode: string(p.Mode),
 			MeshDirectory: meshDirectory(p.Mode, p.Config),
 		},
-		View:       p.View,
+		View:       p.Mesh.View,
 		Asker:      p.Config.Asker(),
 		Zone:       p.Config.Serving.DNS.ZoneNames()[0],
-		Directory:  p.Directory,
-		Keys:       p.Keys,
-		Missing:    p.Missing,
+		Missing:    p.Mesh.Missing,
 		Serving:    p.Servers.serving,
 		XDSClients: p.Servers.xdsClients,
 		Gatherer:   p.Gatherer,
@@ -245,13 +169,13 @@ func newAPI(p apiParams) (*httpapi.Server, error) {
 		Settings:   p.Config.InForce(),
 		History:    p.History,
 	}
-	if p.Leader != nil {
-		sources.Leads = p.Leader.Leads
+	if p.Role.leader != nil {
+		sources.Leads = p.Role.leader.Leads
 	}
 	if p.Writer != nil {
 		sources.Writer, sources.Written = p.Writer, p.Writing.Written
 	}
-	if s, stops := p.Leader.(stopping); stops {
+	if s, stops := p.Role.leader.(stopping); stops {
 		sources.Stopped = s.Stopped
 	}
 	if described := p.Config.Local.DescribedBy(); described != "" && p.Mode != config.ModeMirror {

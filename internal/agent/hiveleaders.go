@@ -34,14 +34,16 @@ import (
 func operateCell() cell.Cell {
 	return cell.Module(
 		"operate", "Tasks of the leader",
-		cell.Provide(newOperator),
+		cell.Provide(newOperator, func(c config.Config, o *operate.Operator) role {
+			return role{module: "operate", readsNone: !c.Operate.ReadsRemotes(), reads: remotesNeed(c.Operate), ready: o.Ready, leader: o}
+		}),
 		remotesCell(),
 		cell.Invoke(func(jobs job.Group, o *operate.Operator) { runs(jobs, "lead", o.Run) }),
 	)
 }
 
 func newOperator(
-	c config.Config, from *local.Cluster, w *kvstore.Durable, writing *syncstore.Metrics, remotes *remoteObjects, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
+	c config.Config, from *local.Cluster, w *kvstore.Durable, writing *syncstore.Metrics, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*operate.Operator, error) {
 	layout, err := wire.NewLayout(c.MaxConnectedClusters)
 	if err != nil {
@@ -61,9 +63,6 @@ func newOperator(
 	}
 	if c.Local.Given() {
 		p.Source = from
-	}
-	if remotes != nil {
-		p.While = remotes.run
 	}
 	if c.Operate.EnsureUsers {
 		p.Provision = func(ctx context.Context) error { return ensureUsers(c, ctx, w) }
@@ -107,9 +106,7 @@ func ensureUsers(c config.Config, ctx context.Context, w *kvstore.Durable) error
 func mirrorCell() cell.Cell {
 	return cell.Module(
 		"mirror", "Copies the remote clusters into the own kvstore",
-		cell.Provide(newMirror, func(m *mirror.Mirror) (meshReaders, leader) {
-			return meshReaders{Remotes: m, Directory: m, Readiness: m, Keys: m}, m
-		}),
+		cell.Provide(newMirror, func(m *mirror.Mirror) role { return role{module: "mirror", reader: m, leader: m} }),
 		cell.Invoke(followClaims),
 		cell.Invoke(func(jobs job.Group, m *mirror.Mirror) { runs(jobs, "lead", m.Run) }),
 	)
@@ -121,7 +118,7 @@ type stopping interface {
 }
 
 func newMirror(
-	c config.Config, granted *claims.Current, size clusterSize, w *kvstore.Durable, of *etcd.Metrics, sources *store.Metrics, writing *syncstore.Metrics,
+	c config.Config, granted *claims.Current, size clusterSize, w *kvstore.Durable, of *etcd.Metrics, writing *syncstore.Metrics,
 	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*mirror.Mirror, error) {
 	opts, err := c.KVStoreOptions()
@@ -132,12 +129,13 @@ func newMirror(
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", config.RemoteBudget, err)
 	}
-	opts.Metrics, opts.ClusterSize, opts.Log, opts.ConfigPath, opts.Addresses = of, size, log, "", nil
+	opts.Metrics, opts.ClusterSize, opts.Log = of, size, log
+	sources := store.NewMetrics()
 	m, err := mirror.New(mirror.Params{
 		Params: clustermesh.Params{
-			Granted: granted, StateDir: c.Claims.StateDir, Directory: c.ClustermeshConfig, Local: c.Own(), KVStore: opts, CacheTTL: c.ClustermeshCacheTTL,
+			Granted: granted, StateDir: c.Claims.StateDir, Directory: c.ClustermeshConfig, Local: c.Own(), Engine: opts, CacheTTL: c.ClustermeshCacheTTL,
 			SyncTimeout: c.Mirror.SyncTimeout, Budgets: budgets, Batches: store.NewTurns(runtime.GOMAXPROCS(0)), Lists: mesh.ListsAtOnce(),
-			Report: reportDirectory(h, c.ClustermeshConfig), Log: log,
+			Report: reportDirectory(h.NewScope("directory"), c.ClustermeshConfig), Log: log,
 		},
 		Writer: w, ReadyTimeout: c.Mirror.ReadyTimeout, DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,
 		Rate: c.Mirror.Rate(), Room: c.Mirror.Room(), Copied: w.BootstrapComplete, Metrics: sources, Writing: writing,
@@ -145,5 +143,5 @@ func newMirror(
 	if err != nil {
 		return nil, err
 	}
-	return m, errors.Join(reg.Register(clustermesh.NewCollector(m)), reg.Register(mirror.NewCollector(m)))
+	return m, errors.Join(reg.Register(sources), reg.Register(clustermesh.NewCollector(m)), reg.Register(mirror.NewCollector(m)))
 }

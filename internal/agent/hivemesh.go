@@ -14,19 +14,23 @@ import (
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
+	"github.com/cilium/statedb"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
 	"github.com/mesh-agent/mesh-agent/internal/base/exit"
+	"github.com/mesh-agent/mesh-agent/internal/base/health"
+	"github.com/mesh-agent/mesh-agent/internal/base/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
-	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mesh"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // warnOfBudgets logs the clusters that have a budget and no client file: their names may be misspelled.
@@ -38,14 +42,34 @@ func warnOfBudgets(b budget.Budgets, directory string, log *slog.Logger) {
 	}
 }
 
+// role is the part of a mode in the mesh: how it reads clusters, and who leads.
+type role struct {
+	// module is the module whose parts read the clusters, in the log and in the health.
+	module string
+	// reader reads the clusters instead of the mesh; nil: the mesh does. readsNone: no clusters are read.
+	reader    clustermesh.Reader
+	readsNone bool
+	// reads reports which resources are read; nil: all. ready reports whether the process is ready; nil: it is when its
+	// clusters are.
+	reads func(own bool, r wire.Resource) bool
+	ready func() (bool, map[string]string)
+	// leader is nil in a mode without leader election.
+	leader leader
+}
+
+// clustermeshModule and findingsModule are the names of these modules in the log and in the health.
+const (
+	clustermeshModule = "clustermesh"
+	findingsModule    = "findings"
+	moduleKey         = "module" // of log lines, as hive writes it
+)
+
 func meshCell() cell.Cell {
 	return cell.Module(
-		"clustermesh", "The mesh directory and one controller per remote cluster",
-		cell.Provide(newMesh, func(m *clustermesh.Mesh) (meshReaders, leader) {
-			return meshReaders{Remotes: m, Own: m, Directory: m, Readiness: m, Keys: m, Missing: m.Missing}, nil
-		}),
+		clustermeshModule, "The mesh directory and one controller per remote cluster",
+		cell.Provide(func() role { return role{module: clustermeshModule} }),
 		cell.Invoke(tellUnknownNetworks, followClaims),
-		cell.Invoke(func(jobs job.Group, m *clustermesh.Mesh) { runs(jobs, "mesh", m.Run) }),
+		cell.Invoke(func(jobs job.Group, m *mesh.Mesh) { runs(jobs, "mesh", m.Mesh.Run) }),
 	)
 }
 
@@ -62,52 +86,80 @@ func saying(jobs job.Group, name, message string, run func(context.Context) erro
 	}, job.WithShutdown()))
 }
 
-// meshParams are the dependencies of the clusters of the mesh directory.
+// meshParams are the dependencies of the mesh.
 type meshParams struct {
 	cell.In
 
 	Config  config.Config
-	View    *clustermesh.View
+	Role    role
+	Tables  *view.Tables
 	Granted *claims.Current
-	From    *local.Cluster
+	From    *local.Cluster `optional:"true"`
 	Size    clusterSize
 	Etcd    *etcd.Metrics
-	Sources *store.Metrics
 	Metrics prometheus.Registerer
-	Health  cell.Health
+	Scopes  *health.Registry
+	Bounds  *boundary.Boundaries
+	Level   *logging.Level
 	Log     *slog.Logger
 }
 
-func newMesh(p meshParams) (*clustermesh.Mesh, error) {
-	c, v, log := p.Config, p.View, p.Log
+func newMesh(p meshParams) (*mesh.Mesh, error) {
+	parts := mesh.Parts{
+		Tables: p.Tables, Reader: p.Role.reader, ReadsNone: p.Role.readsNone, Reads: p.Role.reads, Ready: p.Role.ready,
+		LogLevel: p.Level, FindingsLog: p.Log.With(moduleKey, findingsModule), Scopes: p.Scopes, Bounds: p.Bounds,
+	}
+	if p.Role.leader != nil {
+		parts.Leads = p.Role.leader.Leads
+	}
+	if p.Config.Local.Given() && p.From != nil {
+		parts.Described, parts.DescribedStatus = p.From, describedBy(p.From)
+	}
+	c, err := meshConfig(p)
+	if err != nil {
+		return nil, err
+	}
+	return mesh.Assemble(c, parts)
+}
+
+// meshConfig is the configuration of the mesh. One that reads no clusters itself needs less of it.
+func meshConfig(p meshParams) (mesh.Config, error) {
+	c := p.Config
+	m := mesh.Config{
+		ClusterName: c.ClusterName, ClusterID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters,
+		Granted: p.Granted, Metrics: p.Metrics, Log: p.Log.With(moduleKey, p.Role.module),
+	}
+	if p.Role.readsNone || p.Role.reader != nil {
+		return m, nil
+	}
 	opts, err := c.KVStoreOptions()
 	if err != nil {
-		return nil, fmt.Errorf("--kvstore-opt: %w", err)
+		return m, fmt.Errorf("--kvstore-opt: %w", err)
 	}
 	policy, err := disconnect.ParsePolicy(c.DisconnectPolicy)
 	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", config.DisconnectPolicy, err)
+		return m, fmt.Errorf("--%s: %w", config.DisconnectPolicy, err)
 	}
 	budgets, err := budget.Parse(c.RemoteBudget)
 	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", config.RemoteBudget, err)
+		return m, fmt.Errorf("--%s: %w", config.RemoteBudget, err)
 	}
-	warnOfBudgets(budgets, c.ClustermeshConfig, log)
-	opts.Metrics, opts.ClusterSize, opts.Log = p.Etcd, p.Size, log
-	if c.Local.Given() {
-		v.Described = describedBy(p.From)
+	warnOfBudgets(budgets, c.ClustermeshConfig, m.Log)
+	opts.Metrics, opts.ClusterSize, opts.Log = p.Etcd, p.Size, m.Log
+	m.Engine = opts
+	if opts.HasLocal() {
+		m.Own = &clustermesh.OwnKVStore{Path: opts.ConfigPath, Load: opts.Config}
 	}
-	m := mesh.Config{
-		Directory: c.ClustermeshConfig, ClusterName: c.ClusterName, ClusterID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters,
-		SyncTimeout: c.ClustermeshSyncTimeout, CacheTTL: c.ClustermeshCacheTTL, Policy: &policy, Budgets: &budgets, Memory: budget.NewMemory(c.RemoteMemoryLimit()),
-		Granted: p.Granted, StateDir: c.Claims.StateDir, KVStore: &opts, Report: reportDirectory(p.Health, c.ClustermeshConfig), Log: log,
-	}.Clusters(v, p.Sources)
-	return m, p.Metrics.Register(clustermesh.NewCollector(m))
+	m.Directory, m.StateDir = c.ClustermeshConfig, c.Claims.StateDir
+	m.SyncTimeout, m.CacheTTL, m.Policy = c.ClustermeshSyncTimeout, c.ClustermeshCacheTTL, &policy
+	m.Budgets, m.Memory = &budgets, budget.NewMemory(c.RemoteMemoryLimit())
+	m.Report = reportDirectory(p.Scopes.NewScope(p.Role.module+".directory"), c.ClustermeshConfig)
+	return m, nil
 }
 
 // reportDirectory returns a function that reports in the health whether the mesh directory can be read.
 func reportDirectory(h cell.Health, path string) func(error) {
-	return reporting(h.NewScope("directory"), "waiting for the mesh directory; the agent keeps its data", "watching "+path)
+	return reporting(h, "waiting for the mesh directory; the agent keeps its data", "watching "+path)
 }
 
 // reporting returns a function that reports an error in the health, or that there is none.
@@ -121,12 +173,12 @@ func reporting(h cell.Health, failed, well string) func(error) {
 	}
 }
 
-func newIPs(c config.Config) (*ipcache.Cache, error) {
+func newTables(db *statedb.DB, c config.Config) (*view.Tables, error) {
 	rules, err := c.Claims.Rules()
 	if err != nil {
 		return nil, err
 	}
-	return ipcache.New(rules), nil
+	return mesh.NewTables(db, rules)
 }
 
 // tellUnknownNetworks logs the flags of own networks that this agent does not know, and that remote clusters can

@@ -15,9 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/version"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/nodes"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -63,9 +62,9 @@ func (c collecting) Collect(ch chan<- prometheus.Metric) {
 }
 
 // newMetrics creates the metrics of the packages that several cells use.
-func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *store.Metrics, *syncstore.Metrics, error) {
-	reading, writing := store.NewMetrics(), syncstore.NewMetrics()
-	return etcd.NewMetrics(reg), reading, writing, errors.Join(reg.Register(reading), reg.Register(writing))
+func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *syncstore.Metrics, error) {
+	writing := syncstore.NewMetrics()
+	return etcd.NewMetrics(reg), writing, reg.Register(writing)
 }
 
 func buildInfo(v version.Info) prometheus.Collector {
@@ -86,7 +85,8 @@ type leader interface {
 }
 
 // showLeader registers the metrics of leadership: whether this process leads, and its bootstrap time (wire.md §6.2).
-func showLeader(m config.Mode, l leader, reg prometheus.Registerer) error {
+func showLeader(m config.Mode, r role, reg prometheus.Registerer) error {
+	l := r.leader
 	if l == nil {
 		return nil
 	}
@@ -108,7 +108,7 @@ type clusterSizeParams struct {
 	cell.In
 
 	Config config.Config
-	Nodes  *nodes.Nodes
+	Tables *view.Tables
 	Own    *local.Cluster `optional:"true"`
 }
 
@@ -119,7 +119,7 @@ func newClusterSize(p clusterSizeParams) clusterSize {
 		return p.Config.GivenSize
 	}
 	return func() int {
-		n := p.Nodes.Count(p.Config.ClusterName)
+		n := p.Tables.Nodes.Count(p.Config.ClusterName)
 		if n == 0 && p.Own != nil {
 			n = max(p.Own.Nodes.Len(), p.Own.CiliumNodes.Len())
 		}

@@ -21,8 +21,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/mesh"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -36,22 +36,11 @@ const importsRole = "deploy/mcs.yaml"
 // EndpointSlices of their backends, and imports of their exports. An operator with neither flag does not read remote
 // clusters.
 func remotesCell() cell.Cell {
-	return cell.Group(
-		cell.Provide(newRemoteObjects, func(o *operate.Operator, r *remoteObjects) (meshReaders, leader) {
-			if r == nil {
-				return meshReaders{Readiness: o}, o
-			}
-			m := r.mesh
-			return meshReaders{Remotes: m, Own: m, Directory: m, Readiness: o, Keys: m, Missing: m.Missing}, o
-		}),
-		cell.Invoke(readRemotes),
-	)
+	return cell.Group(cell.Provide(newRemoteObjects), cell.Invoke(readRemotes))
 }
 
-// remoteObjects are the clusters that an operator reads, and the controllers that write objects derived from them. It
-// is nil without a flag for it.
+// remoteObjects are the controllers that write objects derived from remote clusters. It is nil without a flag for it.
 type remoteObjects struct {
-	mesh        *clustermesh.Mesh
 	controllers []func(context.Context) error
 	writers     []*kubewrite.Writer // those of the controllers
 }
@@ -65,16 +54,25 @@ func (r *remoteObjects) run(ctx context.Context, leading func(context.Context) e
 	return waiting.Together(ctx, r.controllers...)
 }
 
-func newRemoteObjects(p meshParams, all *services.Services, bounds *boundary.Boundaries, lc cell.Lifecycle) (*remoteObjects, error) {
+// remoteParams are the dependencies of these controllers.
+type remoteParams struct {
+	cell.In
+
+	Config  config.Config
+	Mesh    *mesh.Mesh
+	From    *local.Cluster
+	Metrics prometheus.Registerer
+	Health  cell.Health
+	Bounds  *boundary.Boundaries
+	Cycle   cell.Lifecycle
+	Log     *slog.Logger
+}
+
+func newRemoteObjects(p remoteParams) (*remoteObjects, error) {
 	if !p.Config.Operate.ReadsRemotes() {
 		return nil, nil
 	}
-	p.View.Reads = remotesNeed(p.Config.Operate)
-	m, err := newMesh(p)
-	if err != nil {
-		return nil, err
-	}
-	o := &remoteObjects{mesh: m}
+	o, m, t, bounds, lc := new(remoteObjects), p.Mesh.Mesh, p.Mesh.Tables, p.Bounds, p.Cycle
 	report := reportTasks(p.Health)
 	if p.Config.Operate.WritesSlices() {
 		metrics := endpointslices.NewMetrics()
@@ -87,11 +85,11 @@ func newRemoteObjects(p meshParams, all *services.Services, bounds *boundary.Bou
 			return nil, err
 		}
 		slices := endpointslices.Params{
-			DB: p.View.DB, Cluster: p.From, Services: all, Ready: isReady(m), Remotes: remotes(m, servicesRead),
+			DB: t.DB, Cluster: p.From, Services: t.Services, Ready: isReady(m), Remotes: remotes(m, servicesRead),
 			Writer: w, Report: report, Boundary: bounds.Part("endpointslices"), Metrics: metrics, Log: p.Log,
 		}
 		if !p.Config.Operate.OwnAddresses {
-			slices.OwnNetworks = p.View.IPs
+			slices.OwnNetworks = t.IPs
 		}
 		if !p.Config.Operate.EndpointSlices {
 			slices.Only = serviceimports.IsDerived
@@ -110,7 +108,7 @@ func newRemoteObjects(p meshParams, all *services.Services, bounds *boundary.Bou
 		}
 		o.writers = append(o.writers, w)
 		o.controllers = append(o.controllers, serviceimports.New(serviceimports.Params{
-			DB: p.View.DB, Own: p.Config.Own(), GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: all,
+			DB: t.DB, Own: p.Config.Own(), GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: t.Services,
 			Ready: isReady(m), Remotes: remotes(m, exportsRead), Writer: w,
 			Slices: p.Config.Operate.WhichSlices(), InstallCRDs: p.Config.Operate.InstallCRDs, Labels: labels, Annotations: annotations,
 			MaxImports: int(p.Config.Operate.MaxImports), Report: report, Boundary: bounds.Part("mcs"), Metrics: metrics, Log: p.Log,
@@ -120,7 +118,7 @@ func newRemoteObjects(p meshParams, all *services.Services, bounds *boundary.Bou
 }
 
 // newKubeWriter returns the writer of a flag's objects, and registers its metrics.
-func newKubeWriter(p meshParams, flag, role string, metrics prometheus.Collector, lc cell.Lifecycle) (*kubewrite.Writer, error) {
+func newKubeWriter(p remoteParams, flag, role string, metrics prometheus.Collector, lc cell.Lifecycle) (*kubewrite.Writer, error) {
 	if err := p.Metrics.Register(metrics); err != nil {
 		return nil, err
 	}
@@ -174,12 +172,13 @@ func servicesRead(c remotecluster.Status) bool { return len(clustermesh.Unsynced
 func exportsRead(c remotecluster.Status) bool { return c.Sources[wire.ServiceExports].Synced }
 
 // readRemotes runs the parts that an operator needs to read remote clusters; none without a flag for it.
-func readRemotes(r *remoteObjects, c config.Config, current *claims.Current, from *local.Cluster, v *clustermesh.View, h cell.Health, jobs job.Group, log *slog.Logger) error {
+func readRemotes(o *operate.Operator, r *remoteObjects, c config.Config, current *claims.Current, from *local.Cluster, m *mesh.Mesh, h cell.Health, jobs job.Group, log *slog.Logger) error {
 	if r == nil {
 		return nil
 	}
-	showLocal(c, from, v, jobs, log)
-	runs(jobs, "mesh", r.mesh.Run)
+	o.While = r.run
+	showLocal(c, from, m.Ingest, jobs, log)
+	runs(jobs, "mesh", m.Mesh.Run)
 	if err := tellUnknownNetworks(c, log); err != nil {
 		return err
 	}

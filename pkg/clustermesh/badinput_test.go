@@ -76,9 +76,9 @@ func newWard(t *testing.T) *ward {
 	h := &ward{next: 2, plain: etcdtest.Start(t), certs: etcdtest.NewCerts(t)}
 	h.secure = etcdtest.Start(t, etcdtest.WithTLS(h.certs))
 	h.world = newWorld(t, func(p *Params) {
-		p.KVStore.Timings.Connect, p.KVStore.Timings.Dial = 2*time.Second, time.Second
-		p.KVStore.Dial = (&net.Dialer{Resolver: resolver}).DialContext
-		p.KVStore.Timings.HeartbeatLimit = time.Hour // no heartbeats are written
+		etcdOf(p).Timings.Connect, etcdOf(p).Timings.Dial = 2*time.Second, time.Second
+		etcdOf(p).Dial = (&net.Dialer{Resolver: resolver}).DialContext
+		etcdOf(p).Timings.HeartbeatLimit = time.Hour // no heartbeats are written
 	})
 	return h
 }

@@ -68,7 +68,7 @@ func TestTheSeries(t *testing.T) {
 	sources := store.NewMetrics()
 	w := newWorldOn(t, sources, func(p *Params) {
 		policy := disconnect.DefaultPolicy()
-		p.KVStore.Metrics, p.Policy = etcd.NewMetrics(reg), &policy
+		etcdOf(p).Metrics, p.Policy = etcd.NewMetrics(reg), &policy
 	})
 	reg.MustRegister(NewCollector(w.mesh), sources)
 	c1, c2 := w.remote("c1", 1), w.remote("c2", 2)

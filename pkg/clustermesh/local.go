@@ -17,10 +17,10 @@ const localRescan = 2 * time.Second
 // newLocal returns the controller of the own cluster, which reads its kvstore.
 func (m *Mesh) newLocal() *remotecluster.Cluster {
 	p := m.params(m.Params.Local.Name)
-	p.Origin, p.File = remotecluster.OriginLocal, m.KVStore.ConfigPath
+	p.Origin, p.File = remotecluster.OriginLocal, m.Own.Path
 	p.Load = func(string) (*clientfile.Config, error) {
-		m.loaded.note(m.KVStore.ConfigPath)
-		return m.KVStore.Config()
+		m.loaded.note(m.Own.Path)
+		return m.Own.Load()
 	}
 	return m.newController(p)
 }
@@ -28,7 +28,7 @@ func (m *Mesh) newLocal() *remotecluster.Cluster {
 // runLocal runs the own cluster, again for each change of its client file,
 // until ctx ends. The data is kept over all these changes.
 func (m *Mesh) runLocal(ctx context.Context) error {
-	path := m.KVStore.ConfigPath
+	path := m.Own.Path
 	for ctx.Err() == nil {
 		runUntil(ctx, m.local, path, func(ctx context.Context) { m.loaded.outdated(ctx, path) })
 	}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -25,7 +26,7 @@ import (
 func ownCluster(t *testing.T, change ...func(*Params)) (w *world, own *remote, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "etcd.config")
-	w = newWorld(t, append(change, func(p *Params) { p.KVStore.ConfigPath = file })...)
+	w = newWorld(t, append(change, func(p *Params) { p.Own = &OwnKVStore{Path: file, Load: etcd.Options{ConfigPath: file}.Config} })...)
 	info := w.mesh.Params.Local
 	own = &remote{w: w, name: info.Name, id: info.ID, etcd: etcdtest.StartProcess(t)}
 	own.kv = own.etcd.Client(t)

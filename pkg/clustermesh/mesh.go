@@ -57,18 +57,18 @@ func New(p Params) *Mesh {
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	p.Timings = cmp.Or(p.Timings, remotecluster.DefaultTimings())
 	dir := newDirectory(p.Directory, p.Local.Name, p.Log)
-	dir.Report = p.Report
+	dir.Report, dir.Poll = p.Report, p.Poll
 	m := &Mesh{
 		Params:  p,
 		started: time.Now(),
 		dir:     dir,
-		pool:    newPool(p.KVStore, p.Timings.RetryMin, p.Timings.RetryMax),
+		pool:    newPool(p.Engine, p.Timings.RetryMin, p.Timings.RetryMax),
 		ids:     newIDs(p.Local.Name, p.Local.ID, p.Granted, p.StateDir, p.Log),
 		policy:  newPolicy(&p),
 		stirred: waiting.NewSignal(),
 		members: make(map[string]*member),
 	}
-	if p.KVStore.HasLocal() {
+	if p.Own != nil {
 		m.local = m.newLocal()
 	}
 	return m
@@ -206,7 +206,7 @@ func (m *Mesh) params(name string) remotecluster.Params {
 		Lists:   m.Lists,
 		Batches: m.Batches,
 		Timings: m.Timings,
-		Stretch: m.KVStore.Stretch,
+		Stretch: m.Engine.Stretch,
 		Changed: m.bump,
 		Log:     m.Log,
 	}

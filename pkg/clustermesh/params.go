@@ -8,7 +8,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -32,9 +31,12 @@ type Params struct {
 	// It is called once, after the first read of the directory that succeeds. The clusters
 	// without a file are drained. Its error ends Run. Nil means that there are none.
 	Leftovers func(ctx context.Context) ([]string, error)
-	// KVStore are the options of the sessions. They may name the kvstore of the
-	// own cluster, which is then read like the others and counts as local.
-	KVStore etcd.Options
+	// Engine opens the sessions.
+	Engine Engine
+	// Own is the kvstore of the own cluster, which is read like those of the others; nil: it is not read.
+	Own *OwnKVStore
+	// Poll is the interval between two readings of the directory where file system events are not used; 0: they are.
+	Poll time.Duration
 	// Granted is what remote clusters may claim; nil means everything. A change of it
 	// is applied to the existing entries.
 	Granted *claims.Current

@@ -44,7 +44,7 @@ func newPolicy(p *Params) *policy {
 	return &policy{
 		apply: p.ApplyPolicy, machine: disconnect.New(*p.Policy, p.Timings.StaleAfter),
 		most:     min(policyInterval, p.Timings.StaleAfter/2),
-		patience: func() time.Duration { return p.KVStore.Stretch(p.Timings.StaleAfter) },
+		patience: func() time.Duration { return p.Engine.Stretch(p.Timings.StaleAfter) },
 	}
 }
 

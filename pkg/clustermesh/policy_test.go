@@ -30,7 +30,7 @@ func policed(t *testing.T, d disconnect.Delays) (w *world, c1, c2, c3 *remote) {
 	w = newWorld(t, func(p *Params) {
 		p.Policy = &disconnect.Policy{Delays: d}
 		p.Timings.StaleAfter = staleSoon
-		p.KVStore.Timings.Probe = 300 * time.Millisecond
+		etcdOf(p).Timings.Probe = 300 * time.Millisecond
 	})
 	c1, c2, c3 = w.remote("c1", 1), w.remote("c2", 2), w.remote("c3", 3)
 	c1.object(120, 1)
@@ -311,9 +311,9 @@ func TestThePolicyIsAsPatientAsItsProbes(t *testing.T) {
 	t.Parallel()
 	delays := disconnect.DefaultPolicy()
 	for size, want := range map[int]time.Duration{1: 30 * time.Second, 8000: 134 * time.Second} {
-		p := Params{Policy: &delays, Timings: remotecluster.DefaultTimings(), KVStore: etcd.Options{ClusterSize: func() int { return size }}}
+		p := Params{Policy: &delays, Timings: remotecluster.DefaultTimings(), Engine: etcd.Options{ClusterSize: func() int { return size }}}
 		patience := newPolicy(&p).patience()
-		probes := 3 * p.KVStore.Stretch(etcd.DefaultTimings().ProbeInterval)
+		probes := 3 * p.Engine.Stretch(etcd.DefaultTimings().ProbeInterval)
 		if patience < probes || patience.Truncate(time.Second) != want {
 			t.Errorf("with %d nodes it waits for %s, and three probes take %s", size, patience, probes)
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
@@ -35,7 +34,7 @@ type pool struct {
 	connect func(ctx context.Context, cfg *clientfile.Config, attempt int) (client, error)
 	begin   func(*session) // runs live of the session; set before connect is used
 	// retryMin and retryMax bound a cluster's own pause between attempts, and
-	// stretch lengthens it ([etcd.Options.Stretch]).
+	// stretch lengthens it ([Engine]).
 	retryMin, retryMax time.Duration
 	stretch            func(time.Duration) time.Duration
 
@@ -86,12 +85,12 @@ type session struct {
 	last    *kvstore.Probe // nil before the first
 }
 
-func newPool(o etcd.Options, retryMin, retryMax time.Duration) *pool {
+func newPool(e Engine, retryMin, retryMax time.Duration) *pool {
 	return &pool{
 		connect: func(ctx context.Context, cfg *clientfile.Config, attempt int) (client, error) {
-			return etcd.Connect(ctx, cfg, attempt, o)
+			return e.Open(ctx, cfg, attempt)
 		},
-		retryMin: retryMin, retryMax: retryMax, stretch: o.Stretch,
+		retryMin: retryMin, retryMax: retryMax, stretch: e.Stretch,
 		places: make(map[[32]byte]*place),
 		of:     make(map[string]*place),
 	}

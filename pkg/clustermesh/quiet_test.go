@@ -13,8 +13,8 @@ import (
 func TestAQuietClusterIsNeverStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(p *Params) {
-		p.KVStore.Timings.ProbeInterval = 300 * time.Millisecond
-		p.KVStore.ClusterSize = func() int { return 1000 } // a probe every second
+		etcdOf(p).Timings.ProbeInterval = 300 * time.Millisecond
+		etcdOf(p).ClusterSize = func() int { return 1000 } // a probe every second
 		p.Timings.StaleAfter = 10 * time.Millisecond
 	})
 	w.remote("c1", 1).join()

@@ -38,9 +38,9 @@ func TestAReconnectWritesNothing(t *testing.T) {
 	}
 	c1 := meshtest.Mesh(t, sim.Options{Plain: true}, c).Clusters()[0]
 	w := newWorld(t, func(p *Params) {
-		backoff := p.KVStore.Timings.BackoffMax
-		p.KVStore = etcd.DefaultOptions()
-		p.KVStore.Timings.BackoffMax, p.KVStore.Timings.ProbeInterval = backoff, 500*time.Millisecond
+		backoff := etcdOf(p).Timings.BackoffMax
+		*etcdOf(p) = etcd.DefaultOptions()
+		etcdOf(p).Timings.BackoffMax, etcdOf(p).Timings.ProbeInterval = backoff, 500*time.Millisecond
 	})
 	must(t, c1.WriteClientFiles(w.dir))
 	// synced waits until every resource is confirmed as of a time after this one.

@@ -59,6 +59,9 @@ func newView(t testing.TB, ips *ipcache.Cache) (*statedb.DB, *View) {
 	return db, v
 }
 
+// etcdOf are the options of the sessions with etcd.
+func etcdOf(p *Params) *etcd.Options { return p.Engine.(*etcd.Options) }
+
 func newWorld(t *testing.T, change ...func(*Params)) *world {
 	t.Helper()
 	return newWorldOn(t, nil, change...)
@@ -86,7 +89,7 @@ func newIdleWorld(t *testing.T, sources *store.Metrics, change ...func(*Params))
 	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
 	p := Params{
 		Directory: w.dir, Local: own(), SyncTimeout: time.Minute, Consumer: w.view.Consumer(sources),
-		KVStore: opts, Timings: timings, ApplyPolicy: w.view.ApplyPolicy, Log: slog.New(slog.DiscardHandler),
+		Engine: &opts, Timings: timings, ApplyPolicy: w.view.ApplyPolicy, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&p)

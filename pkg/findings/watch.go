@@ -28,14 +28,12 @@ import (
 // Sources is the inputs of a Watch.
 type Sources struct {
 	*clustermesh.Tables
-	Remotes   clustermesh.Clusters         // nil: no remote cluster is read
-	Local     clustermesh.OwnCluster       // nil: the own cluster is not read
-	Ignored   func() []clustermesh.Ignored // the ignored files of the mesh directory, sorted; nil: no directory is read
-	Leads     func() bool                  // nil: no leader election; while it is false, clusters are unknown, not gone
-	Described *local.Cluster               // nil: the own cluster has no description
-	LogLevel  *logging.Level               // nil: it does not change
-	Log       *slog.Logger                 // each event is a line of it; nil: no log
-	Boundary  *boundary.Boundary           // counts and logs failures with one object or detector; nil: only Log has them
+	Reader    clustermesh.Reader // nil: no clusters are read
+	Leads     func() bool        // nil: no leader election; while it is false, clusters are unknown, not gone
+	Described *local.Cluster     // nil: the own cluster has no description
+	LogLevel  *logging.Level     // nil: it does not change
+	Log       *slog.Logger       // each event is a line of it; nil: no log
+	Boundary  *boundary.Boundary // counts and logs failures with one object or detector; nil: only Log has them
 }
 
 // Intervals at which a Watch looks.
@@ -81,6 +79,9 @@ type Watch struct {
 func NewWatch(f *Findings, s Sources) (*Watch, error) {
 	s.Log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	s.Boundary = cmp.Or(s.Boundary, boundary.New(s.Log).Part("findings"))
+	if s.Reader == nil {
+		s.Reader = clustermesh.None{}
+	}
 	w := &Watch{
 		findings: f, Sources: s,
 		claims: &claims{ips: s.IPs, page: make([]ipcache.Change, 0, 1024), book: newBook()}, strays: &strays{ips: s.IPs, book: newBook()},
@@ -207,29 +208,21 @@ func (w *Watch) nodesOf(cluster string) []*nodes.Node {
 
 // meshChanges returns the events of the clusters since the last look.
 func (w *Watch) meshChanges(now time.Time, v *verdicts) (happened []Event) {
-	var revision uint64
-	if w.Remotes != nil {
-		revision = w.Remotes.Revision()
-	}
+	revision := w.Reader.Revision()
 	around := w.surroundings()
 	if revision == w.seen && now.Sub(w.looked) < statesInterval && around.level == w.around.level && around.mistakes == w.around.mistakes {
 		return nil
 	}
-	var clusters []remotecluster.Status
-	if w.Remotes != nil {
-		clusters = w.Remotes.Clusters()
-	}
+	clusters := w.Reader.Clusters()
 	if w.Leads != nil && !w.Leads() { // called last: the term may have ended meanwhile
 		w.clusters, clusters, around.ignored = nil, nil, w.around.ignored
 	}
 	happened = clusterEvents(w.clusters, clusters)
 	all := clusters
-	if w.Local != nil {
-		if own, is := w.Local.Local(); is {
-			happened = append(happened, ownEvents(w.own, own)...)
-			w.own = []remotecluster.Status{own}
-			all = append(clusters[:len(clusters):len(clusters)], own)
-		}
+	if own, is := w.Reader.Local(); is {
+		happened = append(happened, ownEvents(w.own, own)...)
+		w.own = []remotecluster.Status{own}
+		all = append(clusters[:len(clusters):len(clusters)], own)
 	}
 	found := append(idConflicts(clusters), rangeConflicts(all)...)
 	w.states.setAll(append(found, w.names.look(now, clusters, w.nodesOf)...), v)
@@ -238,10 +231,8 @@ func (w *Watch) meshChanges(now time.Time, v *verdicts) (happened []Event) {
 	return happened
 }
 
-func (w *Watch) surroundings() (s surroundings) {
-	if w.Ignored != nil {
-		s.ignored = w.Ignored()
-	}
+func (w *Watch) surroundings() surroundings {
+	s := surroundings{ignored: w.Reader.Ignored()}
 	if w.Described != nil {
 		st := w.Described.State()
 		s.mistakes = mistakes(st.Err, st.Refused)

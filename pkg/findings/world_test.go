@@ -61,7 +61,7 @@ func newWorld(t testing.TB) *world {
 	w.own, errs[2] = local.New(w.db)
 	log, w.level, errs[3] = logging.New(&w.log, "info", "text")
 	w.watch, errs[4] = NewWatch(w.found, Sources{
-		Tables: tables, Remotes: w.mesh, Local: w.mesh, Ignored: w.mesh.Ignored, Described: w.own, LogLevel: w.level, Log: log,
+		Tables: tables, Reader: w.mesh, Described: w.own, LogLevel: w.level, Log: log,
 	})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)

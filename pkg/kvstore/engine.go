@@ -42,7 +42,9 @@ type Session interface {
 	// WaitConnected waits until Status().Connected equals want. It fails with the context's
 	// error, and also when the session has ended and want is true.
 	WaitConnected(ctx context.Context, want bool) error
-	// BootstrapComplete declares the first sync complete.
+	// BootstrapBegins declares that a first sync begins, for example of another user of the session; a new session
+	// begins in this state. BootstrapComplete declares it complete.
+	BootstrapBegins()
 	BootstrapComplete()
 	// End ends all calls and streams with this reason. The caller then calls [Client.Close].
 	End(why error)

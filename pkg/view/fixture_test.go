@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/statedb"
 	"go.uber.org/goleak"
 
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -25,12 +26,12 @@ var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
 // fakeMesh is a mesh with the state that the test sets.
 type fakeMesh struct {
+	clustermesh.None
 	clusters []remotecluster.Status
 	waits    int // how often it reports that it is not ready
 }
 
 func (m *fakeMesh) Clusters() []remotecluster.Status { return m.clusters }
-func (m *fakeMesh) Revision() uint64                 { return 0 }
 
 func (m *fakeMesh) Ready() (bool, map[string]string) {
 	m.waits--
@@ -50,7 +51,7 @@ func newFixture(t testing.TB) *fixture {
 	tables, err := NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
 	waittest.Must(t, err)
 	f := &fixture{mesh: new(fakeMesh), nodes: tables.Nodes, ips: tables.IPs}
-	if f.View, err = New(Sources{Tables: tables, Remotes: f.mesh, Readiness: f.mesh, Now: func() time.Time { return epoch }}); err != nil {
+	if f.View, err = New(Sources{Tables: tables, Reader: f.mesh, Now: func() time.Time { return epoch }}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.Close)

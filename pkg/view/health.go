@@ -16,11 +16,7 @@ type HealthItem struct {
 
 // HealthItems returns the present items, sorted by name: one for each scope, and one for each cluster that is read.
 func (v *View) HealthItems() []HealthItem {
-	var scopes []health.Status
-	if v.Scopes != nil {
-		scopes = v.Scopes.List()
-	}
-	clusters := v.Clusters()
+	scopes, clusters := v.Scopes.List(), v.Clusters()
 	items := make([]HealthItem, 0, len(scopes)+len(clusters)+1)
 	for _, h := range scopes {
 		items = append(items, HealthItem{Status: h})

@@ -71,11 +71,7 @@ type kind struct {
 func allKinds() []kind {
 	return []kind{
 		polledKind(Clusters, clusterKey, func(v *View) *polled[remotecluster.Status] {
-			f := &polled[remotecluster.Status]{all: v.Clusters, name: clusterKey, steady: steadyCluster, cost: clusterCost}
-			if v.Remotes != nil {
-				f.revision = v.Remotes.Revision
-			}
-			return f
+			return &polled[remotecluster.Status]{all: v.Clusters, name: clusterKey, steady: steadyCluster, cost: clusterCost, revision: v.Reader.Revision}
 		}),
 		tableKind(Nodes, (*nodes.Node).Key, whole((*nodes.Node).Cost), func(v *View) statedb.Table[*nodes.Node] { return v.Nodes.Table() }),
 		tableKind(Services, (*services.Global).FullName, (*services.Global).CostBeside, func(v *View) statedb.Table[*services.Global] { return v.Services.Global() }),

@@ -24,23 +24,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Readiness reports whether all clusters that must be read first are visible.
-type Readiness interface {
-	// Ready is true once every configured cluster was synced, or the sync timeout has passed. Once true it stays true.
-	// The reasons name the missing parts by cluster.
-	Ready() (bool, map[string]string)
-}
-
 // Sources are the inputs of a view.
 type Sources struct {
 	*Tables // required
 
-	// Remotes describes the remote clusters; nil: none is read.
-	Remotes clustermesh.Clusters
-	// Own describes the own cluster as it is read from its kvstore; nil: it is not read.
-	Own clustermesh.OwnCluster
-	// Readiness is nil when the view need not wait for any cluster.
-	Readiness Readiness
+	// Reader describes the clusters that are read; nil: none are.
+	Reader clustermesh.Reader
 	// Scopes has the health reports of modules and tasks; nil: there are none.
 	Scopes *health.Registry
 	// Ring is how many changes are kept for streams; 0: RingSize. Old is how many bytes of old versions the ring may
@@ -74,6 +63,10 @@ func New(sources Sources) (*View, error) {
 		Sources: sources, kinds: allKinds(),
 		byAddress: services.NewAddressIndex(sources.DB, sources.Services.Global()), byIdentity: ipcache.NewIdentityIndex(sources.IPs),
 	}
+	if v.Reader == nil {
+		v.Reader = clustermesh.None{}
+	}
+	v.Scopes = cmp.Or(v.Scopes, health.New())
 	v.Ring, v.Old, v.Kept = cmp.Or(v.Ring, RingSize), cmp.Or(v.Old, OldBytes), cmp.Or(v.Kept, keptBytes())
 	if v.Now == nil {
 		v.Now = time.Now
@@ -115,12 +108,7 @@ func (v *View) Position() uint64 { return v.feed.take(v.Now(), true) }
 func (v *View) Token(position uint64) string { return v.feed.token(position) }
 
 // Ready reports whether all clusters that must be read first are visible, and if not, the missing parts by cluster.
-func (v *View) Ready() (bool, map[string]string) {
-	if v.Readiness == nil {
-		return true, nil
-	}
-	return v.Readiness.Ready()
-}
+func (v *View) Ready() (bool, map[string]string) { return v.Reader.Ready() }
 
 // readyInterval is how often WaitReady asks: readiness can also come with time alone.
 const readyInterval = 50 * time.Millisecond
@@ -182,20 +170,10 @@ func OneLine(reasons map[string]string) string {
 }
 
 // Clusters describes the remote clusters at this moment, sorted by name.
-func (v *View) Clusters() []remotecluster.Status {
-	if v.Remotes == nil {
-		return nil
-	}
-	return v.Remotes.Clusters()
-}
+func (v *View) Clusters() []remotecluster.Status { return v.Reader.Clusters() }
 
 // OwnCluster describes the own cluster as it is read from its kvstore; false when it is not read.
-func (v *View) OwnCluster() (remotecluster.Status, bool) {
-	if v.Own == nil {
-		return remotecluster.Status{}, false
-	}
-	return v.Own.Local()
-}
+func (v *View) OwnCluster() (remotecluster.Status, bool) { return v.Reader.Local() }
 
 // ClustersByName returns the present status of every cluster that is read, the own one included.
 func (v *View) ClustersByName() map[string]remotecluster.Status {

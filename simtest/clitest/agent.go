@@ -116,7 +116,7 @@ func (a *Agent) Sources(t *testing.T) httpapi.Sources {
 		})}
 	}
 	ips.Apply([]ipcache.Op{host(c2, 131072, "web-0"), host(c3, 196608, "other")})
-	watch, err := findings.NewWatch(tables.Findings, findings.Sources{Tables: tables.Tables, Remotes: a.Mesh, Local: a.Mesh, Ignored: a.Mesh.Ignored})
+	watch, err := findings.NewWatch(tables.Findings, findings.Sources{Tables: tables.Tables, Reader: a.Mesh})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,14 +124,14 @@ func (a *Agent) Sources(t *testing.T) httpapi.Sources {
 	watch.Look(time.Now())
 	reg := health.New()
 	reg.NewScope("clustermesh").OK("fine")
-	seen, err := view.New(view.Sources{Tables: tables, Remotes: a.Mesh, Own: a.Mesh, Readiness: a.Mesh, Scopes: reg})
+	seen, err := view.New(view.Sources{Tables: tables, Reader: a.Mesh, Scopes: reg})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(seen.Close)
 	return httpapi.Sources{
 		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: time.Now().Add(-time.Hour), Mode: "run"},
-		View:  seen, Directory: a.Mesh, Keys: a.Mesh, Gatherer: prometheus.NewRegistry(), LogLevel: level,
+		View:  seen, Gatherer: prometheus.NewRegistry(), LogLevel: level,
 		Settings: api.Settings{"cluster-name": "c1"},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
@@ -65,7 +66,7 @@ type oracle struct {
 func newOracle(t *testing.T, seed uint64) *oracle {
 	t.Helper()
 	w := emptyWorld(t, func(p *clustermesh.Params) {
-		p.KVStore.Timings.ProbeInterval = 10 * time.Millisecond
+		p.Engine.(*etcd.Options).Timings.ProbeInterval = 10 * time.Millisecond
 		p.Timings.StaleAfter = bound
 	})
 	o := &oracle{world: w, rng: rand.New(rand.NewPCG(seed, 0))}

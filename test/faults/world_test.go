@@ -84,7 +84,7 @@ func emptyWorld(t testing.TB, tune func(*clustermesh.Params)) *world {
 	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
 	p := clustermesh.Params{
 		Directory: w.dir, Local: local, SyncTimeout: time.Hour, Consumer: w.view.Consumer(nil),
-		KVStore: opts, Timings: timings, Log: slog.New(slog.DiscardHandler),
+		Engine: &opts, Timings: timings, Log: slog.New(slog.DiscardHandler),
 	}
 	if tune != nil {
 		tune(&p)

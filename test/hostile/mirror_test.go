@@ -69,7 +69,7 @@ func newCopiesIn(tb testing.TB, server *etcdtest.Process, change ...func(*mirror
 	d := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(server.Endpoint()) }, o)
 	m.writer = d
 	p := mirror.DefaultParams()
-	p.Directory, p.Local, p.Writer, p.KVStore, p.Timings = m.dir, own(), d, impatient(), hasty()
+	p.Directory, p.Local, p.Writer, p.Engine, p.Timings = m.dir, own(), d, impatient(), hasty()
 	p.DrainDelay, p.Metrics, p.Writing = 50*time.Millisecond, store.NewMetrics(), syncstore.NewMetrics()
 	p.Lists = places()
 	p.Log = slog.New(slog.DiscardHandler)

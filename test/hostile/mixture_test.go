@@ -40,7 +40,9 @@ func TestMixture(t *testing.T) {
 	}
 	t.Logf("%d steps of -hostile.seed=%d", n, *seed)
 	w := newWorld(t, func(p *clustermesh.Params) { // so that most steps find a session
-		p.Timings.RetryMin, p.Timings.RetryMax, p.KVStore.Timings.BackoffMax = time.Millisecond, 5*time.Millisecond, 10*time.Millisecond
+		o := impatient()
+		o.Timings.BackoffMax = 10 * time.Millisecond
+		p.Timings.RetryMin, p.Timings.RetryMax, p.Engine = time.Millisecond, 5*time.Millisecond, o
 	})
 	heap := watchHeap(t)
 	c, s := w.hostileCluster(t)

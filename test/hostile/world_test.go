@@ -114,7 +114,7 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	must(tb, err)
 	p := clustermesh.Params{
 		Directory: w.dir, Local: own(), SyncTimeout: time.Hour, Policy: &policy, ApplyPolicy: w.view.ApplyPolicy,
-		Consumer: w.view.Consumer(store.NewMetrics()), KVStore: impatient(), Timings: hasty(),
+		Consumer: w.view.Consumer(store.NewMetrics()), Engine: impatient(), Timings: hasty(),
 		Log: slog.New(slog.DiscardHandler),
 	}
 	share(&p)
@@ -123,11 +123,11 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	}
 	w.mesh = clustermesh.New(p)
 	w.of = w.mesh
-	seen, err := view.New(view.Sources{Tables: tables, Remotes: w.mesh, Own: w.mesh, Readiness: w.mesh})
+	seen, err := view.New(view.Sources{Tables: tables, Reader: w.mesh})
 	must(tb, err)
 	tb.Cleanup(seen.Close)
 	w.sources = httpapi.Sources{
-		View: seen, Directory: w.mesh, Keys: w.mesh, Missing: w.mesh.Missing,
+		View: seen, Missing: w.mesh.Missing,
 		Gatherer: prometheus.NewRegistry(), LogLevel: new(logging.Level), Settings: api.Settings{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -48,6 +48,8 @@ type Directory[F comparable] struct {
 	// Grace is how long a file must be listed as broken before it counts as gone: another program may be writing it
 	// slowly.
 	Grace time.Duration
+	// Poll is the period of the scans if file system events are not used; 0: they are.
+	Poll time.Duration
 	// Rescan is the period of the scans that need no event. Where there are events, the period is longer if a scan
 	// takes long, so that scans that find no change cost next to nothing.
 	Rescan time.Duration
@@ -123,12 +125,8 @@ func New[F comparable](path, what string, scan func() (Listing[F], error), log *
 // waits for a directory that is absent or cannot be read; the known files stay, and found gets them once with the
 // error.
 func (d *Directory[F]) Run(ctx context.Context, found func(files map[string]F, err error)) error {
-	events, err := fsnotify.NewWatcher()
-	if err != nil {
-		d.Log.Warn("No file system events, reading the "+d.What+" at intervals",
-			"every", d.Rescan, "error", err)
-		events = &fsnotify.Watcher{} // nil channels: never ready
-	} else {
+	events := d.events()
+	if events.Events != nil {
 		defer events.Close()
 	}
 	readable := true
@@ -151,6 +149,20 @@ func (d *Directory[F]) Run(ctx context.Context, found func(files map[string]F, e
 			return err
 		}
 	}
+}
+
+// events returns the file system events. Without them the channels are nil, and never ready.
+func (d *Directory[F]) events() *fsnotify.Watcher {
+	if d.Poll > 0 {
+		d.Rescan = d.Poll
+		return new(fsnotify.Watcher)
+	}
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		d.Log.Warn("No file system events, reading the "+d.What+" at intervals", "every", d.Rescan, "error", err)
+		return new(fsnotify.Watcher)
+	}
+	return events
 }
 
 // look scans once, and says after how long to do so again without an event.

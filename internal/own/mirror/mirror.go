@@ -159,6 +159,9 @@ func (m *Mirror) Find(cluster string, r wire.Resource, name string) (store.Found
 	return store.Found{}, false
 }
 
+// Local implements [clustermesh.Reader]: a mirror does not read its own cluster.
+func (m *Mirror) Local() (remotecluster.Status, bool) { return remotecluster.Status{}, false }
+
 // Revision grows with every change of a cluster's state, and with every term.
 func (m *Mirror) Revision() uint64 {
 	m.mu.Lock()

@@ -44,10 +44,10 @@ func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 	t.configs = &configs{
 		sync: syncstore.New(syncstore.Params{
 			Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Vital: true, // one small key for each remote
-			Outbox: t.outbox, Cluster: m.Local.Name,
+			Outbox: t.outbox, Cluster: m.Params.Params.Local.Name,
 			Reassert: reassert, Log: m.Log,
 		}),
-		writer: m.Writer, lock: lock, own: m.Local.Name, turn: make(chan struct{}, 1),
+		writer: m.Writer, lock: lock, own: m.Params.Params.Local.Name, turn: make(chan struct{}, 1),
 	}
 	t.configs.sync.Complete()
 	p := m.Params.Params
@@ -173,6 +173,6 @@ func (t *term) cached(ctx context.Context) ([]string, error) {
 			from = prefix + name + "0" // what follows the slash
 		}
 	}
-	delete(found, t.Local.Name) // its canaries are those of what operates it
+	delete(found, t.Params.Params.Local.Name) // its canaries are those of what operates it
 	return slices.Sorted(maps.Keys(found)), nil
 }

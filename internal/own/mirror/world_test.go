@@ -90,7 +90,7 @@ func (w *world) mirror(change ...func(*Params)) *running {
 	d := etcd.NewDurable(func() (*clientfile.Config, error) { return as, nil }, opts)
 	p := DefaultParams()
 	p.Directory, p.Local, p.Writer = w.dir, wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}, d
-	p.KVStore, p.Timings, p.DrainDelay, p.Log = opts, timings, 100*time.Millisecond, w.log
+	p.Engine, p.Timings, p.DrainDelay, p.Log = opts, timings, 100*time.Millisecond, w.log
 	p.Metrics, p.Writing = store.NewMetrics(), syncstore.NewMetrics()
 	for _, f := range change {
 		f(&p)

@@ -68,17 +68,17 @@ func newFixtureOf(t testing.TB, ring uint64, options ...Option) *fixture {
 		nodes: tables.Nodes, services: tables.Services, identities: tables.Identities, ips: tables.IPs, findings: tables.Findings,
 	}
 	f.mesh.Is.Ignored = []clustermesh.Ignored{{File: "/mesh/Bad_Name", Reason: "the file's name is no valid cluster name"}}
-	f.watch, err = findings.NewWatch(f.findings, findings.Sources{Tables: tables.Tables, Remotes: f.mesh, Local: f.mesh, Ignored: f.mesh.Ignored})
+	f.watch, err = findings.NewWatch(f.findings, findings.Sources{Tables: tables.Tables, Reader: f.mesh})
 	must(t, err)
 	t.Cleanup(f.watch.Close)
 	seen, err := view.New(view.Sources{
-		Tables: tables, Remotes: f.mesh, Own: f.mesh, Readiness: f.mesh, Scopes: f.scopes,
+		Tables: tables, Reader: f.mesh, Scopes: f.scopes,
 		Ring: ring, Now: func() time.Time { return f.now() },
 	})
 	must(t, err)
 	f.Server, err = NewServer(Sources{
 		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},
-		View:  seen, Directory: f.mesh, Keys: f.mesh, Missing: f.mesh.Missing, Gatherer: f.registry,
+		View:  seen, Missing: f.mesh.Missing, Gatherer: f.registry,
 		LogLevel: logLevel(t), Settings: api.Settings{"cluster-name": "c1"}, History: history.New(f.mesh.Clusters),
 	}, slog.New(slog.DiscardHandler), options...)
 	must(t, err)

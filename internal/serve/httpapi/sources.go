@@ -6,22 +6,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/diagnose/history"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/backends"
-	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
-
-// Keys finds single keys of clusters.
-type Keys interface {
-	// Find returns the data of one key of a cluster, by its name below the resource's prefix; false for none. It may
-	// wait while a batch is read.
-	Find(cluster string, r wire.Resource, name string) (store.Found, bool)
-}
 
 // Writer is the writer to the own cluster's kvstore.
 type Writer interface {
@@ -46,8 +36,6 @@ type Sources struct {
 
 	Asker       backends.Asker                       // the client for whom backends are chosen, unless the request names another
 	Zone        string                               // DNS zone of the names of services
-	Directory   clustermesh.MeshDirectory            // nil: no mesh directory is read
-	Keys        Keys                                 // nil: single keys are unknown
 	Leads       func() bool                          // nil: the mode has no leader
 	Writer      Writer                               // nil: nothing is written
 	Written     func() []syncstore.Written           // nil without a Writer
@@ -58,13 +46,6 @@ type Sources struct {
 	History     *history.History                     // nil: no history
 	Described   Described                            // nil: there is no description of the own cluster
 	DescribedBy string                               // the source of the description, for users
-}
-
-func (s *Sources) find(cluster string, r wire.Resource, name string) (store.Found, bool) {
-	if s.Keys == nil {
-		return store.Found{}, false
-	}
-	return s.Keys.Find(cluster, r, name)
 }
 
 // Described is the description of the own cluster.

@@ -9,19 +9,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	// Readiness is read first: resources that are synced at this point are then in the view.
 	ready, _ := s.View.Ready()
-	var unread []remotecluster.Status
-	ignored := []api.Ignored{}
-	if s.Directory != nil {
-		unread = s.Directory.Announced() // before the clusters, so that no cluster is missed that is connected in between
-		ignored = converted(s.Directory.Ignored(), func(i clustermesh.Ignored) api.Ignored { return api.Ignored{File: i.File, Reason: i.Reason} })
-	}
+	unread := s.View.Reader.Announced() // before the clusters, so that no cluster is missed that is connected in between
+	ignored := converted(s.View.Reader.Ignored(), func(i clustermesh.Ignored) api.Ignored { return api.Ignored{File: i.File, Reason: i.Reason} })
 	clusters := clustermesh.WithAnnounced(s.View.Clusters(), unread)
 	v := s.View.Snapshot(r.Context())
 	answer := api.Status{

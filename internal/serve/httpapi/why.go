@@ -66,7 +66,7 @@ func (s *Server) reasonsView(v *view.Snapshot) *reasons.View {
 	}
 	described := s.description()
 	return &reasons.View{
-		Tables: s.View.Tables.Tables, Txn: v.Txn, Clusters: v.Known, Own: own, Find: s.find,
+		Tables: s.View.Tables.Tables, Txn: v.Txn, Clusters: v.Known, Own: own, Find: s.View.Reader.Find,
 		Described: described != nil && described.Listed && described.Error == "", Unread: described != nil && !described.Listed,
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"log/slog"
 	"strings"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	clientyaml "go.etcd.io/etcd/client/v3/yaml"
+	"sigs.k8s.io/yaml"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
@@ -32,8 +31,8 @@ type Config struct {
 	// Fingerprint is the [Fingerprint] at the time when the file was read; without a file, the Hash.
 	Fingerprint [32]byte
 
-	fields fields
-	etcd   clientv3.Config // the result of etcd's own reader for the file
+	fields  fields
+	content []byte // of the file
 }
 
 // Error has all problems of a client file.
@@ -87,11 +86,6 @@ func Load(path string) (*Config, error) {
 	if problems = append(problems, c.fields.checkFiles()...); len(problems) > 0 {
 		return nil, &Error{path, problems}
 	}
-	ec, err := clientyaml.NewConfig(path)
-	if err != nil {
-		return nil, &Error{path, []error{&problem{codes.ClientFileOption, err}}}
-	}
-	c.etcd = *ec
 	return c, nil
 }
 
@@ -111,7 +105,7 @@ func Parse(path string) (*Config, error) {
 	if !readable {
 		return nil, &Error{path, problems}
 	}
-	c := &Config{Path: path, Endpoints: f.Endpoints, HostAliases: aliases, Hash: HashContent(content), Fingerprint: FingerprintContent(content), fields: f}
+	c := &Config{Path: path, Endpoints: f.Endpoints, HostAliases: aliases, Hash: HashContent(content), Fingerprint: FingerprintContent(content), fields: f, content: content}
 	if len(problems) > 0 {
 		return c, &Error{path, problems}
 	}
@@ -133,9 +127,14 @@ func (c *Config) WithEndpoints(endpoints ...string) (*Config, error) {
 	return &n, nil
 }
 
-// Etcd returns the result of etcd's own reader for the file; zero without a file. Sessions do not use
-// its endpoints, nor its TLS configuration, which never loads the certificate again.
-func (c *Config) Etcd() clientv3.Config { return c.etcd }
+// Decode reads the options of the file into the configuration of an etcd client (client/v3.Config), as etcd's own
+// reader does; it does nothing without a file. The names and types of the options were checked when the file was read.
+func (c *Config) Decode(into any) error {
+	if err := yaml.Unmarshal(c.content, into); err != nil {
+		return &Error{c.Path, []error{&problem{codes.ClientFileOption, err}}}
+	}
+	return nil
+}
 
 // String returns the path and the endpoints, and no secret.
 func (c *Config) String() string {

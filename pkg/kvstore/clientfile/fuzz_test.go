@@ -2,9 +2,13 @@ package clientfile
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	clientyaml "go.etcd.io/etcd/client/v3/yaml"
 )
 
 // FuzzLoad: an accepted client file can be used and shown, and etcd's own
@@ -34,8 +38,13 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		if len(c.Endpoints) == 0 || len(c.Endpoints) != len(c.etcd.Endpoints) {
-			t.Fatalf("%d endpoints, %d for etcd", len(c.Endpoints), len(c.etcd.Endpoints))
+		want, err := clientyaml.NewConfig(path)
+		if err != nil {
+			t.Fatalf("etcd's own reader refuses the file: %v", err)
+		}
+		var got clientv3.Config
+		if want.TLS = nil; c.Decode(&got) != nil || !reflect.DeepEqual(got, *want) || len(got.Endpoints) != len(c.Endpoints) || len(c.Endpoints) == 0 {
+			t.Fatalf("%+v, etcd's own reader: %+v", got, *want)
 		}
 		for _, e := range c.Endpoints {
 			if err := CheckEndpoint(e); err != nil {

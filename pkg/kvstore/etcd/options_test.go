@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
@@ -104,7 +105,8 @@ func TestOptionsConfig(t *testing.T) {
 			if cfg.String() != c.want {
 				t.Errorf("%s, want %s", cfg, c.want)
 			}
-			if c.o.ConfigPath != "" && cfg.Etcd().Username != "u" {
+			var ec clientv3.Config
+			if err := cfg.Decode(&ec); err != nil || (c.o.ConfigPath != "") != (ec.Username == "u") {
 				t.Error("the user of the file is lost")
 			}
 		})

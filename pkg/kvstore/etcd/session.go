@@ -156,7 +156,10 @@ func (e *Session) open(ctx context.Context, cfg *clientfile.Config) error {
 	if err != nil {
 		return err
 	}
-	ec := cfg.Etcd()
+	var ec clientv3.Config
+	if err := cfg.Decode(&ec); err != nil {
+		return err
+	}
 	ec.Endpoints = []string{e.endpoint}
 	ec.AutoSyncInterval = 0 // a session has one endpoint
 	ec.TLS = nil
@@ -271,6 +274,15 @@ func (e *Session) reached(rev int64) {
 	}
 }
 
+// Open is [Connect] with these options, for users that do not depend on the kind of kvstore.
+func (o Options) Open(ctx context.Context, cfg *clientfile.Config, attempt int) (kvstore.Session, error) {
+	e, err := Connect(ctx, cfg, attempt, o)
+	if err != nil {
+		return nil, err // not e, which would be a non-nil interface with a nil pointer
+	}
+	return e, nil
+}
+
 // NewDurable returns a [kvstore.Durable] of sessions with an etcd. It calls load before each
 // attempt, so that a changed client file takes effect. The pauses between attempts are longer in
 // a larger own cluster ([Options.Stretch]).
@@ -281,11 +293,7 @@ func NewDurable(load func() (*clientfile.Config, error), o Options) *kvstore.Dur
 		if err != nil {
 			return nil, err
 		}
-		e, err := Connect(ctx, cfg, attempt, o)
-		if err != nil {
-			return nil, err // not e, which would be a non-nil interface with a nil pointer
-		}
-		return e, nil
+		return o.Open(ctx, cfg, attempt)
 	}
 	return kvstore.NewDurable(open, kvstore.DurableOptions{
 		Leases: o.Leases, Wait: o.Timings.Connect, PauseMax: o.Timings.BackoffMax, Stretch: o.Stretch, Hint: hint.Text, Log: o.Log,

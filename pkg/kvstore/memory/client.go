@@ -175,10 +175,10 @@ func (m *Store) WaitConnected(ctx context.Context, want bool) error {
 	}
 }
 
-// BootstrapBegins does nothing: there is no rate limit.
+// BootstrapBegins implements [kvstore.Session]. It does nothing: there is no rate limit.
 func (m *Store) BootstrapBegins() {}
 
-// BootstrapComplete does nothing either.
+// BootstrapComplete implements [kvstore.Session]; it does nothing either.
 func (m *Store) BootstrapComplete() {}
 
 // Run implements [kvstore.Session], with a fixed interval between probes. Three consecutive

@@ -50,7 +50,7 @@ func New(tb testing.TB) *World {
 		Mesh: new(fakemesh.Mesh), tables: tables, clusters: make(map[string]*ipcache.Cluster),
 	}
 	w.View, err = view.New(view.Sources{
-		Tables: tables, Remotes: w.Mesh, Own: w.Mesh, Readiness: w.Mesh, Now: func() time.Time { return Epoch },
+		Tables: tables, Reader: w.Mesh, Now: func() time.Time { return Epoch },
 	})
 	if err != nil {
 		tb.Fatal(err)
