@@ -17,6 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/own/identity"
 	"github.com/mesh-agent/mesh-agent/internal/own/mirror"
 	"github.com/mesh-agent/mesh-agent/internal/own/operate"
+	"github.com/mesh-agent/mesh-agent/internal/own/rights"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
@@ -99,7 +100,7 @@ func ensureUsers(c config.Config, ctx context.Context, w *kvstore.Durable) error
 		return err
 	}
 	return etcd.Administer(ctx, w, func(ctx context.Context, e *etcd.Session) error {
-		return operate.Provision(ctx, e, c.ClusterName, cfg.UserName(), users)
+		return rights.Provision(ctx, e, c.ClusterName, cfg.UserName(), users)
 	})
 }
 

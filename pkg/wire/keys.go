@@ -19,6 +19,8 @@ const (
 	InitLockPath = "cilium/.initlock"
 	// KVStoreMeshLockPath is the path at which replicas of KVStoreMesh elect a leader.
 	KVStoreMeshLockPath = "cilium/kvstoremesh-lock"
+	// OperatorLockPath is the path at which the operators of mesh-agent elect a leader. Cilium does not know it.
+	OperatorLockPath = "cilium/mesh-agent-operator-lock"
 )
 
 // AddressSpace is the only address space. It takes the place of the cluster name in the keys of IPs outside the

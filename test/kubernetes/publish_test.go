@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/own/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/buildtest"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
@@ -69,7 +68,7 @@ func (p *publishing) contents(t *testing.T) map[string]string {
 	all := map[string]string{}
 	for _, kv := range resp.Kvs {
 		key := string(kv.Key)
-		if key == wire.HeartbeatKey || strings.HasPrefix(key, wire.SyncedPrefix) || strings.HasPrefix(key, operate.LockPath) || strings.Contains(key, "/locks/") {
+		if key == wire.HeartbeatKey || strings.HasPrefix(key, wire.SyncedPrefix) || strings.HasPrefix(key, wire.OperatorLockPath) || strings.Contains(key, "/locks/") {
 			continue
 		}
 		all[key] = string(kv.Value)

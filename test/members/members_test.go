@@ -11,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/yaml"
 
-	"github.com/mesh-agent/mesh-agent/internal/own/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/buildtest"
@@ -257,7 +256,7 @@ func judge(t *testing.T, c *members.Cluster, from, handover int64) {
 					}
 				}
 				return
-			case strings.HasPrefix(key, operate.LockPath), strings.HasPrefix(key, wire.KVStoreMeshLockPath), strings.Contains(key, "/locks/"):
+			case strings.HasPrefix(key, wire.OperatorLockPath), strings.HasPrefix(key, wire.KVStoreMeshLockPath), strings.Contains(key, "/locks/"):
 			case e.Type == clientv3.EventTypeDelete:
 				t.Errorf("%s was deleted at %d (handover at %d)", key, e.Kv.ModRevision, handover)
 			default:

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/internal/kube/mcs"
 	"github.com/mesh-agent/mesh-agent/internal/own/mirror"
-	"github.com/mesh-agent/mesh-agent/internal/own/operate"
+	"github.com/mesh-agent/mesh-agent/internal/own/rights"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
@@ -90,7 +90,7 @@ func (c OperateConfig) validate(note func(flag string, err error), cluster strin
 	if !c.EnsureUsers {
 		note("kvstore-users-file", errors.New("it is only read with --kvstore-ensure-users"))
 	}
-	_, err = operate.ReadUsers(c.UsersFile, cluster)
+	_, err = rights.ReadUsers(c.UsersFile, cluster)
 	note("kvstore-users-file", err)
 }
 
@@ -125,18 +125,18 @@ func (c OperateConfig) WhichSlices() mcs.WhichSlices {
 func (c OperateConfig) ReadsRemotes() bool { return c.EndpointSlices || c.MCSAPI }
 
 // Users returns the users that the own cluster's etcd must have. It reads the users file each time.
-func (c Config) Users() ([]operate.User, error) {
+func (c Config) Users() ([]rights.User, error) {
 	if err := wire.ValidateClusterName(c.ClusterName); err != nil {
 		return nil, exit.Usagef("--cluster-name: %q %w", c.ClusterName, err)
 	}
 	if c.ClusterName == wire.DefaultClusterName {
 		return nil, exit.UsageError{Err: errors.New("whose users? Give the name of the own cluster with --cluster-name")}
 	}
-	users := operate.Users(c.ClusterName)
+	users := rights.Users(c.ClusterName)
 	if c.Operate.UsersFile == "" {
 		return users, nil
 	}
-	more, err := operate.ReadUsers(c.Operate.UsersFile, c.ClusterName)
+	more, err := rights.ReadUsers(c.Operate.UsersFile, c.ClusterName)
 	if err != nil {
 		return nil, exit.Usagef("--kvstore-users-file: %w", err)
 	}

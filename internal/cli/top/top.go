@@ -68,7 +68,7 @@ func New(c *command.Env) *cobra.Command {
 			if o.once {
 				return l.once(cmd, show)
 			}
-			return printer.WithKeys(cmd.Context(), keyboard(cmd, o.format), func(keys <-chan byte) error {
+			return withKeys(cmd.Context(), keyboard(cmd, o.format), func(keys <-chan byte) error {
 				l.keys = keys != nil
 				return c.WatchKeys(cmd, args, o.interval, show, keys, l.press)
 			})

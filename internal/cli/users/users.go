@@ -13,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/target"
-	"github.com/mesh-agent/mesh-agent/internal/own/operate"
+	"github.com/mesh-agent/mesh-agent/internal/own/rights"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
@@ -79,14 +79,14 @@ func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			return err
 		}
 		defer client.Close()
-		if err := operate.CheckOwner(cmd.Context(), client, t.Settings.ClusterName); err != nil {
+		if err := rights.CheckOwner(cmd.Context(), client, t.Settings.ClusterName); err != nil {
 			return err
 		}
-		if err := operate.Provision(cmd.Context(), client, t.Settings.ClusterName, t.Cfg.UserName(), users); err != nil {
+		if err := rights.Provision(cmd.Context(), client, t.Settings.ClusterName, t.Cfg.UserName(), users); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "The etcd of cluster %s has %d users of %d roles, and authentication is on.\n",
-			t.Settings.ClusterName, len(users), len(operate.Roles()))
+			t.Settings.ClusterName, len(users), len(rights.Roles()))
 		return err
 	})
 	return cmd
@@ -103,19 +103,19 @@ type keyRight struct {
 	Keys  string `json:"keys"` // the same range for users
 }
 
-func rightsOf(cluster string, users []operate.User) []keyRight {
+func rightsOf(cluster string, users []rights.User) []keyRight {
 	var all []keyRight
-	for _, role := range operate.Roles() {
+	for _, role := range rights.Roles() {
 		var names []string
 		for _, u := range users {
 			if u.Role == role && !slices.Contains(names, u.Name) {
 				names = append(names, u.Name)
 			}
 		}
-		if role == operate.RoleRoot {
+		if role == rights.RoleRoot {
 			all = append(all, keyRight{Role: role, Users: names, Right: "all", Keys: "every key, users and roles"})
 		}
-		for _, a := range operate.Rights(role, cluster) {
+		for _, a := range rights.Of(role, cluster) {
 			right := keyRight{Role: role, Users: names, Right: "read", From: a.Prefix, Until: a.End(), Keys: keysOf(a)}
 			if a.Write {
 				right.Right = "readwrite"

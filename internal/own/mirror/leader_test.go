@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
-	"github.com/mesh-agent/mesh-agent/simtest/operatetest"
+	"github.com/mesh-agent/mesh-agent/simtest/rightstest"
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
@@ -25,7 +25,7 @@ func (w *world) reader(prefix string) (known, changes *atomic.Int64) {
 	known, changes = new(atomic.Int64), new(atomic.Int64)
 	opts := etcd.DefaultOptions()
 	opts.QPS = 0
-	as := operatetest.As(w.t, w.etcd, "local-own")
+	as := rightstest.As(w.t, w.etcd, "local-own")
 	d := etcd.NewDurable(func() (*clientfile.Config, error) { return as, nil }, opts)
 	var all bool
 	watch := store.NewWatch(store.Kind[store.Raw]{

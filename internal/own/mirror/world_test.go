@@ -22,7 +22,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 	"github.com/mesh-agent/mesh-agent/simtest/meshtest"
-	"github.com/mesh-agent/mesh-agent/simtest/operatetest"
+	"github.com/mesh-agent/mesh-agent/simtest/rightstest"
 	"github.com/mesh-agent/mesh-agent/simtest/sim"
 	"github.com/mesh-agent/mesh-agent/simtest/sim/contents"
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
@@ -38,7 +38,7 @@ type world struct {
 
 func newWorld(t *testing.T, own ...etcdtest.Option) *world {
 	t.Helper()
-	return &world{t: t, dir: t.TempDir(), etcd: operatetest.StartProcess(t, "own", own...), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	return &world{t: t, dir: t.TempDir(), etcd: rightstest.StartProcess(t, "own", own...), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
 // remote runs a cluster.
@@ -86,7 +86,7 @@ func (w *world) mirror(change ...func(*Params)) *running {
 	opts.Timings.StatusInterval, opts.Timings.StatusRetry = 200*time.Millisecond, 200*time.Millisecond
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax = 20*time.Millisecond, 200*time.Millisecond
-	as := operatetest.As(w.t, w.etcd, "mirror")
+	as := rightstest.As(w.t, w.etcd, "mirror")
 	d := etcd.NewDurable(func() (*clientfile.Config, error) { return as, nil }, opts)
 	p := DefaultParams()
 	p.Directory, p.Local, p.Writer = w.dir, wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}, d

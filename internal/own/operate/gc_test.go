@@ -27,7 +27,7 @@ func (l losing) Delete(ctx context.Context, key string, opts ...kvstore.Option) 
 }
 
 func (l losing) Lock(ctx context.Context, path string) (*kvstore.Lock, error) {
-	if path == LockPath {
+	if path == wire.OperatorLockPath {
 		l.led.Add(1)
 	}
 	return l.Writer.Lock(ctx, path)

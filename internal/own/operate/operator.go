@@ -21,9 +21,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// LockPath is where the processes of a cluster elect who operates it.
-const LockPath = "cilium/mesh-agent-operator-lock"
-
 // Params is what an Operator is made of.
 type Params struct {
 	// Own is the cluster.
@@ -121,7 +118,7 @@ func (o *Operator) Config() wire.ClusterConfig {
 
 // Run operates whenever it leads, until ctx ends. Nothing is withdrawn then.
 func (o *Operator) Run(ctx context.Context) error {
-	return kvstore.LeadAgain(ctx, o.Writer, LockPath, o.Log, o.lead)
+	return kvstore.LeadAgain(ctx, o.Writer, wire.OperatorLockPath, o.Log, o.lead)
 }
 
 // lead is one term.

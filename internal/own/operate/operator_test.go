@@ -121,7 +121,7 @@ func TestAnotherOperatorTakesOver(t *testing.T) {
 	for resp := range w.etcd.Client(t).Watch(t.Context(), "cilium/", clientv3.WithPrefix(), clientv3.WithRev(1)) {
 		for _, e := range resp.Events {
 			key := string(e.Kv.Key)
-			if e.Type == clientv3.EventTypeDelete && !strings.HasPrefix(key, LockPath) {
+			if e.Type == clientv3.EventTypeDelete && !strings.HasPrefix(key, wire.OperatorLockPath) {
 				t.Errorf("%s was deleted", key)
 			}
 			if key == "cilium/end" {
@@ -184,7 +184,7 @@ type counting struct {
 }
 
 func (c counting) Get(ctx context.Context, key string, held ...kvstore.ReadOption) (*kvstore.KeyValue, kvstore.Position, error) {
-	if strings.HasPrefix(key, LockPath) {
+	if strings.HasPrefix(key, wire.OperatorLockPath) {
 		select {
 		case c.looks <- struct{}{}:
 		default: // enough are counted

@@ -21,6 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/rightstest"
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
@@ -35,19 +36,6 @@ type world struct {
 	source *local.Cluster
 }
 
-// newEtcd is an etcd with users. The tests run only the operator on it.
-func newEtcd(t *testing.T, cluster string) *etcdtest.Process {
-	t.Helper()
-	p := etcdtest.StartProcess(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))
-	cfg, err := clientfile.Load(p.ConfigFileOf(t, "root"))
-	must(t, err)
-	e, err := etcd.Reach(t.Context(), cfg, 0, etcd.DefaultOptions())
-	must(t, err)
-	defer e.Close()
-	must(t, Provision(t.Context(), e, cluster, "root", Users(cluster)))
-	return p
-}
-
 func newWorld(t *testing.T) *world { t.Helper(); return newWorldOf(t, own().Name) }
 
 // newWorldOf is the world of a cluster of another name.
@@ -55,7 +43,7 @@ func newWorldOf(t *testing.T, cluster string) *world {
 	t.Helper()
 	source, err := local.New(statedb.New())
 	must(t, err)
-	return &world{t: t, etcd: newEtcd(t, cluster), source: source}
+	return &world{t: t, etcd: rightstest.StartProcess(t, cluster), source: source}
 }
 
 // listed ends the first reading of the description.
@@ -86,8 +74,7 @@ func (w *world) operator(change ...func(*Params)) *running {
 	opts := etcd.DefaultOptions()
 	opts.QPS, opts.LockTTL = 0, 2*time.Second
 	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
-	as, err := clientfile.Load(w.etcd.ConfigFileOf(w.t, "operator"))
-	must(w.t, err)
+	as := rightstest.As(w.t, w.etcd, "operator")
 	d := etcd.NewDurable(func() (*clientfile.Config, error) { return as, nil }, opts)
 	layout, err := wire.NewLayout(255)
 	must(w.t, err)
@@ -128,7 +115,7 @@ func (w *world) contents() map[string]*kv {
 	must(w.t, err)
 	all := make(map[string]*kv)
 	for _, k := range resp.Kvs {
-		if key := string(k.Key); len(key) < len(LockPath) || key[:len(LockPath)] != LockPath {
+		if key := string(k.Key); len(key) < len(wire.OperatorLockPath) || key[:len(wire.OperatorLockPath)] != wire.OperatorLockPath {
 			all[key] = &kv{string(k.Value), k.Lease, k.CreateRevision}
 		}
 	}

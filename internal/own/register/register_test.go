@@ -24,7 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
-	"github.com/mesh-agent/mesh-agent/simtest/operatetest"
+	"github.com/mesh-agent/mesh-agent/simtest/rightstest"
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
@@ -39,7 +39,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	source, err := local.New(statedb.New())
 	must(t, err)
-	w := &world{t: t, etcd: operatetest.StartProcess(t, "east"), source: source}
+	w := &world{t: t, etcd: rightstest.StartProcess(t, "east"), source: source}
 	w.source.Nodes.Apply([]store.Change[corev1.Node]{{New: &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node"},
 		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.168.0.1"}}},
@@ -68,7 +68,7 @@ func (w *world) register(change ...func(*Params)) (stop func()) {
 	opts := etcd.DefaultOptions()
 	opts.QPS = 0
 	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
-	as := operatetest.As(w.t, w.etcd, "node")
+	as := rightstest.As(w.t, w.etcd, "node")
 	d := etcd.NewDurable(func() (*clientfile.Config, error) { return as, nil }, opts)
 	p := Params{
 		Own: wire.ClusterInfo{Name: "east", ID: 3, MaxConnectedClusters: 255}, Name: "node", Source: w.source, GlobalNamespaces: true,

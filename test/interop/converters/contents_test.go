@@ -28,7 +28,7 @@ func read(t *testing.T, etcd *etcdtest.Process) contents {
 	all := make(contents, len(resp.Kvs))
 	for _, kv := range resp.Kvs {
 		switch key := string(kv.Key); {
-		case key == wire.HeartbeatKey, strings.HasPrefix(key, operate.LockPath):
+		case key == wire.HeartbeatKey, strings.HasPrefix(key, wire.OperatorLockPath):
 		case strings.HasPrefix(key, wire.SyncedPrefix):
 			all[key] = "written"
 		default:

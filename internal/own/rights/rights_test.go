@@ -1,4 +1,4 @@
-package operate
+package rights
 
 import (
 	"context"
@@ -67,18 +67,18 @@ type protected struct{ etcd *etcdtest.Server }
 func newProtected(t *testing.T, more ...User) *protected {
 	t.Helper()
 	p := &protected{etcdtest.Start(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))}
-	must(t, Provision(t.Context(), p.as(t, "admin-east"), "east", "admin-east", append(Users("east"), more...)))
+	waittest.Must(t, Provision(t.Context(), p.as(t, "admin-east"), "east", "admin-east", append(Users("east"), more...)))
 	return p
 }
 
 func (p *protected) as(t *testing.T, user string) *etcd.Session {
 	t.Helper()
 	cfg, err := clientfile.Load(p.etcd.ConfigFileOf(t, user))
-	must(t, err)
+	waittest.Must(t, err)
 	o := etcd.DefaultOptions()
 	o.QPS = 0
 	e, err := etcd.Reach(t.Context(), cfg, 0, o)
-	must(t, err)
+	waittest.Must(t, err)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -207,9 +207,9 @@ func TestNobodyEndsTheLeaseOfAnotherRole(t *testing.T) {
 	ctx := t.Context()
 	operator := p.etcd.ClientWith(t, "operator")
 	lease, err := operator.Grant(ctx, 600)
-	must(t, err)
+	waittest.Must(t, err)
 	_, err = operator.Put(ctx, wire.ClusterConfigKey("east"), "{}", clientv3.WithLease(lease.ID))
-	must(t, err)
+	waittest.Must(t, err)
 	for _, user := range []string{"node", "mirror", "remote", "local-east"} {
 		c := p.etcd.ClientWith(t, user)
 		if _, err := c.Revoke(ctx, lease.ID); err == nil || !strings.Contains(err.Error(), "permission denied") {

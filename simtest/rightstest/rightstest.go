@@ -1,18 +1,18 @@
-// Package operatetest gives tests an etcd with the users and roles of a mesh, so that the tested code has only the
+// Package rightstest gives tests an etcd with the users and roles of a mesh, so that the tested code has only the
 // rights of its mode.
-package operatetest
+package rightstest
 
 import (
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/own/operate"
+	"github.com/mesh-agent/mesh-agent/internal/own/rights"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
 // StartProcess runs the etcd of a cluster in a process of its own until the end of
-// the test: with TLS, the users of [operate.Users], and authentication on.
+// the test: with TLS, the users of [rights.Users], and authentication on.
 func StartProcess(t testing.TB, cluster string, options ...etcdtest.Option) *etcdtest.Process {
 	t.Helper()
 	p := etcdtest.StartProcess(t, append(options, etcdtest.WithTLS(etcdtest.NewCerts(t)))...)
@@ -21,7 +21,7 @@ func StartProcess(t testing.TB, cluster string, options ...etcdtest.Option) *etc
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if err := operate.Provision(t.Context(), e, cluster, "root", operate.Users(cluster)); err != nil {
+	if err := rights.Provision(t.Context(), e, cluster, "root", rights.Users(cluster)); err != nil {
 		t.Fatal(err)
 	}
 	return p

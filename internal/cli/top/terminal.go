@@ -1,4 +1,4 @@
-package printer
+package top
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WithKeys calls use with the keys that are pressed on a terminal, each at once and without its echo. Ctrl-C still
+// withKeys calls use with the keys that are pressed on a terminal, each at once and without its echo. Ctrl-C still
 // interrupts. When use returns, also by a panic, the terminal has its previous state. The keys are nil if in is no
 // terminal, or if this command is not in its foreground.
-func WithKeys(ctx context.Context, in any, use func(keys <-chan byte) error) error {
+func withKeys(ctx context.Context, in any, use func(keys <-chan byte) error) error {
 	f, isFile := in.(*os.File)
 	if !isFile {
 		return use(nil)

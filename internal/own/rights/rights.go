@@ -1,4 +1,4 @@
-package operate
+package rights
 
 import (
 	"context"
@@ -45,11 +45,11 @@ func Users(cluster string) []User {
 	}
 }
 
-// Rights are those of a role in the kvstore of a cluster. Root has all of them
+// Of returns the rights of a role in the kvstore of a cluster. Root has all of them
 // without being given any.
 //
 // Every role reads the heartbeat, which is how a session is proved to be alive.
-func Rights(role, cluster string) []etcd.Access {
+func Of(role, cluster string) []etcd.Access {
 	switch role {
 	case RoleNode:
 		return append(readState(cluster), writeOwn(cluster, wire.Nodes, wire.IPs, wire.Identities)...)
@@ -104,10 +104,10 @@ func operatorRights(cluster string) []etcd.Access {
 		read(wire.ClusterConfigPrefix + "/"),
 		{Prefix: wire.ClusterConfigKey(cluster), Whole: true, Write: true},
 		write(wire.SyncedDir(cluster)),
-		write(LockPath + "/"),
+		write(wire.OperatorLockPath + "/"),
 		write(wire.Identities.Prefix(cluster, false)),
 		write(wire.IdentityAllocation.Locks()),
-	}, writeOwn(cluster, append(serviceResources(), wire.Nodes, wire.IPs)...)...)
+	}, writeOwn(cluster, []wire.Resource{wire.Services, wire.EndpointSlices, wire.ServiceExports, wire.Nodes, wire.IPs}...)...)
 }
 
 // mirrorRights: the configuration and the canaries of every cluster but the own one. No remote can make the mirror
@@ -222,7 +222,7 @@ func Provision(ctx context.Context, e *etcd.Session, cluster, self string, users
 			"connect with the client certificate of root or admin-%s", self, cluster)
 	}
 	for _, role := range Roles() {
-		if err := e.EnsureRole(ctx, role, Rights(role, cluster)); err != nil {
+		if err := e.EnsureRole(ctx, role, Of(role, cluster)); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package operate
+package rights
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // TestUsersAreGivenOnce: by a user who stays an administrator, and again without a change. rights_test.go tests their
@@ -16,7 +18,7 @@ func TestUsersAreGivenOnce(t *testing.T) {
 	t.Parallel()
 	p := newProtected(t)
 	admin := p.as(t, "admin-east")
-	must(t, Provision(t.Context(), admin, "east", "admin-east", Users("east")))
+	waittest.Must(t, Provision(t.Context(), admin, "east", "admin-east", Users("east")))
 	if err := Provision(t.Context(), admin, "east", "remote", Users("east")); err == nil || !strings.Contains(err.Error(), "admin-east") {
 		t.Errorf("who would be shut out was let do it: %v", err)
 	}
@@ -27,11 +29,11 @@ func TestUsersFromAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users.yaml")
 	read := func(text string) ([]User, error) {
 		t.Helper()
-		must(t, os.WriteFile(file, []byte(text), 0o600))
+		waittest.Must(t, os.WriteFile(file, []byte(text), 0o600))
 		return ReadUsers(file, "east")
 	}
 	users, err := read("users:\n- {name: remote-west, role: remote}\n- {name: east, role: remote}\n- {name: boss, role: root}\n")
-	must(t, err)
+	waittest.Must(t, err)
 	if diff := cmp.Diff([]User{{"remote-west", "remote"}, {"boss", "root"}}, users); diff != "" {
 		t.Error(diff)
 	}
