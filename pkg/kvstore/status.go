@@ -102,6 +102,25 @@ func (s ServerStatus) NoSpace() bool {
 	return slices.ContainsFunc(s.Alarms, func(a string) bool { return strings.Contains(a, "NOSPACE") })
 }
 
+// Observe records a heartbeat that was written at a revision, unless it is already known.
+func (h *HeartbeatStatus) Observe(now time.Time, revision int64) {
+	if revision > h.Revision {
+		h.Seen, h.Revision = now, revision
+	}
+}
+
+// AgeHeartbeat sets the age of the heartbeat at a moment. One that is older than limit is stale.
+func (s *Status) AgeHeartbeat(now time.Time, limit time.Duration) {
+	since := s.Heartbeat.Seen
+	if since.IsZero() {
+		since = s.ConnectedSince
+	}
+	if !since.IsZero() {
+		s.Heartbeat.Age = now.Sub(since)
+		s.Heartbeat.Stale = s.Heartbeat.Age > limit
+	}
+}
+
 // HeartbeatStatus is evidence about the writer of the heartbeat key, not about
 // etcd: a stale heartbeat degrades a cluster and never ends a session.
 type HeartbeatStatus struct {

@@ -40,6 +40,16 @@ func (s *Server) judge(message []byte, peer netip.Addr) (*query, []byte) {
 	return nil, q.failure(rcode)
 }
 
+// Reply answers one message of a client as over a socket of this network, "udp" or "tcp"; nil if the message is
+// ignored. It needs no socket and has no limit of questions.
+func (s *Server) Reply(message []byte, peer netip.Addr, network string) []byte {
+	q, reply := s.check(message, peer)
+	if q == nil {
+		return reply
+	}
+	return s.respond(q, peer, network)
+}
+
 // respond answers a question. If that fails, the client gets SERVFAIL.
 func (s *Server) respond(q *query, peer netip.Addr, network string) (reply []byte) {
 	began, rcode := time.Now(), dns.RcodeSuccess

@@ -55,9 +55,7 @@ func (h *health) unanswered(why string) { h.status.Server.Error = why }
 
 // heartbeat records a heartbeat that was written at a revision, unless it is already known.
 func (h *health) heartbeat(now time.Time, rev int64) {
-	if s := &h.status.Heartbeat; rev > s.Revision {
-		s.Seen, s.Revision = now, rev
-	}
+	h.status.Heartbeat.Observe(now, rev)
 }
 
 func (h *health) closed() {
@@ -65,25 +63,12 @@ func (h *health) closed() {
 	h.status.Connected = false
 }
 
-// at returns the status at a moment. A heartbeat older than limit is stale.
-func (h *health) at(now time.Time, limit time.Duration) kvstore.Status {
-	s := h.status
-	since := s.Heartbeat.Seen
-	if since.IsZero() {
-		since = s.ConnectedSince
-	}
-	if !since.IsZero() {
-		s.Heartbeat.Age = now.Sub(since)
-		s.Heartbeat.Stale = s.Heartbeat.Age > limit
-	}
-	return s
-}
-
 // Status implements [kvstore.Client].
 func (e *Session) Status() kvstore.Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.health.at(time.Now(), e.opts.Timings.HeartbeatLimit)
+	s := e.health.status
+	s.AgeHeartbeat(time.Now(), e.opts.Timings.HeartbeatLimit)
 	s.ProbeInterval = e.opts.probeInterval()
 	if accepted := e.dialer.accepted.Load(); accepted != nil {
 		s.Certificates = *accepted

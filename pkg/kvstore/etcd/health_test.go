@@ -58,7 +58,8 @@ func TestHealth(t *testing.T) {
 			for _, f := range c.steps {
 				f(&h)
 			}
-			if got := h.at(after(c.at), 2*time.Minute).String(); got != c.want {
+			h.status.AgeHeartbeat(after(c.at), 2*time.Minute)
+			if got := h.status.String(); got != c.want {
 				t.Errorf("\n got %s\nwant %s", got, c.want)
 			}
 		})
@@ -96,7 +97,8 @@ func TestHealthProperties(t *testing.T) {
 			"close": func(*rapid.T) { h.closed(); closed = true },
 			"time":  func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "s")) * time.Second) },
 			"": func(t *rapid.T) {
-				s := h.at(now, 2*time.Minute)
+				s := h.status
+				s.AgeHeartbeat(now, 2*time.Minute)
 				since := lastSeen
 				if since.IsZero() {
 					since = s.ConnectedSince

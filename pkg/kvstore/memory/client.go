@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 var errBroken = errors.New("the connection was lost")
@@ -136,6 +137,8 @@ func (m *Store) Status() kvstore.Status {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
 	s := m.status
+	s.ProbeInterval = m.addr.interval
+	s.AgeHeartbeat(time.Now(), heartbeatLimit)
 	m.Count(&s)
 	return s
 }
@@ -190,17 +193,24 @@ func (m *Store) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	return g.Wait()
 }
 
+// heartbeatLimit is the age of a heartbeat that is stale, as with etcd.
+const heartbeatLimit = 2 * time.Minute
+
 // maxFailures is how many probes may fail in a row.
 const maxFailures = 2
 
 func (m *Store) probeLoop(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	for failures := 0; ; {
 		p := kvstore.Probe{At: time.Now()}
-		p.Head, p.Err = m.operate(ctx, "probe", "", func(*contents) error { return nil })
+		var heartbeat int64
+		p.Head, p.Err = m.operate(ctx, "probe", "", func(s *contents) error {
+			heartbeat = s.items[wire.HeartbeatKey].ModRevision
+			return nil
+		})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		m.note(p)
+		m.note(p, heartbeat)
 		if onProbe != nil {
 			onProbe(p)
 		}
@@ -222,7 +232,8 @@ func (m *Store) probeLoop(ctx context.Context, onProbe func(kvstore.Probe)) erro
 	}
 }
 
-func (m *Store) note(p kvstore.Probe) {
+// note records a probe, and the revision of the heartbeat that it has read.
+func (m *Store) note(p kvstore.Probe, heartbeat int64) {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
 	if connected := p.Err == nil; connected != m.status.Connected {
@@ -237,6 +248,7 @@ func (m *Store) note(p kvstore.Probe) {
 	}
 	m.status.ConsecutiveErrors = 0
 	m.status.Head, m.status.LastSuccess = p.Head, time.Now()
+	m.status.Heartbeat.Observe(time.Now(), heartbeat)
 }
 
 // operate does one operation while it holds the mutex, after the fault and the checks of each response.

@@ -52,6 +52,8 @@ type address struct {
 	fault    Fault
 	pageSize int
 	interval time.Duration // between two probes of Run
+	ttl      time.Duration // of leases
+	expire   bool          // leases end because of time
 	nextID   uint64
 
 	nextLease int64 // ID of the latest lease
@@ -64,7 +66,7 @@ type contents struct {
 	compacted int64
 	items     map[string]kvstore.KeyValue
 	created   map[string]int64 // the revision at which each key of items was created
-	leases    map[int64]bool   // those that have not ended
+	leases    map[int64]*lease // those that have not ended
 	// history is ascending by ModRevision. It has all events from the revision compacted on,
 	// and of the earlier events the last put of each key that still existed at the compaction.
 	history []kvstore.Event
@@ -72,7 +74,7 @@ type contents struct {
 
 // New starts an empty server and connects to it.
 func New() *Store {
-	a := &address{wake: make(chan struct{}), pageSize: 100, interval: 100 * time.Millisecond, nextID: 0xc1}
+	a := &address{wake: make(chan struct{}), pageSize: 100, interval: 100 * time.Millisecond, ttl: LeaseTTL, nextID: 0xc1}
 	a.install(a.nextID)
 	return (&Store{addr: a}).Connect()
 }
@@ -83,8 +85,9 @@ func (m *Store) Connect() *Store { return m.ConnectWith(nil) }
 // ConnectWith begins a new session whose keys are tied to these leases; nil: to leases of its own.
 func (m *Store) ConnectWith(leases *kvstore.Leases) *Store {
 	n := &Store{addr: m.addr}
-	m.addr.locked(n.start)
-	n.EngineWriter = kvstore.NewWriter(n, kvstore.WriterOptions{LeaseTTL: LeaseTTL, LockTTL: LeaseTTL, Leases: leases, Hint: hint.Text})
+	var ttl time.Duration
+	m.addr.locked(func(a *address) { n.start(a); ttl = a.ttl })
+	n.EngineWriter = kvstore.NewWriter(n, kvstore.WriterOptions{LeaseTTL: ttl, LockTTL: ttl, Leases: leases, Hint: hint.Text})
 	n.Join(n.pinned)
 	return n
 }
@@ -95,15 +98,14 @@ func (m *Store) start(a *address) {
 	m.status = kvstore.Status{
 		Endpoint: "memory", EtcdClusterID: m.pinned, Connected: true, Quorum: true,
 		ConnectedSince: now, LastSuccess: now, Head: kvstore.Position{ClusterID: m.pinned, Revision: m.highest},
-		Server:    kvstore.ServerStatus{Version: "memory", AskedAt: now},
-		Heartbeat: kvstore.HeartbeatStatus{Seen: now},
+		Server: kvstore.ServerStatus{Version: "memory", AskedAt: now},
 	}
 }
 
 // install puts an empty server at the address. Open streams break.
 func (a *address) install(id uint64) {
 	a.store = &contents{
-		id: id, rev: 1, items: make(map[string]kvstore.KeyValue), created: make(map[string]int64), leases: make(map[int64]bool),
+		id: id, rev: 1, items: make(map[string]kvstore.KeyValue), created: make(map[string]int64), leases: make(map[int64]*lease),
 	}
 	a.cut(errBroken)
 }

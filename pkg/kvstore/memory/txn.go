@@ -35,7 +35,7 @@ func (m *Store) Transact(ctx context.Context, t kvstore.Transaction) (kvstore.Tx
 // mayApply checks that all leases exist, before the transaction changes anything.
 func (s *contents) mayApply(txn kvstore.Txn) error {
 	for _, op := range slices.Concat(txn.Then, txn.Else) {
-		if op.Kind == kvstore.OpPut && op.Lease != 0 && !s.leases[op.Lease] {
+		if op.Kind == kvstore.OpPut && op.Lease != 0 && s.leases[op.Lease] == nil {
 			return kvstore.ErrLeaseNotFound
 		}
 		if op.Kind == kvstore.OpTxn {
@@ -135,9 +135,16 @@ type afterwards struct{ error }
 
 func (a *afterwards) Unwrap() error { return a.error }
 
-// LeaseTTL is the TTL of all leases. With it a Store's sessions keep their leases alive
-// three times a second. The server itself ends no lease because of time.
+// LeaseTTL is the TTL of all leases, unless [Store.ExpireAfter] sets another. With it a Store's sessions keep their
+// leases alive three times a second.
 const LeaseTTL = time.Second
+
+// ExpireAfter makes leases end because of time: when the TTL that they were granted with has passed since they were
+// granted or last kept alive. Sessions that begin afterwards ask for this TTL. Without it the server ends no lease
+// because of time.
+func (m *Store) ExpireAfter(ttl time.Duration) {
+	m.addr.locked(func(a *address) { a.ttl, a.expire = ttl, true })
+}
 
 // WatchNow implements [kvstore.Engine].
 func (m *Store) WatchNow(ctx context.Context, key string, after kvstore.Position) (kvstore.Stream, error) {
@@ -149,7 +156,7 @@ func (m *Store) Grant(ctx context.Context, ttl time.Duration) (id int64, lasts t
 	_, err = m.operate(ctx, "grant lease", "", func(s *contents) error {
 		m.addr.nextLease++
 		id = m.addr.nextLease
-		s.leases[id] = true
+		s.leases[id] = m.addr.newLease(id, ttl)
 		return nil
 	})
 	return id, ttl, err
@@ -160,11 +167,40 @@ func (m *Store) KeepAlive(ctx context.Context, ids []int64) (map[int64]bool, err
 	alive := make(map[int64]bool)
 	_, err := m.operate(ctx, "keep leases alive", "", func(s *contents) error {
 		for _, id := range ids {
-			alive[id] = s.leases[id]
+			l := s.leases[id]
+			if alive[id] = l != nil; l != nil {
+				l.until = time.Now().Add(l.ttl)
+			}
 		}
 		return nil
 	})
 	return alive, err
+}
+
+// lease is a lease that has not ended.
+type lease struct {
+	ttl   time.Duration
+	until time.Time
+}
+
+// newLease returns a lease that ends because of time, if leases do. The caller holds the mutex.
+func (a *address) newLease(id int64, ttl time.Duration) *lease {
+	l := &lease{ttl, time.Now().Add(ttl)}
+	if a.expire {
+		time.AfterFunc(ttl, func() { a.locked(func(a *address) { a.expired(id, l) }) })
+	}
+	return l
+}
+
+// expired ends a lease, or looks again later if it was kept alive meanwhile. The caller holds the mutex.
+func (a *address) expired(id int64, l *lease) {
+	switch left := time.Until(l.until); {
+	case a.store.leases[id] != l: // it has ended, or the server was replaced
+	case left > 0:
+		time.AfterFunc(left, func() { a.locked(func(a *address) { a.expired(id, l) }) })
+	default:
+		a.revoke(id)
+	}
 }
 
 // Revoke implements [kvstore.Lessor]. It also works after the session is over.

@@ -12,7 +12,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/own/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 	"github.com/mesh-agent/mesh-agent/test/interop"
