@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
@@ -27,12 +28,13 @@ type ledger struct {
 	missing  []records.Place // lines marked isMissing
 	failures failures
 
-	stopped   bool // only deletions are written
-	complete  bool // the owner has given everything
-	listed    bool // a list is complete, and no other one under way
-	following bool // events are followed, after the list
-	synced    bool // everything that was given was written once
-	epoch     uint // counts the lists
+	stopped   bool             // only deletions are written
+	complete  bool             // the owner has given everything
+	listed    bool             // a list is complete, and no other one under way
+	following bool             // events are followed, after the list
+	synced    bool             // everything that was given was written once
+	epoch     uint             // counts the lists
+	listedAt  kvstore.Position // of the latest complete list
 	awaited   map[records.Place]awaited
 
 	kept        map[records.Place][]byte // the values of others, with keep
@@ -47,6 +49,7 @@ type ledger struct {
 
 type awaited struct {
 	rev     int64
+	server  uint64 // whose revision it is
 	hash    uint64 // of the value
 	deletes bool
 }
@@ -74,6 +77,7 @@ const (
 	isMissing        // in missing: the owner has to be asked for the value
 	isRequested      // the owner was asked for the value
 	isDeleting       // the write in flight is a deletion
+	isGuessed        // an event was taken for that of the write in flight
 )
 
 func (m mark) has(some mark) bool { return m&some != 0 }

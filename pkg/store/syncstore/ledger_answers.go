@@ -126,6 +126,10 @@ func (l *ledger) contradictions() (all []Contradiction) {
 func (l *ledger) finishKept(one part, kv *kvstore.KeyValue, owns func(int64) bool, now time.Time) {
 	r := l.records.At(one.at)
 	if one.epoch == l.epoch {
+		// The event of an earlier write of ours is older than this key, and will be ignored.
+		if a, is := l.awaited[one.at]; is && kv.ModRevision > a.rev {
+			l.eventArrived(one.at)
+		}
 		if !r.Obj.marks.has(isAwaited) {
 			r.Obj.marks &^= isUncertain
 		}
@@ -133,5 +137,5 @@ func (l *ledger) finishKept(one part, kv *kvstore.KeyValue, owns func(int64) boo
 			l.setPresent(one.at, kv, owns)
 		}
 	}
-	l.finish(one, unknown, 0, nil, now)
+	l.finish(one, unknown, kvstore.Position{}, nil, now)
 }

@@ -141,6 +141,10 @@ func (l *ledger) isOwn(p records.Place, e *kvstore.Event, owns func(int64) bool)
 	if a, is := l.awaited[p]; is && e.ModRevision <= a.rev {
 		return true
 	}
-	is := l.records.At(p).Obj.marks
-	return is.has(isInFlight) && is.has(isDeleting) == deletes
+	r := l.records.At(p)
+	if !r.Obj.marks.has(isInFlight) || r.Obj.marks.has(isDeleting) != deletes {
+		return false
+	}
+	r.Obj.marks |= isGuessed
+	return true
 }

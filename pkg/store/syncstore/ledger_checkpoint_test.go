@@ -16,7 +16,7 @@ type checkpointRig struct {
 func newCheckpointRig() *checkpointRig {
 	r := &checkpointRig{l: newLedger(false, false, false), rev: 1}
 	r.l.beginList()
-	r.l.endList(r.rev, ownsSeven)
+	r.l.endList(kvstore.Position{Revision: r.rev}, ownsSeven)
 	r.l.following = true
 	r.l.markComplete()
 	return r
@@ -39,7 +39,7 @@ func (r *checkpointRig) take() []part {
 func (r *checkpointRig) make(parts []part) (rev int64) {
 	r.rev++
 	for _, one := range parts {
-		r.l.finish(one, acknowledged, r.rev, nil, time.Time{})
+		r.l.finish(one, acknowledged, kvstore.Position{Revision: r.rev}, nil, time.Time{})
 	}
 	return r.rev
 }
@@ -154,7 +154,7 @@ func TestACheckpointAndLosses(t *testing.T) {
 		"perhaps": func(r *checkpointRig) {
 			r.put("2", "a")
 			for _, one := range r.take() {
-				r.l.finish(one, unknown, 0, nil, time.Time{})
+				r.l.finish(one, unknown, kvstore.Position{}, nil, time.Time{})
 			}
 		},
 	} {
@@ -187,6 +187,47 @@ func TestACheckpointAndLosses(t *testing.T) {
 		r, c := written()
 		if end(&r.l); c.isReached() || !c.invalid {
 			t.Errorf("%s: reached %t, invalid %t", name, c.isReached(), c.invalid)
+		}
+	}
+}
+
+// TestALateAnswerDelaysACheckpoint: a deletion that is answered after a list, or during it, was made after the list. The
+// name is wanted again meanwhile, and as listed: it is not written before the event of the deletion.
+func TestALateAnswerDelaysACheckpoint(t *testing.T) {
+	t.Parallel()
+	for _, during := range []bool{false, true} {
+		r := newCheckpointRig()
+		r.put("v", "a")
+		put := r.take()
+		r.tell(r.make(put), put)
+		before := kvstore.KeyValue{Value: []byte("v"), ModRevision: r.rev, Lease: 7}
+		r.l.remove("a", time.Time{})
+		deletion := r.take()
+
+		var deleted int64
+		r.l.beginList()
+		r.l.listItem([]byte("a"), &before, ownsSeven)
+		at := kvstore.Position{Revision: r.rev}
+		if during {
+			deleted = r.make(deletion)
+		}
+		r.l.endList(at, ownsSeven)
+		r.put("v", "a")
+		c := r.l.newCheckpoint()
+		if !during {
+			deleted = r.make(deletion)
+		}
+		if c.isReached() {
+			t.Errorf("answered during the list: %t: reached before the event of the deletion", during)
+		}
+		r.tell(deleted, deletion)
+		again := r.take()
+		if len(again) != 1 || again[0].deletes || c.isReached() {
+			t.Fatalf("answered during the list: %t: %d writes after the deletion, reached: %t", during, len(again), c.isReached())
+		}
+		r.tell(r.make(again), again)
+		if !c.isReached() {
+			t.Errorf("answered during the list: %t: not reached after all", during)
 		}
 	}
 }

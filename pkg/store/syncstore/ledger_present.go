@@ -21,18 +21,21 @@ func (l *ledger) listItem(name []byte, kv *kvstore.KeyValue, owns func(int64) bo
 	}
 }
 
-// endList ends a complete list, made at this revision.
-func (l *ledger) endList(rev int64, owns func(int64) bool) {
+// endList ends a complete list, made at this position. Writes that were acknowledged during the list, at a later
+// revision of the same server, are not in it: their events come, except that of a deletion of a key that was not there.
+func (l *ledger) endList(at kvstore.Position, owns func(int64) bool) {
 	l.leases.refresh(owns)
-	l.listed = true
-	for p := range l.awaited {
-		l.eventArrived(p)
+	l.listed, l.listedAt = true, at
+	for p, a := range l.awaited {
+		if a.server != at.ClusterID || a.rev <= at.Revision || a.deletes && !l.records.IsSeen(p) {
+			l.eventArrived(p)
+		}
 	}
 	for p := range l.records.All() {
 		if l.records.IsSeen(p) {
 			l.update(p)
 		} else {
-			l.setAbsent(p, rev)
+			l.setAbsent(p, at.Revision)
 		}
 	}
 }

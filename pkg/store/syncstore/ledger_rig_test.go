@@ -21,7 +21,8 @@ type ledgerRig struct {
 	now    time.Time
 	items  map[string]kvstore.Event // the contents
 	rev    int64
-	lease  int64 // our lease; 0 if our keys have none
+	server uint64 // which kvstore it is
+	lease  int64  // our lease; 0 if our keys have none
 	events []kvstore.Event
 	heard  map[string]int64         // the contents according to the delivered events, by revision
 	values map[string]kvstore.Event // the same, with the complete events
@@ -119,7 +120,7 @@ func (r *ledgerRig) acknowledge(f *sentPart) {
 		r.l.finishKept(f.part, f.kept, r.owns, r.now)
 	} else {
 		r.written[f.name] = kvstore.Event{KeyValue: kvstore.KeyValue{Value: f.value, Lease: f.lease, ModRevision: f.rev}}
-		r.l.finish(f.part, acknowledged, f.rev, nil, r.now)
+		r.l.finish(f.part, acknowledged, kvstore.Position{ClusterID: r.server, Revision: f.rev}, nil, r.now)
 	}
 }
 
@@ -148,7 +149,7 @@ func (r *ledgerRig) relist(meanwhile func()) {
 	clear(r.written)
 	r.list()
 	meanwhile()
-	r.l.endList(at, r.owns)
+	r.l.endList(kvstore.Position{ClusterID: r.server, Revision: at}, r.owns)
 	r.l.following = true
 }
 

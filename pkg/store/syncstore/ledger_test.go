@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // TestLedgerMachine: after random operations and events in random order, the kvstore finally has the contents that the
@@ -84,16 +86,16 @@ func ledgerMachine(t *rapid.T) {
 			switch {
 			case f == nil:
 			case r.l.shared && f.rev == 0: // a write after this would leave a key that the ledger does not have
-				r.l.finish(f.part, unknown, 0, nil, r.now)
+				r.l.finish(f.part, unknown, kvstore.Position{}, nil, r.now)
 				answer(f)
 			default:
-				r.l.finish(f.part, unknown, 0, nil, r.now)
+				r.l.finish(f.part, unknown, kvstore.Position{}, nil, r.now)
 				f.lost = true
 			}
 		},
 		"refuse": func(t *rapid.T) {
 			if f := someSent(t, true); f != nil && f.rev == 0 {
-				r.l.finish(f.part, refused, 0, errTooLarge, r.now)
+				r.l.finish(f.part, refused, kvstore.Position{}, errTooLarge, r.now)
 				if line := r.l.records.At(f.at); r.l.lean && line.Obj.value != nil {
 					t.Fatalf("the refused value of %s is kept", line.Name)
 				}
@@ -103,13 +105,22 @@ func ledgerMachine(t *rapid.T) {
 		"time passes": func(t *rapid.T) {
 			r.now = r.now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "ms")) * time.Millisecond)
 		},
-		"list": func(t *rapid.T) { r.relist(func() { foreign(t) }) },
+		"list": func(t *rapid.T) {
+			r.relist(func() {
+				foreign(t)
+				if f := someSent(t, true); f != nil && rapid.Bool().Draw(t, "answer") {
+					r.acknowledge(f)
+					answer(f)
+				}
+			})
+		},
 		"break and resume": func(*rapid.T) {
 			r.l.following = false
 			r.l.following = r.l.listed
 		},
 		"list of another kvstore": func(t *rapid.T) {
 			clear(r.items)
+			r.server++
 			r.sent = slices.DeleteFunc(r.sent, func(f sentPart) bool { return f.lost })
 			if !r.l.leases.none {
 				r.lease++

@@ -174,11 +174,12 @@ func (l *ledger) markSent(one part, r *records.Record[line]) {
 	l.inFlight++
 }
 
-// finish notes the outcome of a part. rev is the revision of a transaction that was
+// finish notes the outcome of a part. at is the position of a transaction that was
 // acknowledged, why the reason of a refusal.
-func (l *ledger) finish(one part, o outcome, rev int64, why error, now time.Time) {
+func (l *ledger) finish(one part, o outcome, at kvstore.Position, why error, now time.Time) {
 	r := l.records.At(one.at)
-	r.Obj.marks &^= isInFlight | isDeleting
+	guessed := r.Obj.marks.has(isGuessed)
+	r.Obj.marks &^= isInFlight | isDeleting | isGuessed
 	l.inFlight--
 	for _, c := range l.checkpoints {
 		c.markAnswered(one.at, o)
@@ -186,12 +187,15 @@ func (l *ledger) finish(one part, o outcome, rev int64, why error, now time.Time
 	switch {
 	case o == refused:
 		l.failures.add(one.at, now, why)
+		if guessed { // the event was that of another writer
+			l.markLost(one.at)
+		}
 		if l.lean {
 			l.releaseValue(r)
 		}
-	case o == acknowledged && one.epoch == l.epoch:
+	case o == acknowledged && (one.epoch == l.epoch || l.isAfterList(at)):
 		l.failures.forget(one.at)
-		l.awaitEvent(one, r, rev)
+		l.awaitEvent(one, r, at)
 	default:
 		l.failures.renew(one.at, now)
 		l.markLost(one.at) // it may be lost
@@ -199,16 +203,26 @@ func (l *ledger) finish(one part, o outcome, rev int64, why error, now time.Time
 	l.update(one.at)
 }
 
-// awaitEvent awaits the event of a write of this epoch, unless it has arrived.
-func (l *ledger) awaitEvent(one part, r *records.Record[line], rev int64) {
+// isAfterList reports whether a write at this position is later than the latest list, or may be while a list is under
+// way.
+func (l *ledger) isAfterList(at kvstore.Position) bool {
+	return !l.listed || at.ClusterID == l.listedAt.ClusterID && at.Revision > l.listedAt.Revision
+}
+
+// awaitEvent awaits the event of a write, unless it has arrived.
+func (l *ledger) awaitEvent(one part, r *records.Record[line], at kvstore.Position) {
+	rev := at.Revision
 	switch {
+	case !l.listed: // the list decides
+		l.awaited[one.at] = awaited{rev: rev, server: at.ClusterID, hash: one.hash, deletes: one.deletes}
+		r.Obj.marks |= isAwaited
 	case rev < r.Rev: // a later event has arrived, which is not ours
 		l.eventArrived(one.at)
 		l.markLost(one.at)
 	case rev == r.Rev || one.deletes && !r.Obj.marks.has(isPresent):
 		l.eventArrived(one.at)
 	default:
-		l.awaited[one.at] = awaited{rev: rev, hash: one.hash, deletes: one.deletes}
+		l.awaited[one.at] = awaited{rev: rev, server: at.ClusterID, hash: one.hash, deletes: one.deletes}
 		r.Obj.marks |= isAwaited
 	}
 }
