@@ -166,8 +166,8 @@ func (w *world) vandalise(ctx context.Context, seed uint64) {
 	}
 }
 
-// endure runs all nodes, and the function beside at the same time, until no more faults occur and the nodes have
-// settled.
+// endure runs all nodes, and the function beside at the same time, until no more faults occur and the nodes are
+// at rest.
 func (w *world) endure(seed uint64, steps int, beside func(context.Context)) []*Allocator {
 	allocators := make([]*Allocator, w.nodes)
 	var lives, others sync.WaitGroup

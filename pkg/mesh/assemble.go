@@ -28,7 +28,7 @@ type Mesh struct {
 	*view.View
 	// Mesh has the clusters; nil if the process reads them in another way (Parts.Reader), or not at all.
 	Mesh *clustermesh.Mesh
-	// Tables are the tables that are filled, and Ingest writes what is read of the clusters to them.
+	// Tables are the tables that are filled, and Ingest writes the objects of the clusters to them.
 	Tables *view.Tables
 	Ingest *clustermesh.View
 	// Findings derives conflicts and events.

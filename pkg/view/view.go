@@ -126,7 +126,7 @@ func (v *View) WaitReady(ctx context.Context) error {
 	}
 }
 
-// MayDeny reports whether a client that acts on the answer may be told that an object does not exist, and if not, why.
+// MayDeny reports whether a client that acts on the answer may conclude that an object does not exist, and if not, why.
 // It is true when the view is ready and has data of at least one cluster, if there are any. After the sync timeout the
 // view is ready even when no cluster could be read since the start.
 func (v *View) MayDeny() (ok bool, reasons map[string]string) {

@@ -33,7 +33,7 @@ type amount = quota.Quota[netip.Addr]
 func newAmount(all int64) *amount { return quota.New[netip.Addr](all, all/4) }
 
 // ownerOf returns the owner that is charged for a stream: the address of its peer (an IPv6 /64). The programs of this
-// machine, over loopback and the unix socket, cannot be told apart, and most clients are on this machine. So they
+// machine, over loopback and the unix socket, cannot be distinguished, and most clients are on this machine. So they
 // count as two owners, and their streams alternate between these.
 func ownerOf(peer netip.Addr, stream uint64) netip.Addr {
 	if peer.IsValid() && !peer.IsLoopback() {

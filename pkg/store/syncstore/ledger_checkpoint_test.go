@@ -55,8 +55,8 @@ func (r *checkpointRig) tell(rev int64, parts []part) {
 	}
 }
 
-// somebody applies the event of a write by another client; an empty value deletes.
-func (r *checkpointRig) somebody(name, value string) {
+// otherWriter applies the event of a write by another client; an empty value deletes.
+func (r *checkpointRig) otherWriter(name, value string) {
 	r.rev++
 	e := kvstore.Event{KeyValue: kvstore.KeyValue{Value: []byte(value), ModRevision: r.rev}}
 	if value == "" {
@@ -140,13 +140,13 @@ func TestACheckpointAndLosses(t *testing.T) {
 		return r, r.l.newCheckpoint()
 	}
 	for name, lost := range map[string]func(*checkpointRig){
-		"deleted":                     func(r *checkpointRig) { r.somebody("a", "") },
-		"changed":                     func(r *checkpointRig) { r.somebody("a", "x") },
-		"taken over by another lease": func(r *checkpointRig) { r.somebody("a", "1") },
+		"deleted":                     func(r *checkpointRig) { r.otherWriter("a", "") },
+		"changed":                     func(r *checkpointRig) { r.otherWriter("a", "x") },
+		"taken over by another lease": func(r *checkpointRig) { r.otherWriter("a", "1") },
 		"deleted while it is written": func(r *checkpointRig) {
 			r.put("2", "a")
 			parts := r.take()
-			r.somebody("a", "")
+			r.otherWriter("a", "")
 			r.rev -= 2 // our write was made before the deletion
 			r.make(parts)
 			r.rev++
@@ -176,7 +176,7 @@ func TestACheckpointAndLosses(t *testing.T) {
 	}
 	r, c := written()
 	r.put("2", "b", "c")
-	r.somebody("nobody's", "x")
+	r.otherWriter("nobody's", "x")
 	if !c.isReached() {
 		t.Error("what has changed since is waited for")
 	}
