@@ -42,7 +42,7 @@ func cells(m config.Mode) cell.Cell {
 	case config.ModeMirror:
 		return mirrorCell()
 	default:
-		return cell.Group(localCell(config.ModeRun), meshCell(), memberCell(), dnsCell(), xdsCell())
+		return cell.Group(localCell(config.ModeRun), meshCell(), memberCell(), serverCells())
 	}
 }
 

@@ -16,12 +16,57 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// dnsCell answers DNS queries, when a flag gives an address.
-func dnsCell() cell.Cell {
-	return cell.Module(
-		"dns", "Answers DNS questions about the services of all clusters",
-		cell.Invoke(serveDNS),
+// server serves clients over a network, with data of the view.
+type server interface {
+	Listen(address string) error
+	Run(ctx context.Context) error
+	Address() string
+	// Totals returns how many requests were answered and refused.
+	Totals() (answered, refused uint64)
+}
+
+// offer is a server that a flag turns on, with what the agent shows of it.
+type offer struct {
+	server
+	protocol, address, message string
+	metrics                    prometheus.Collector
+	xdsClients                 func() *api.XDSClients // of the xDS server
+}
+
+// serverParams are the dependencies of servers.
+type serverParams struct {
+	cell.In
+
+	Config  config.Config
+	View    *view.View
+	TLS     *transport.TLS
+	Bounds  *boundary.Boundaries
+	Servers *servers
+	Cycle   cell.Lifecycle
+	Jobs    job.Group
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
+}
+
+// serverCells are the modules of the servers: each makes its offer, nil when no flag gives an address.
+func serverCells() cell.Cell {
+	return cell.Group(
+		serverCell("dns", "Answers DNS questions about the services of all clusters", offerDNS),
+		serverCell("xds", "Tells gRPC programs and Envoys where the services of all clusters are", offerXDS),
 	)
+}
+
+func serverCell(name, title string, of func(serverParams) (*offer, error)) cell.Cell {
+	return cell.Module(name, title, cell.Invoke(func(p serverParams) error {
+		o, err := of(p)
+		if o == nil || err != nil {
+			return err
+		}
+		p.Cycle.Append(cell.Hook{OnStart: func(cell.HookContext) error { return o.Listen(o.address) }})
+		saying(p.Jobs, "serve", o.message+" on "+o.address, o.Run)
+		p.Servers.all = append(p.Servers.all, o)
+		return p.Metrics.Register(o.metrics)
+	}))
 }
 
 // newTLS reads the certificate files of all listeners that use TLS; nil without any.
@@ -45,51 +90,42 @@ func followCertificates(t *transport.TLS, h cell.Health, jobs job.Group, reg pro
 
 // servers are the servers of protocols other than the API, for the API's status. They are added before the agent
 // starts, and do not change afterwards.
-type servers struct {
-	all []func() api.Serving
-	xds func() *api.XDSClients // nil: xDS is off
-}
+type servers struct{ all []*offer }
 
-func (s *servers) add(one func() api.Serving) { s.all = append(s.all, one) }
-
-func (s *servers) serving() []api.Serving {
-	var all []api.Serving
-	for _, one := range s.all {
-		all = append(all, one())
+func (s *servers) serving() (all []api.Serving) {
+	for _, o := range s.all {
+		answered, refused := o.Totals()
+		all = append(all, api.Serving{Protocol: o.protocol, Address: o.Address(), Requests: answered, Refused: refused})
 	}
 	return all
 }
 
 // xdsClients returns the clients of the xDS server; nil when it is off.
 func (s *servers) xdsClients() *api.XDSClients {
-	if s.xds == nil {
-		return nil
+	for _, o := range s.all {
+		if o.xdsClients != nil {
+			return o.xdsClients()
+		}
 	}
-	return s.xds()
+	return nil
 }
 
-func serveDNS(c config.Config, v *view.View, all *servers, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, bounds *boundary.Boundaries, log *slog.Logger) error {
-	d := c.Serving.DNS
+func offerDNS(p serverParams) (*offer, error) {
+	d := p.Config.Serving.DNS
 	if d.Address == "" {
-		return nil
+		return nil, nil
 	}
 	clients, err := d.ClientNetworks()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	metrics := dnsserver.NewMetrics()
 	s, err := dnsserver.New(dnsserver.Params{
-		View: v, Cluster: c.ClusterName, Asker: c.Asker(), Zones: d.ZoneNames(), MeshZone: d.MeshZone, TTL: &d.TTL, Answers: int(d.Answers),
-		Clients: clients, Queries: int(d.Queries), Metrics: metrics, Boundary: bounds.Part("dns"), Log: log,
+		View: p.View, Cluster: p.Config.ClusterName, Asker: p.Config.Asker(), Zones: d.ZoneNames(), MeshZone: d.MeshZone, TTL: &d.TTL, Answers: int(d.Answers),
+		Clients: clients, Queries: int(d.Queries), Metrics: metrics, Boundary: p.Bounds.Part("dns"), Log: p.Log,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error { return s.Listen(d.Address) }})
-	saying(jobs, "serve", "answering on "+d.Address, s.Run)
-	all.add(func() api.Serving {
-		answered, refused := metrics.Totals()
-		return api.Serving{Protocol: "DNS", Address: s.Address(), Requests: answered, Refused: refused}
-	})
-	return reg.Register(metrics)
+	return &offer{server: s, protocol: "DNS", address: d.Address, message: "answering", metrics: metrics}, nil
 }

@@ -1,51 +1,30 @@
 package agent
 
 import (
-	"log/slog"
-
-	"github.com/cilium/hive/cell"
-	"github.com/cilium/hive/job"
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/mesh-agent/mesh-agent/internal/agent/config"
-	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
 	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
 	"github.com/mesh-agent/mesh-agent/internal/serve/xdsserver"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// xdsCell serves the endpoints of services to gRPC programs and Envoys, when a flag gives an address.
-func xdsCell() cell.Cell {
-	return cell.Module(
-		"xds", "Tells gRPC programs and Envoys where the services of all clusters are",
-		cell.Invoke(serveXDS),
-	)
-}
-
-func serveXDS(c config.Config, v *view.View, secure *transport.TLS, all *servers, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer, bounds *boundary.Boundaries, log *slog.Logger) error {
-	x := c.Serving.XDS
+func offerXDS(p serverParams) (*offer, error) {
+	x := p.Config.Serving.XDS
 	if x.Address == "" {
-		return nil
+		return nil, nil
 	}
-	p := xdsserver.Params{
-		View: v, Asker: c.Asker(), Zones: c.Serving.DNS.ZoneNames(), Names: int(x.Names), Memory: x.MemoryLimit(), Outliers: x.Outliers, Metrics: xdsserver.NewMetrics(), Boundary: bounds.Part("xds"), Log: log, TLS: secure,
-		Streams: transport.Limit{All: int(x.Streams), Peer: int(x.StreamsPerPeer)},
-	}
-	s, err := xdsserver.New(p)
-	if err != nil {
-		return err
-	}
-	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error { return s.Listen(x.Address) }})
-	saying(jobs, "serve", "serving on "+x.Address, s.Run)
-	all.add(func() api.Serving {
-		sent, refused := s.Totals()
-		return api.Serving{Protocol: "xDS", Address: s.Address(), Requests: sent, Refused: refused}
+	metrics := xdsserver.NewMetrics()
+	s, err := xdsserver.New(xdsserver.Params{
+		View: p.View, Asker: p.Config.Asker(), Zones: p.Config.Serving.DNS.ZoneNames(), Names: int(x.Names), Memory: x.MemoryLimit(), Outliers: x.Outliers,
+		Metrics: metrics, Boundary: p.Bounds.Part("xds"), Log: p.Log, TLS: p.TLS, Streams: transport.Limit{All: int(x.Streams), Peer: int(x.StreamsPerPeer)},
 	})
-	all.xds = func() *api.XDSClients {
-		return &api.XDSClients{Items: xdsClients(s.Clients()), Gone: xdsClients(s.Departed())}
+	if err != nil {
+		return nil, err
 	}
-	return reg.Register(p.Metrics)
+	return &offer{
+		server: s, protocol: "xDS", address: x.Address, message: "serving", metrics: metrics,
+		xdsClients: func() *api.XDSClients {
+			return &api.XDSClients{Items: xdsClients(s.Clients()), Gone: xdsClients(s.Departed())}
+		},
+	}, nil
 }
 
 func xdsClients(all []xdsserver.Client) []api.XDSClient {

@@ -164,7 +164,7 @@ func (t Transaction) Lost(res TxnResult) error {
 	}
 	for i, l := range t.Locks {
 		if found := res.Parts[i].Found; len(found) == 0 || found[0].Created != l.Revision {
-			return l.NotHeld()
+			return l.MarkLost()
 		}
 	}
 	return nil

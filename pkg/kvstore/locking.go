@@ -274,9 +274,9 @@ type Lock struct {
 // nevertheless. Unlock does not close the channel.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
-// NotHeld is for engines: it records that an operation that relied on the lock was refused
+// MarkLost is for engines: it records that an operation that relied on the lock was refused
 // because the lock is no longer held, and returns the error of this operation.
-func (l *Lock) NotHeld() error {
+func (l *Lock) MarkLost() error {
 	if l.lose != nil {
 		l.lose()
 	}

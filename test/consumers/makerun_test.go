@@ -21,7 +21,7 @@ func TestMakeRun(t *testing.T) {
 	programtest.Find(t, "consumers", "dig")
 	makefile, err := os.ReadFile("../../Makefile")
 	must(t, err)
-	line := regexp.MustCompile(`(?m)^run: .*-- bin/mesh-agent (run .*)$`).FindSubmatch(makefile)
+	line := regexp.MustCompile(`(?m)^run: build\n\t@.*-- bin/mesh-agent (run .*)$`).FindSubmatch(makefile)
 	if line == nil {
 		t.Fatal("the Makefile has no such target")
 	}

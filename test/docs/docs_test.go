@@ -53,7 +53,7 @@ func makeTarget(t *testing.T, name string) string {
 	t.Helper()
 	makefile, err := os.ReadFile("../../Makefile")
 	waittest.Must(t, err)
-	line := regexp.MustCompile(`(?m)^` + name + `: build ; @(.*)$`).FindSubmatch(makefile)
+	line := regexp.MustCompile(`(?m)^` + name + `: build\n\t@(.*)$`).FindSubmatch(makefile)
 	if line == nil {
 		t.Fatalf("the Makefile has no target %s", name)
 	}

@@ -124,7 +124,7 @@ func TestIndex(t *testing.T) {
 	waittest.Must(t, err)
 	specs, err := filepath.Glob("../../docs/spec/*.md")
 	waittest.Must(t, err)
-	for _, page := range append(pages, specs...) {
+	for _, page := range append(pages, append(specs, "../../docs/decisions/README.md")...) {
 		name, err := filepath.Rel("../../docs", page)
 		waittest.Must(t, err)
 		if name != "README.md" && !strings.Contains(index, "("+filepath.ToSlash(name)+")") {

@@ -36,8 +36,16 @@ func pages(t *testing.T) []string {
 	if err != nil || len(docs) == 0 {
 		t.Fatal("no documents", err)
 	}
-	for _, d := range docs {
-		all = append(all, filepath.Join("docs", filepath.Base(d)))
+	decisions, err := filepath.Glob(filepath.Join(root, "docs", "decisions", "*.md"))
+	if err != nil || len(decisions) == 0 {
+		t.Fatal("no decisions", err)
+	}
+	for _, d := range append(docs, decisions...) {
+		name, err := filepath.Rel(root, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, filepath.ToSlash(name))
 	}
 	return all
 }

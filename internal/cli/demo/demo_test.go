@@ -15,7 +15,7 @@ func TestTheCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := regexp.MustCompile(`(?m)^run: build ; @(.*)$`).FindSubmatch(makefile)
+	run := regexp.MustCompile(`(?m)^run: build\n\t@(.*)$`).FindSubmatch(makefile)
 	if run == nil {
 		t.Fatal("the Makefile has no such target")
 	}

@@ -22,8 +22,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -163,7 +161,7 @@ func allocationTarget(c *command.Env, cmd *cobra.Command, k *target.Choice) (*ta
 func allocating(t *target.Target, caller context.Context, own identity.Cluster, log *slog.Logger, f func(*identityWriter) error) error {
 	w := &identityWriter{cluster: own}
 	if t.Settings.Allocation.Place().InKVStore() {
-		w.client = etcd.NewDurable(func() (*clientfile.Config, error) { return t.Cfg, nil }, t.Opts)
+		w.client = t.Durable()
 	}
 	ids, err := w.prepare(t.Settings, log)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/target"
 	"github.com/mesh-agent/mesh-agent/internal/own/identity"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -40,7 +40,7 @@ func New(c *command.Env) *cobra.Command {
 // identities is a kvstore whose identities are read.
 type identities struct {
 	*target.Target
-	client  *etcd.Session
+	client  kvstore.Session
 	cluster identity.Cluster
 	place   identity.Place
 	cached  bool   // it is the copy of a mirror
@@ -76,7 +76,7 @@ func open(ctx context.Context, t *target.Target, k *target.Choice) (*identities,
 	if err != nil {
 		return nil, err
 	}
-	client, err := t.Connect(ctx)
+	client, err := t.ConnectEtcd(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +91,14 @@ func open(ctx context.Context, t *target.Target, k *target.Choice) (*identities,
 	return i, nil
 }
 
+// leaseKeeper is a session that keeps its leases alive on request.
+type leaseKeeper interface {
+	Keep(ctx context.Context) error
+	Close()
+}
+
 // keepLeases keeps the leases of a session alive. closeAll ends that, and closes the session.
-func keepLeases(ctx context.Context, client *etcd.Session) (closeAll func()) {
+func keepLeases(ctx context.Context, client leaseKeeper) (closeAll func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // an interrupted command releases its locks first
 	var keeping sync.WaitGroup
 	keeping.Go(func() { _ = client.Keep(ctx) }) // it ends with its context

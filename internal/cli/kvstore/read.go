@@ -16,7 +16,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/target"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
 func kvGetCommand(c *command.Env, k *target.Choice) *cobra.Command {
@@ -180,7 +179,7 @@ func onePrefix(cmd *cobra.Command, args []string) error {
 }
 
 // open connects and determines the keys that given selects. It writes a note when given is interpreted as a prefix.
-func open(t *target.Target, ctx context.Context, given string, notes io.Writer) (*etcd.Session, string, error) {
+func open(t *target.Target, ctx context.Context, given string, notes io.Writer) (kvstore.Session, string, error) {
 	client, err := t.Connect(ctx)
 	if err != nil {
 		return nil, "", err

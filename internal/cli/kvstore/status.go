@@ -15,7 +15,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/diagnose/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -68,7 +67,7 @@ func kvStatusCommand(c *command.Env, k *target.Choice) *cobra.Command {
 func status(t *target.Target, ctx context.Context, now func() time.Time) (st *KvStatus, reached bool) {
 	st = &KvStatus{Name: t.Name, ConfigFile: t.Cfg.Path, Endpoints: []kvEndpoint{}, Problems: []string{}}
 	for attempt, url := range t.Cfg.Endpoints {
-		client, err := etcd.Connect(ctx, t.Cfg, attempt, t.Opts)
+		client, err := t.Opts.Open(ctx, t.Cfg, attempt)
 		if err != nil {
 			st.Endpoints = append(st.Endpoints, kvEndpoint{Endpoint: url, Error: printer.OneLine(err)})
 			st.Problems = append(st.Problems, withCode(err))

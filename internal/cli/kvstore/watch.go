@@ -20,7 +20,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/target"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
@@ -99,7 +98,7 @@ func (w *kvWatch) run(ctx context.Context, t *target.Target, given string) error
 	}
 }
 
-func (w *kvWatch) session(ctx context.Context, client *etcd.Session) error {
+func (w *kvWatch) session(ctx context.Context, client kvstore.Session) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return client.Run(ctx, nil) })
 	g.Go(func() error {
@@ -109,7 +108,7 @@ func (w *kvWatch) session(ctx context.Context, client *etcd.Session) error {
 }
 
 // again connects until it works or ctx ends. When ctx ends, it returns the old client.
-func (w *kvWatch) again(ctx context.Context, t *target.Target, old *etcd.Session) (*etcd.Session, error) {
+func (w *kvWatch) again(ctx context.Context, t *target.Target, old kvstore.Session) (kvstore.Session, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, rewatchMax
 	said := ""

@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -83,7 +84,21 @@ func ChooseAny(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 }
 
 // Connect opens a session with the first endpoint that answers. The error has the errors of all endpoints.
-func (t *Target) Connect(ctx context.Context) (*etcd.Session, error) {
+func (t *Target) Connect(ctx context.Context) (kvstore.Session, error) {
+	client, err := t.ConnectEtcd(ctx)
+	if err != nil {
+		return nil, err // not client, which would be a non-nil interface with a nil pointer
+	}
+	return client, nil
+}
+
+// Durable returns a writer that outlives its sessions.
+func (t *Target) Durable() *kvstore.Durable {
+	return etcd.NewDurable(func() (*clientfile.Config, error) { return t.Cfg, nil }, t.Opts)
+}
+
+// ConnectEtcd is [Target.Connect] for the administration of an etcd.
+func (t *Target) ConnectEtcd(ctx context.Context) (*etcd.Session, error) {
 	var failed kvErrors
 	for attempt := range t.Cfg.Endpoints {
 		client, err := etcd.Connect(ctx, t.Cfg, attempt, t.Opts)

@@ -74,7 +74,7 @@ func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		client, err := t.Connect(cmd.Context())
+		client, err := t.ConnectEtcd(cmd.Context())
 		if err != nil {
 			return err
 		}

@@ -188,6 +188,9 @@ func (s *Server) Close() {
 	}
 }
 
+// Totals returns how many questions were answered and refused.
+func (s *Server) Totals() (answered, refused uint64) { return s.metrics.Totals() }
+
 // Run answers until ctx ends or a socket is closed. It returns the error of ctx or of the socket.
 func (s *Server) Run(ctx context.Context) error {
 	return waiting.Together(ctx, s.serveUDP, s.serveTCP)

@@ -306,7 +306,7 @@ func (m *Store) lose() {
 func (s *contents) holds(locks []*kvstore.Lock) error {
 	for _, l := range locks {
 		if s.created[l.Key] != l.Revision {
-			return l.NotHeld()
+			return l.MarkLost()
 		}
 	}
 	return nil
