@@ -40,18 +40,23 @@ func remotesCell() cell.Cell {
 }
 
 // remoteObjects are the controllers that write objects derived from remote clusters. It is nil without a flag for it.
-type remoteObjects struct {
-	controllers []func(context.Context) error
-	writers     []*kubewrite.Writer // those of the controllers
+type remoteObjects struct{ controllers []*controller }
+
+// controller writes objects of one kind.
+type controller struct {
+	run    func(context.Context) error
+	writer *kubewrite.Writer
 }
 
 // run runs the controllers during a term. Each write is made only after the proof that this process is still the
 // leader.
 func (r *remoteObjects) run(ctx context.Context, leading func(context.Context) error) error {
-	for _, w := range r.writers {
-		w.Prove(leading)
+	var runs []func(context.Context) error
+	for _, c := range r.controllers {
+		c.writer.Prove(leading)
+		runs = append(runs, c.run)
 	}
-	return waiting.Together(ctx, r.controllers...)
+	return waiting.Together(ctx, runs...)
 }
 
 // remoteParams are the dependencies of these controllers.
@@ -72,53 +77,72 @@ func newRemoteObjects(p remoteParams) (*remoteObjects, error) {
 	if !p.Config.Operate.ReadsRemotes() {
 		return nil, nil
 	}
-	o, m, t, bounds, lc := new(remoteObjects), p.Mesh.Mesh, p.Mesh.Tables, p.Bounds, p.Cycle
-	report := reportTasks(p.Health)
-	if p.Config.Operate.WritesSlices() {
-		metrics := endpointslices.NewMetrics()
-		flag, role := config.EndpointSlices, slicesRole
-		if !p.Config.Operate.EndpointSlices {
-			flag, role = config.MCSAPI, importsRole
-		}
-		w, err := newKubeWriter(p, flag, role, metrics, lc)
+	o, report := new(remoteObjects), reportTasks(p.Health)
+	for _, of := range []func(remoteParams, func(task string, err error)) (*controller, error){ofSlices, ofImports} {
+		c, err := of(p, report)
 		if err != nil {
 			return nil, err
 		}
-		slices := endpointslices.Params{
-			DB: t.DB, Cluster: p.From, Services: t.Services, Ready: isReady(m), Remotes: remotes(m, servicesRead),
-			Writer: w, Report: report, Boundary: bounds.Part("endpointslices"), Metrics: metrics, Log: p.Log,
+		if c != nil {
+			o.controllers = append(o.controllers, c)
 		}
-		if !p.Config.Operate.OwnAddresses {
-			slices.OwnNetworks = t.IPs
-		}
-		if !p.Config.Operate.EndpointSlices {
-			slices.Only = serviceimports.IsDerived
-		}
-		o.controllers, o.writers = append(o.controllers, endpointslices.New(slices).Run), append(o.writers, w)
-	}
-	if p.Config.Operate.MCSAPI {
-		labels, annotations, err := p.Config.Operate.Allowed()
-		if err != nil {
-			return nil, err
-		}
-		metrics := serviceimports.NewMetrics()
-		w, err := newKubeWriter(p, config.MCSAPI, importsRole, metrics, lc)
-		if err != nil {
-			return nil, err
-		}
-		o.writers = append(o.writers, w)
-		o.controllers = append(o.controllers, serviceimports.New(serviceimports.Params{
-			DB: t.DB, Own: p.Config.Own(), GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: t.Services,
-			Ready: isReady(m), Remotes: remotes(m, exportsRead), Writer: w,
-			Slices: p.Config.Operate.WhichSlices(), InstallCRDs: p.Config.Operate.InstallCRDs, Labels: labels, Annotations: annotations,
-			MaxImports: int(p.Config.Operate.MaxImports), Report: report, Boundary: bounds.Part("mcs"), Metrics: metrics, Log: p.Log,
-		}).Run)
 	}
 	return o, nil
 }
 
+// ofSlices returns the controller of EndpointSlices; nil without a flag for it.
+func ofSlices(p remoteParams, report func(task string, err error)) (*controller, error) {
+	c := p.Config.Operate
+	if !c.WritesSlices() {
+		return nil, nil
+	}
+	flag, role, metrics := config.EndpointSlices, slicesRole, endpointslices.NewMetrics()
+	if !c.EndpointSlices {
+		flag, role = config.MCSAPI, importsRole
+	}
+	w, err := newKubeWriter(p, flag, role, metrics)
+	if err != nil {
+		return nil, err
+	}
+	slices := endpointslices.Params{
+		DB: p.Mesh.Tables.DB, Cluster: p.From, Services: p.Mesh.Tables.Services, Ready: isReady(p.Mesh.Mesh), Remotes: remotes(p.Mesh.Mesh, servicesRead),
+		Writer: w, Report: report, Boundary: p.Bounds.Part("endpointslices"), Metrics: metrics, Log: p.Log,
+	}
+	if !c.OwnAddresses {
+		slices.OwnNetworks = p.Mesh.Tables.IPs
+	}
+	if !c.EndpointSlices {
+		slices.Only = serviceimports.IsDerived
+	}
+	return &controller{run: endpointslices.New(slices).Run, writer: w}, nil
+}
+
+// ofImports returns the controller of the objects of the MCS API; nil without its flag.
+func ofImports(p remoteParams, report func(task string, err error)) (*controller, error) {
+	c := p.Config.Operate
+	if !c.MCSAPI {
+		return nil, nil
+	}
+	labels, annotations, err := c.Allowed()
+	if err != nil {
+		return nil, err
+	}
+	metrics := serviceimports.NewMetrics()
+	w, err := newKubeWriter(p, config.MCSAPI, importsRole, metrics)
+	if err != nil {
+		return nil, err
+	}
+	run := serviceimports.New(serviceimports.Params{
+		DB: p.Mesh.Tables.DB, Own: p.Config.Own(), GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: p.Mesh.Tables.Services,
+		Ready: isReady(p.Mesh.Mesh), Remotes: remotes(p.Mesh.Mesh, exportsRead), Writer: w,
+		Slices: c.WhichSlices(), InstallCRDs: c.InstallCRDs, Labels: labels, Annotations: annotations,
+		MaxImports: int(c.MaxImports), Report: report, Boundary: p.Bounds.Part("mcs"), Metrics: metrics, Log: p.Log,
+	}).Run
+	return &controller{run: run, writer: w}, nil
+}
+
 // newKubeWriter returns the writer of a flag's objects, and registers its metrics.
-func newKubeWriter(p remoteParams, flag, role string, metrics prometheus.Collector, lc cell.Lifecycle) (*kubewrite.Writer, error) {
+func newKubeWriter(p remoteParams, flag, role string, metrics prometheus.Collector) (*kubewrite.Writer, error) {
 	if err := p.Metrics.Register(metrics); err != nil {
 		return nil, err
 	}
@@ -130,7 +154,7 @@ func newKubeWriter(p remoteParams, flag, role string, metrics prometheus.Collect
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
-	lc.Append(cell.Hook{OnStop: func(cell.HookContext) error { w.Close(); return nil }})
+	p.Cycle.Append(cell.Hook{OnStop: func(cell.HookContext) error { w.Close(); return nil }})
 	return w, nil
 }
 
