@@ -69,7 +69,7 @@ func meshCell() cell.Cell {
 		clustermeshModule, "The mesh directory and one controller per remote cluster",
 		cell.Provide(func() role { return role{module: clustermeshModule} }),
 		cell.Invoke(tellUnknownNetworks, followClaims),
-		cell.Invoke(func(jobs job.Group, m *mesh.Mesh) { runs(jobs, "mesh", m.Mesh.Run) }),
+		cell.Invoke(func(jobs job.Group, m *mesh.Mesh) { runs(jobs, "mesh", m.Remotes.Run) }),
 	)
 }
 

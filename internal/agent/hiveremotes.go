@@ -105,7 +105,7 @@ func ofSlices(p remoteParams, report func(task string, err error)) (*controller,
 		return nil, err
 	}
 	slices := endpointslices.Params{
-		DB: p.Mesh.Tables.DB, Cluster: p.From, Services: p.Mesh.Tables.Services, Ready: isReady(p.Mesh.Mesh), Remotes: remotes(p.Mesh.Mesh, servicesRead),
+		DB: p.Mesh.Tables.DB, Cluster: p.From, Services: p.Mesh.Tables.Services, Ready: isReady(p.Mesh.Remotes), Remotes: remotes(p.Mesh.Remotes, servicesRead),
 		Writer: w, Report: report, Boundary: p.Bounds.Part("endpointslices"), Metrics: metrics, Log: p.Log,
 	}
 	if !c.OwnAddresses {
@@ -134,7 +134,7 @@ func ofImports(p remoteParams, report func(task string, err error)) (*controller
 	}
 	run := serviceimports.New(serviceimports.Params{
 		DB: p.Mesh.Tables.DB, Own: p.Config.Own(), GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: p.Mesh.Tables.Services,
-		Ready: isReady(p.Mesh.Mesh), Remotes: remotes(p.Mesh.Mesh, exportsRead), Writer: w,
+		Ready: isReady(p.Mesh.Remotes), Remotes: remotes(p.Mesh.Remotes, exportsRead), Writer: w,
 		Slices: c.WhichSlices(), InstallCRDs: c.InstallCRDs, Labels: labels, Annotations: annotations,
 		MaxImports: int(c.MaxImports), Report: report, Boundary: p.Bounds.Part("mcs"), Metrics: metrics, Log: p.Log,
 	}).Run
@@ -202,7 +202,7 @@ func readRemotes(o *operate.Operator, r *remoteObjects, c config.Config, current
 	}
 	o.While = r.run
 	showLocal(c, from, m.Ingest, jobs, log)
-	runs(jobs, "mesh", m.Mesh.Run)
+	runs(jobs, "mesh", m.Remotes.Run)
 	if err := tellUnknownNetworks(c, log); err != nil {
 		return err
 	}

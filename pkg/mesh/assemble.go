@@ -26,8 +26,8 @@ import (
 // Mesh is a view of the clusters of a directory, with the parts that fill it.
 type Mesh struct {
 	*view.View
-	// Mesh has the clusters; nil if the process reads them in another way (Parts.Reader), or not at all.
-	Mesh *clustermesh.Mesh
+	// Remotes has the clusters; nil if the process reads them in another way (Parts.Reader), or not at all.
+	Remotes *clustermesh.Mesh
 	// Tables are the tables that are filled, and Ingest writes the objects of the clusters to them.
 	Tables *view.Tables
 	Ingest *clustermesh.View
@@ -98,10 +98,10 @@ func Assemble(c Config, p Parts) (m *Mesh, err error) {
 	case p.ReadsNone:
 		reader = clustermesh.None{}
 	default:
-		if m.Mesh, err = c.clusters(m.Ingest, read); err != nil {
+		if m.Remotes, err = c.clusters(m.Ingest, read); err != nil {
 			return nil, err
 		}
-		reader = m.Mesh
+		reader = m.Remotes
 	}
 	if p.Ready != nil {
 		reader = apartReady{reader, p.Ready}
@@ -160,18 +160,18 @@ func (m *Mesh) register(c Config, read *store.Metrics) error {
 	if read != nil {
 		errs = append(errs, c.Metrics.Register(read))
 	}
-	if m.Mesh != nil {
-		errs = append(errs, c.Metrics.Register(clustermesh.NewCollector(m.Mesh)))
+	if m.Remotes != nil {
+		errs = append(errs, c.Metrics.Register(clustermesh.NewCollector(m.Remotes)))
 	}
 	return errors.Join(errs...)
 }
 
 // Missing returns the missing parts, by cluster, of the clusters without which the mesh became ready.
 func (m *Mesh) Missing() map[string]string {
-	if m.Mesh == nil {
+	if m.Remotes == nil {
 		return nil
 	}
-	return m.Mesh.Missing()
+	return m.Remotes.Missing()
 }
 
 // Run connects to the clusters and follows them until ctx ends. It returns the error of ctx, or the reason why it
@@ -179,8 +179,8 @@ func (m *Mesh) Missing() map[string]string {
 func (m *Mesh) Run(ctx context.Context) error {
 	defer m.View.Close()
 	parts := []func(context.Context) error{m.Tables.IPs.Run, m.Findings.Run, m.View.Run}
-	if m.Mesh != nil {
-		parts = append(parts, m.Mesh.Run)
+	if m.Remotes != nil {
+		parts = append(parts, m.Remotes.Run)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range parts {

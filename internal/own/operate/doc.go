@@ -13,7 +13,7 @@
 //
 // # Design
 //
-// Each mode has its own user in etcd. [Rights] holds the roles as data: the ranges
+// Each mode has its own user in etcd. Package rights (rights.Of) holds the roles as data: the ranges
 // that a node, an operator and a mirror write, and no others; the tests of
 // internal/own/operate, internal/own/register, internal/own/mirror and test/members run on an etcd with these
 // users. A new key that is written needs its range there (docs/rights.md).
