@@ -36,7 +36,11 @@ func operateCell() cell.Cell {
 	return cell.Module(
 		"operate", "Tasks of the leader",
 		cell.Provide(newOperator, func(c config.Config, o *operate.Operator) role {
-			return role{module: "operate", readsNone: !c.Operate.ReadsRemotes(), reads: remotesNeed(c.Operate), ready: o.Ready, leader: o}
+			r := role{module: "operate", reads: remotesNeed(c.Operate), ready: o.Ready, leader: o}
+			if !c.Operate.ReadsRemotes() {
+				r.reader = clustermesh.None{}
+			}
+			return r
 		}),
 		remotesCell(),
 		cell.Invoke(func(jobs job.Group, o *operate.Operator) { runs(jobs, "lead", o.Run) }),
@@ -119,7 +123,7 @@ type stopping interface {
 }
 
 func newMirror(
-	c config.Config, granted *claims.Current, size clusterSize, w *kvstore.Durable, of *etcd.Metrics, writing *syncstore.Metrics,
+	c config.Config, granted *claims.Current, size clusterSize, w *kvstore.Durable, of *etcd.Metrics, reading *store.Metrics, writing *syncstore.Metrics,
 	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*mirror.Mirror, error) {
 	opts, err := c.KVStoreOptions()
@@ -131,7 +135,6 @@ func newMirror(
 		return nil, fmt.Errorf("--%s: %w", config.RemoteBudget, err)
 	}
 	opts.Metrics, opts.ClusterSize, opts.Log = of, size, log
-	sources := store.NewMetrics()
 	m, err := mirror.New(mirror.Params{
 		Params: clustermesh.Params{
 			Granted: granted, StateDir: c.Claims.StateDir, Directory: c.ClustermeshConfig, Local: c.Own(), Engine: opts, CacheTTL: c.ClustermeshCacheTTL,
@@ -139,10 +142,10 @@ func newMirror(
 			Report: reportDirectory(h.NewScope("directory"), c.ClustermeshConfig), Log: log,
 		},
 		Writer: w, ReadyTimeout: c.Mirror.ReadyTimeout, DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,
-		Rate: c.Mirror.Rate(), Room: c.Mirror.Room(), Copied: w.BootstrapComplete, Metrics: sources, Writing: writing,
+		Rate: c.Mirror.Rate(), Room: c.Mirror.Room(), Copied: w.BootstrapComplete, Metrics: reading, Writing: writing,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return m, errors.Join(reg.Register(sources), reg.Register(clustermesh.NewCollector(m)), reg.Register(mirror.NewCollector(m)))
+	return m, errors.Join(reg.Register(clustermesh.NewCollector(m)), reg.Register(mirror.NewCollector(m)))
 }

@@ -24,9 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // localCell provides the description of the own cluster, and its source. Each mode reads only what it needs: an agent
@@ -90,20 +88,6 @@ func withoutIdentities(c config.Config, m config.Mode) string {
 		return ""
 	}
 	return crdbackend.ManagedBy + "=" + crdbackend.Manager
-}
-
-// describedBy returns the sync status of services and slices that come from the description.
-func describedBy(from *local.Cluster) func(wire.Resource) store.Status {
-	return func(r wire.Resource) store.Status {
-		st := from.State()
-		count := from.Services.Len()
-		if r == wire.EndpointSlices {
-			count = from.EndpointSlices.Len()
-		}
-		return store.Status{Count: count, FollowStatus: store.FollowStatus{
-			Synced: st.Listed, Followed: st.Listed, Following: st.Err == nil, AsOf: st.AsOf, Every: st.Every, Err: st.Err,
-		}}
-	}
 }
 
 // memberCell adds the own cluster to the view, and registers this node in the cluster's kvstore.

@@ -29,6 +29,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mesh"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -46,9 +47,8 @@ func warnOfBudgets(b budget.Budgets, directory string, log *slog.Logger) {
 type role struct {
 	// module is the module whose parts read the clusters, in the log and in the health.
 	module string
-	// reader reads the clusters instead of the mesh; nil: the mesh does. readsNone: no clusters are read.
-	reader    clustermesh.Reader
-	readsNone bool
+	// reader reads the clusters instead of the mesh, or none; nil: the mesh reads them.
+	reader clustermesh.Reader
 	// reads reports which resources are read; nil: all. ready reports whether the process is ready; nil: it is when its
 	// clusters are.
 	reads func(own bool, r wire.Resource) bool
@@ -97,6 +97,7 @@ type meshParams struct {
 	From    *local.Cluster `optional:"true"`
 	Size    clusterSize
 	Etcd    *etcd.Metrics
+	Reading *store.Metrics
 	Metrics prometheus.Registerer
 	Scopes  *health.Registry
 	Bounds  *boundary.Boundaries
@@ -106,14 +107,14 @@ type meshParams struct {
 
 func newMesh(p meshParams) (*mesh.Mesh, error) {
 	parts := mesh.Parts{
-		Tables: p.Tables, Reader: p.Role.reader, ReadsNone: p.Role.readsNone, Reads: p.Role.reads, Ready: p.Role.ready,
+		Tables: p.Tables, Reader: p.Role.reader, Reading: p.Reading, Reads: p.Role.reads, Ready: p.Role.ready,
 		LogLevel: p.Level, FindingsLog: p.Log.With(moduleKey, findingsModule), Scopes: p.Scopes, Bounds: p.Bounds,
 	}
 	if p.Role.leader != nil {
 		parts.Leads = p.Role.leader.Leads
 	}
 	if p.Config.Local.Given() && p.From != nil {
-		parts.Described, parts.DescribedStatus = p.From, describedBy(p.From)
+		parts.Described = p.From
 	}
 	c, err := meshConfig(p)
 	if err != nil {
@@ -129,7 +130,7 @@ func meshConfig(p meshParams) (mesh.Config, error) {
 		ClusterName: c.ClusterName, ClusterID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters,
 		Granted: p.Granted, Metrics: p.Metrics, Log: p.Log.With(moduleKey, p.Role.module),
 	}
-	if p.Role.readsNone || p.Role.reader != nil {
+	if p.Role.reader != nil {
 		return m, nil
 	}
 	opts, err := c.KVStoreOptions()

@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/version"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -62,9 +63,9 @@ func (c collecting) Collect(ch chan<- prometheus.Metric) {
 }
 
 // newMetrics creates the metrics of the packages that several cells use.
-func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *syncstore.Metrics, error) {
+func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *store.Metrics, *syncstore.Metrics, error) {
 	writing := syncstore.NewMetrics()
-	return etcd.NewMetrics(reg), writing, reg.Register(writing)
+	return etcd.NewMetrics(reg), store.NewMetrics(), writing, reg.Register(writing) // the mesh registers those of the store
 }
 
 func buildInfo(v version.Info) prometheus.Collector {

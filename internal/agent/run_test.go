@@ -90,6 +90,19 @@ func TestABadFileHurtsNobodyElse(t *testing.T) {
 	})
 }
 
+// TestReadinessNeedNotWait: with a timeout of 0 the agent is ready although a cluster does not answer, since 0 is no
+// missing value.
+func TestReadinessNeedNotWait(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	agenttest.Must(t, os.WriteFile(filepath.Join(dir, "silent"), []byte("endpoints: [http://127.0.0.1:1]\n"), 0o600))
+	for timeout, want := range map[string]string{"0s": "200 ", "1h": "503 "} {
+		a := agenttest.StartAgent(t, dir, "--clustermesh-sync-timeout", timeout)
+		a.Until("the cluster to be known", func() bool { out, _, _ := a.Call("status"); return strings.Contains(out, "silent") })
+		a.Until("/readyz of "+timeout+" to be "+want, func() bool { return strings.HasPrefix(get(t, a, "/readyz"), want) })
+	}
+}
+
 func TestADirectoryThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	a := agenttest.StartAgent(t, filepath.Join(t.TempDir(), "later"))

@@ -57,7 +57,10 @@ func New(p Params) *Mesh {
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	p.Timings = cmp.Or(p.Timings, remotecluster.DefaultTimings())
 	dir := newDirectory(p.Directory, p.Local.Name, p.Log)
-	dir.Report, dir.Poll = p.Report, p.Poll
+	dir.Report = p.Report
+	if p.Poll > 0 {
+		dir.NoEvents, dir.Rescan = true, p.Poll
+	}
 	m := &Mesh{
 		Params:  p,
 		started: time.Now(),

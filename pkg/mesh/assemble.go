@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"github.com/cilium/statedb"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
@@ -40,19 +41,19 @@ type Mesh struct {
 type Parts struct {
 	// Tables are those to be filled; nil: new ones ([NewTables]).
 	Tables *view.Tables
-	// Reader describes the clusters if something else than the mesh reads them, for example a mirror.
+	// Reader describes the clusters if something else than the mesh reads them, for example a mirror, or if none are
+	// read ([clustermesh.None]); nil: the mesh reads them.
 	Reader clustermesh.Reader
-	// ReadsNone: no clusters are read.
-	ReadsNone bool
+	// Reading has the metrics of reading; nil: new ones.
+	Reading *store.Metrics
 	// Reads reports which resources are read of a cluster, the own one or a remote; nil: all.
 	Reads func(own bool, r wire.Resource) bool
 	// Ready reports whether the process is ready; nil: it is when the clusters are ([clustermesh.Reader]).
 	Ready func() (bool, map[string]string)
 	// Leads reports whether this process leads those that do the same work; nil: it does not need to.
 	Leads func() bool
-	// Described is the description of the own cluster, and DescribedStatus its state for a resource; nil: it has none.
-	Described       *local.Cluster
-	DescribedStatus func(wire.Resource) store.Status
+	// Described is the description of the own cluster; nil: it has none.
+	Described *local.Cluster
 	// LogLevel is the level of the log, whose changes are events; nil: it is fixed. FindingsLog has a line for each
 	// event; nil: the log of the mesh.
 	LogLevel    *logging.Level
@@ -69,12 +70,12 @@ func NewTables(db *statedb.DB, rules ipcache.Rules) (*view.Tables, error) {
 
 // New returns a mesh that is empty until it runs. The error names every invalid field. A caller that does not
 // run the mesh must close it.
-func New(c Config) (*Mesh, error) { return Assemble(c, Parts{}) }
+func New(c Config) (*Mesh, error) { return Assemble(c.withDefaults(), Parts{}) }
 
-// Assemble is [New] with the parts of a process.
+// Assemble is [New] with the parts of a process. It takes the configuration as it is: zero values are not replaced by
+// defaults. Log is required, and Budgets where the mesh reads the clusters.
 func Assemble(c Config, p Parts) (m *Mesh, err error) {
-	c = c.withDefaults()
-	if err := c.validate(p.Reader == nil && !p.ReadsNone); err != nil {
+	if err := c.validate(p.Reader == nil); err != nil {
 		return nil, err
 	}
 	m = &Mesh{Tables: p.Tables}
@@ -86,19 +87,16 @@ func Assemble(c Config, p Parts) (m *Mesh, err error) {
 	if m.Ingest, err = clustermesh.NewView(c.own(), m.Tables.Tables); err != nil {
 		return nil, err
 	}
-	m.Ingest.Granted, m.Ingest.Reads, m.Ingest.Described = c.Granted, p.Reads, p.DescribedStatus
+	m.Ingest.Granted, m.Ingest.Reads = c.Granted, p.Reads
+	if p.Described != nil {
+		m.Ingest.Described = describedBy(p.Described)
+	}
 	if p.Bounds == nil {
 		p.Bounds = boundary.New(c.Log)
 	}
-	read := store.NewMetrics()
-	reader := p.Reader
-	switch {
-	case reader != nil:
-		read = nil // the reader has its own
-	case p.ReadsNone:
-		reader = clustermesh.None{}
-	default:
-		if m.Remotes, err = c.clusters(m.Ingest, read); err != nil {
+	reading, reader := cmp.Or(p.Reading, store.NewMetrics()), p.Reader
+	if reader == nil {
+		if m.Remotes, err = c.clusters(m.Ingest, reading); err != nil {
 			return nil, err
 		}
 		reader = m.Remotes
@@ -117,7 +115,7 @@ func Assemble(c Config, p Parts) (m *Mesh, err error) {
 		m.Findings.Close()
 		return nil, err
 	}
-	if err := m.register(c, read); err != nil {
+	if err := m.register(c, reading); err != nil {
 		m.Close()
 		return nil, fmt.Errorf("mesh: Config.Metrics: %w", err)
 	}
@@ -133,8 +131,22 @@ type apartReady struct {
 // Ready implements [clustermesh.Reader].
 func (r apartReady) Ready() (bool, map[string]string) { return r.ready() }
 
+// describedBy returns the sync status of services and slices that come from the description.
+func describedBy(from *local.Cluster) func(wire.Resource) store.Status {
+	return func(r wire.Resource) store.Status {
+		st := from.State()
+		count := from.Services.Len()
+		if r == wire.EndpointSlices {
+			count = from.EndpointSlices.Len()
+		}
+		return store.Status{Count: count, FollowStatus: store.FollowStatus{
+			Synced: st.Listed, Followed: st.Listed, Following: st.Err == nil, AsOf: st.AsOf, Every: st.Every, Err: st.Err,
+		}}
+	}
+}
+
 // clusters returns the clusters of the directory, which fill the tables once they run.
-func (c Config) clusters(to *clustermesh.View, read *store.Metrics) (*clustermesh.Mesh, error) {
+func (c Config) clusters(to *clustermesh.View, reading *store.Metrics) (*clustermesh.Mesh, error) {
 	engine := c.Engine
 	if engine == nil {
 		var err error
@@ -144,7 +156,7 @@ func (c Config) clusters(to *clustermesh.View, read *store.Metrics) (*clustermes
 	}
 	return clustermesh.New(clustermesh.Params{
 		Directory: c.Directory, Local: c.own(), StateDir: c.StateDir, Granted: c.Granted,
-		SyncTimeout: c.SyncTimeout, CacheTTL: c.CacheTTL, Policy: c.Policy, ApplyPolicy: to.ApplyPolicy, Described: to.Described, Consumer: to.Consumer(read),
+		SyncTimeout: c.SyncTimeout, CacheTTL: c.CacheTTL, Policy: c.Policy, ApplyPolicy: to.ApplyPolicy, Described: to.Described, Consumer: to.Consumer(reading),
 		Engine: engine, Own: c.Own, Poll: c.Poll, Budgets: *c.Budgets, Memory: c.Memory,
 		Lists: ListsAtOnce(), Batches: store.NewTurns(runtime.GOMAXPROCS(0)),
 		Report: c.Report, Log: c.Log,
@@ -152,16 +164,17 @@ func (c Config) clusters(to *clustermesh.View, read *store.Metrics) (*clustermes
 }
 
 // register registers the metrics of the parts.
-func (m *Mesh) register(c Config, read *store.Metrics) error {
+func (m *Mesh) register(c Config, reading *store.Metrics) error {
 	if c.Metrics == nil {
 		return nil
 	}
-	errs := []error{c.Metrics.Register(findings.NewCollector(m.Tables.Findings)), c.Metrics.Register(view.NewCollector(m.View))}
-	if read != nil {
-		errs = append(errs, c.Metrics.Register(read))
-	}
+	all := []prometheus.Collector{reading, findings.NewCollector(m.Tables.Findings), view.NewCollector(m.View)}
 	if m.Remotes != nil {
-		errs = append(errs, c.Metrics.Register(clustermesh.NewCollector(m.Remotes)))
+		all = append(all, clustermesh.NewCollector(m.Remotes))
+	}
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, c.Metrics.Register(one))
 	}
 	return errors.Join(errs...)
 }

@@ -48,8 +48,8 @@ type Directory[F comparable] struct {
 	// Grace is how long a file must be listed as broken before it counts as gone: another program may be writing it
 	// slowly.
 	Grace time.Duration
-	// Poll is the period of the scans if file system events are not used; 0: they are.
-	Poll time.Duration
+	// NoEvents: file system events are not used, only the scans of Rescan.
+	NoEvents bool
 	// Rescan is the period of the scans that need no event. Where there are events, the period is longer if a scan
 	// takes long, so that scans that find no change cost next to nothing.
 	Rescan time.Duration
@@ -153,8 +153,7 @@ func (d *Directory[F]) Run(ctx context.Context, found func(files map[string]F, e
 
 // events returns the file system events. Without them the channels are nil, and never ready.
 func (d *Directory[F]) events() *fsnotify.Watcher {
-	if d.Poll > 0 {
-		d.Rescan = d.Poll
+	if d.NoEvents {
 		return new(fsnotify.Watcher)
 	}
 	events, err := fsnotify.NewWatcher()
