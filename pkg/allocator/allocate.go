@@ -116,7 +116,7 @@ func (a *Allocator) abandon(ctx context.Context, text string, err error) {
 		c.abandon(text, time.Now())
 		a.endTurn(text, err)
 	})
-	a.jobs.Give()
+	a.jobs.Notify()
 }
 
 // attempt tries once to get an ID for the key, under its lock. When it succeeds, it ends the turn (spec wire.md §5).
@@ -171,6 +171,6 @@ func (a *Allocator) concluded(text string, tried candidate, held bool) bool {
 		return false
 	}
 	a.endTurn(text, nil)
-	a.jobs.Give()
+	a.jobs.Notify()
 	return true
 }

@@ -78,7 +78,7 @@ func (e *events) push(ev AllocatorEvent) {
 	if ev.Type != EventListDone {
 		e.waiting[ev.of()] = added
 	}
-	e.more.Give()
+	e.more.Notify()
 }
 
 // merge makes one event of two successive events of one ID; left is false when they cancel each other out.

@@ -98,7 +98,7 @@ func (a *Allocator) perform(ctx context.Context, j job) {
 		c.done(j.text, err != nil, time.Now(), rand.Float64())
 		a.endTurn(j.text, nil)
 	})
-	a.jobs.Give()
+	a.jobs.Notify()
 	a.options.metrics.job(j.kind, err)
 	switch {
 	case err != nil && ctx.Err() == nil:

@@ -25,7 +25,7 @@ func (w watcher) OnUpsert(id uint64, key Key) {
 		return
 	case old != nil:
 		ev.Type = EventModify
-		a.jobs.Give()
+		a.jobs.Notify()
 	}
 	a.events.push(ev)
 	if duplicate {
@@ -36,7 +36,7 @@ func (w watcher) OnUpsert(id uint64, key Key) {
 
 func (a *Allocator) refuse(id uint64, key Key, why error) {
 	a.with(func(c *core) { c.reject(id, key, time.Now()) })
-	a.jobs.Give()
+	a.jobs.Notify()
 	a.options.metrics.refusedOwn.Inc()
 	a.report(slog.LevelWarn, "Refused a mapping of the own cluster; a previous one, if any, stays in use", "id", id, "key", key, "error", why)
 }
@@ -46,7 +46,7 @@ func (w watcher) OnDelete(id uint64, _ Key) {
 	a.mu.Lock()
 	old := a.core.delete(id, time.Now())
 	a.mu.Unlock()
-	a.jobs.Give() // a job may be due
+	a.jobs.Notify() // a job may be due
 	if old != nil {
 		a.events.push(AllocatorEvent{Type: EventDelete, ID: id, Key: old})
 	}
@@ -59,7 +59,7 @@ func (w watcher) OnListDone() {
 
 func (w watcher) OnReferencesLost() {
 	w.a.refreshAll()
-	w.a.jobs.Give()
+	w.a.jobs.Notify()
 }
 
 // Get returns the ID of the key, or [NoID]. It takes the mappings that were seen, and asks the backend if they do not

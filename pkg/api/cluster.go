@@ -191,7 +191,7 @@ type ClusterPolicy struct {
 	Code     string         `json:"code" doc:"The stable code of the state; empty for keep."`
 	Doubtful bool           `json:"doubtful" doc:"Whether the cluster is in doubt now."`
 	Reason   string         `json:"reason" doc:"The evidence against the cluster, or for its return; empty when there is none."`
-	Next     string         `json:"next" doc:"The next state if the evidence does not change; empty when there is none."`
+	Next     string         `json:"next" enum:",keep,demote,withdraw" doc:"The next state if the evidence does not change; empty when there is none."`
 	NextAt   *time.Time     `json:"nextAt" doc:"The time of the next state; null when there is none."`
 	Held     *time.Time     `json:"held" doc:"Since when more than half of the clusters are in doubt. No cluster is then demoted or withdrawn. null when at most half are."`
 	InDoubt  int            `json:"inDoubt" doc:"The number of clusters in doubt."`

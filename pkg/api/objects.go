@@ -1,6 +1,51 @@
 package api
 
-import "time"
+import (
+	"iter"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// ByResource holds one value for each resource of a cluster.
+type ByResource[T any] struct {
+	Nodes          T `json:"nodes"`
+	Services       T `json:"services"`
+	EndpointSlices T `json:"endpointSlices"`
+	ServiceExports T `json:"serviceExports"`
+	Identities     T `json:"identities"`
+	IPs            T `json:"ips"`
+}
+
+// Of returns a pointer to the value of a resource; nil for an unknown one.
+func (b *ByResource[T]) Of(r wire.Resource) *T {
+	switch r {
+	case wire.Nodes:
+		return &b.Nodes
+	case wire.Services:
+		return &b.Services
+	case wire.EndpointSlices:
+		return &b.EndpointSlices
+	case wire.ServiceExports:
+		return &b.ServiceExports
+	case wire.Identities:
+		return &b.Identities
+	case wire.IPs:
+		return &b.IPs
+	}
+	return nil
+}
+
+// All yields every resource with its value, which may be changed in place.
+func (b *ByResource[T]) All() iter.Seq2[wire.Resource, *T] {
+	return func(yield func(wire.Resource, *T) bool) {
+		for _, r := range wire.Resources() {
+			if !yield(r, b.Of(r)) {
+				return
+			}
+		}
+	}
+}
 
 // Node is a machine of a cluster.
 type Node struct {

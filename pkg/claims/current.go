@@ -5,9 +5,8 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/base/dirwatch"
 )
 
 // Current is the policy in force. Its zero value restricts nothing, and neither does nil.
@@ -47,39 +46,31 @@ func (c *Current) Set(p *Policy) {
 	}
 }
 
-// rescan is how often a policy file is read.
-const rescan = 2 * time.Second
-
 // Follow puts the policy of the file in force, again after each change of the file's contents, until ctx ends. If the
 // file cannot be used, the policy in force stays, and report gets the error; it gets nil when the file can be used
 // again.
 func (c *Current) Follow(ctx context.Context, file string, report func(error), log *slog.Logger) error {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
-	content, known := "", false
-	var failed error // the error of the last contents
-	away := false
-	for {
-		now, err := read(file)
-		if err == nil && (!known || string(now) != content) {
-			content, known, away = string(now), true, false
+	known, begun := "", false
+	var unusable, last error // the error of the contents, and the last report
+	return dirwatch.FollowFile(ctx, func() (string, error) {
+		content, err := read(file)
+		return string(content), err
+	}, func(content string, unread error) {
+		changed := unread == nil && (!begun || content != known)
+		if changed {
+			known, begun = content, true
 			var p *Policy
-			if p, err = Parse(now); err == nil {
+			if p, unusable = Parse([]byte(content)); unusable == nil {
 				c.Set(p)
 				log.Info("The claim policy is in force", "file", file)
 			} else {
-				log.Warn("Cannot use the claim policy file; the previous rules stay in use", "file", file, "error", err)
+				log.Warn("Cannot use the claim policy file; the previous rules stay in use", "file", file, "error", unusable)
 			}
-			failed = err
-			report(err)
-		} else if err != nil {
-			away = true
-			report(err)
-		} else if away {
-			away = false
-			report(failed) // the file exists again with the same contents
 		}
-		if err := waiting.Sleep(ctx, rescan); err != nil {
-			return err
+		if now := cmp.Or(unread, unusable); changed || unread != nil || now != last {
+			report(now)
+			last = now
 		}
-	}
+	})
 }

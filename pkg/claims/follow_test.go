@@ -37,7 +37,7 @@ func TestFollow(t *testing.T) {
 				err = os.WriteFile(file, []byte(text), 0o600)
 			}
 			waittest.Must(t, err)
-			time.Sleep(rescan + time.Second) // on the bubble's clock
+			time.Sleep(3 * time.Second) // on the bubble's clock
 			synctest.Wait()
 			if health, _ := reported.Load().(string); !strings.Contains(health, want) {
 				t.Errorf("%s: %s, want %s", what, health, want)

@@ -32,7 +32,7 @@ type Audited struct {
 // agent with this policy would. Entries that are refused for other reasons are not counted
 // as refused. A resource is not read to the end if the cluster exceeds its budget.
 func Audit(ctx context.Context, client Lister, policy *claims.Policy, e wire.Expect, caps wire.Capabilities, b budget.Budget) []Audited {
-	v := &View{Tables: new(Tables), Granted: new(claims.Current), layout: e.Layout, slices: wire.NewSliceDecoder()}
+	v := &Ingest{Tables: new(Tables), Granted: new(claims.Current), layout: e.Layout, slices: wire.NewSliceDecoder()}
 	v.Granted.Set(policy)
 	var all []Audited
 	for _, f := range v.feeds() {

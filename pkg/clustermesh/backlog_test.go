@@ -28,7 +28,7 @@ type backlog struct {
 	prefix    string
 	addresses int
 	ips       *ipcache.Cache
-	source    remotecluster.Source
+	source    remotecluster.Family
 	before    kvstore.Position
 	write     func(turn int)
 }
@@ -68,9 +68,9 @@ func newBacklog(tb testing.TB, addresses int) *backlog {
 }
 
 // newSource returns a source of addresses like that of a cluster.
-func (b *backlog) newSource(tb testing.TB) remotecluster.Source {
+func (b *backlog) newSource(tb testing.TB) remotecluster.Family {
 	_, view := newView(tb, b.ips)
-	for _, source := range view.sources(Target{}, store.NewMetrics(), slog.New(slog.DiscardHandler)) {
+	for _, source := range view.families(Target{}, store.NewMetrics(), slog.New(slog.DiscardHandler)) {
 		if source.Resource() == wire.IPs {
 			return source
 		}

@@ -159,7 +159,7 @@ func complaints(st remotecluster.Status) string {
 	if st.Message != "" {
 		all = append(all, st.Message)
 	}
-	for r, s := range st.Sources {
+	for r, s := range st.Families {
 		if s.Rejected > 0 {
 			all = append(all, fmt.Sprintf("%d of its %s refused, such as %s", s.Rejected, r, s.Example))
 		}

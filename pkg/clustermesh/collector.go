@@ -25,13 +25,13 @@ type collector struct {
 	entries, rejected, age, lag, syncTime                                          *prometheus.Desc // of a resource
 }
 
-// incomplete is a set of clusters that may be ready without some of them, such as a [Mesh].
+// incomplete is a set of clusters that may be ready without some of them, such as [Remotes].
 type incomplete interface{ Missing() map[string]string }
 
-// fromDirectory is a set of clusters that comes from a mesh directory, such as a [Mesh].
+// fromDirectory is a set of clusters that comes from a mesh directory, such as [Remotes].
 type fromDirectory interface{ Ignored() []Ignored }
 
-// Observed is a set of clusters with their connections, such as a [Mesh]. Its
+// Observed is a set of clusters with their connections, such as [Remotes]. Its
 // methods do not block.
 type Observed interface {
 	// Clusters describes every cluster.
@@ -127,8 +127,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		if s.ProbeInterval > 0 {
 			gauge(c.interval, s.ProbeInterval.Seconds(), s.Name)
 		}
-		if s.Outlook != nil {
-			gauge(c.policy, float64(s.Outlook.State), s.Name)
+		if s.Forecast != nil {
+			gauge(c.policy, float64(s.Forecast.State), s.Name)
 		}
 		for of, until := range map[string]time.Time{"client": s.Certificate, "server": s.ServerCertificate, "authority": s.AuthorityCertificate} {
 			if !until.IsZero() {
@@ -142,7 +142,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			}
 			gauge(c.notices, is, s.Name, string(code))
 		}
-		for r, src := range s.Sources {
+		for r, src := range s.Families {
 			gauge(c.entries, float64(src.Count), s.Name, string(r))
 			for reason, n := range src.Rejections {
 				gauge(c.rejected, float64(n), s.Name, string(r), string(reason))
@@ -173,9 +173,9 @@ func ignored(all []Ignored) (files, directory float64) {
 	return files, directory
 }
 
-// held returns 1 while the policy is held, else 0. Every cluster that the policy judges then has Outlook.Held set.
+// held returns 1 while the policy is held, else 0. Every cluster that the policy judges then has Forecast.Held set.
 func held(all []remotecluster.Status) float64 {
-	if slices.ContainsFunc(all, func(s remotecluster.Status) bool { return s.Outlook != nil && !s.Outlook.Held.IsZero() }) {
+	if slices.ContainsFunc(all, func(s remotecluster.Status) bool { return s.Forecast != nil && !s.Forecast.Held.IsZero() }) {
 		return 1
 	}
 	return 0

@@ -15,7 +15,7 @@ import (
 // costs returns the decoders of the values that a remote cluster writes, by name.
 func costs(t testing.TB) map[string]costOf {
 	e := wire.Expect{Cluster: "cluster2", ClusterID: 2, LocalID: 1}
-	v := &View{slices: wire.NewSliceDecoder()}
+	v := &Ingest{slices: wire.NewSliceDecoder()}
 	encoder := packer(t)
 	object := func(head, open string, unit func(int) string, last, end string) parts {
 		return parts{

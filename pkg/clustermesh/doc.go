@@ -1,6 +1,6 @@
 // Package clustermesh runs one cluster for each client file of a directory, and owns
 // the parts that the clusters share: the sessions with their kvstores, the cluster IDs,
-// and the view that their sources fill. When the options name a kvstore of the own
+// and the view that their families fill. When the options name a kvstore of the own
 // cluster, it is read as well and counts as local.
 //
 // The directory defines the set of clusters. A new file adds a cluster. When the content of a file
@@ -8,7 +8,7 @@
 // drained. All other files of the directory, such as certificates, Kubernetes' "..data" links and
 // temporary files of editors, are no client files and have no effect (wire.md §3.1).
 //
-// Concurrency: [Mesh.Run] owns every goroutine, one for the directory, one for
+// Concurrency: [Remotes.Run] owns every goroutine, one for the directory, one for
 // each cluster and one for each session, and returns when they have ended. All
 // other methods may be called by any goroutine, at any time.
 //

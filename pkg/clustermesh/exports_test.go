@@ -55,7 +55,7 @@ func (r *remote) wellWithout() {
 	r.w.inState(r.name, remotecluster.Ready)
 	r.converges()
 	st := r.w.mustStatus(r.name)
-	if s := st.Sources[wire.ServiceExports]; st.Message != "" || st.Failures > 0 || s.Synced || s.Count > 0 {
+	if s := st.Families[wire.ServiceExports]; st.Message != "" || st.Failures > 0 || s.Synced || s.Count > 0 {
 		r.w.t.Errorf("%s: %q, %d failures, %+v", r.name, st.Message, st.Failures, s)
 	}
 	if ok, reasons := r.w.mesh.Ready(); !ok {

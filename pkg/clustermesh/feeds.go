@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/statedb"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -36,19 +37,29 @@ func NewTables(db *statedb.DB, ips *ipcache.Cache) (*Tables, error) {
 	return t, errors.Join(errs[:]...)
 }
 
+// Shown returns the tables whose rows are shown, by the names of their resources. The cache shows the addresses.
+func (t *Tables) Shown() map[string]tables.Shown {
+	return map[string]tables.Shown{
+		string(wire.Nodes):          tables.Show(t.Nodes.Table(), (*nodes.Node).Key, tables.Whole((*nodes.Node).Cost)),
+		string(wire.Services):       tables.Show(t.Services.Global(), (*services.Global).FullName, (*services.Global).CostBeside),
+		string(wire.ServiceExports): tables.Show(t.Services.ServiceExports(), (*services.Export).Key, tables.Whole((*services.Export).Cost)),
+		string(wire.Identities):     tables.Show(t.Identities.Table(), (*identities.Identity).Key, tables.Whole((*identities.Identity).Cost)),
+	}
+}
+
 // feed describes how one resource of a cluster is read into the view.
 type feed struct {
 	resource wire.Resource
-	// source returns a source that reads the resource from a cluster.
-	source func(refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source
-	// check returns a function that judges one entry as the source does.
+	// family returns the family that reads the resource from a cluster.
+	family func(refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Family
+	// check returns a function that judges one entry as the family does.
 	check func(e wire.Expect) func(name string, value []byte) error
 }
 
 // feeds returns the feeds of all resources, in the order in which they are drained (wire.md §3.6).
 // To add a resource, add its feed here, with two functions as for the others: one decodes its values
 // into objects, one checks the claims of an object that the claim policy must grant.
-func (v *View) feeds() []feed {
+func (v *Ingest) feeds() []feed {
 	return []feed{
 		feedOf(v, wire.Nodes, decodeNode, grantNode, v.ApplyNodes()),
 		feedOf(v, wire.Services, decodeService, grantService, v.Services.Apply),
@@ -59,11 +70,11 @@ func (v *View) feeds() []feed {
 	}
 }
 
-func feedOf[T any](v *View, r wire.Resource, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error, apply func([]store.Change[T])) feed {
+func feedOf[T any](v *Ingest, r wire.Resource, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error, apply func([]store.Change[T])) feed {
 	decode = granted(v, decode, check)
 	return feed{
 		resource: r,
-		source: func(refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source {
+		family: func(refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Family {
 			return watch(r, decode, apply, refused, m, log)
 		},
 		check: func(e wire.Expect) func(string, []byte) error {
@@ -78,7 +89,7 @@ func feedOf[T any](v *View, r wire.Resource, decode func(wire.Expect) store.Deco
 
 // granted refuses entries that the policy file does not grant to a remote cluster. It uses the
 // policy of the moment at which a session starts to decode: a change of the policy starts a new session.
-func granted[T any](v *View, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error) func(wire.Expect) store.Decode[T] {
+func granted[T any](v *Ingest, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error) func(wire.Expect) store.Decode[T] {
 	return func(e wire.Expect) store.Decode[T] {
 		plain := decode(e)
 		grant, admitted := v.Granted.Policy().Of(e.Cluster)
@@ -151,7 +162,7 @@ func grantService(g *claims.Grant, s *services.Service) error {
 	return nil
 }
 
-func (v *View) decodeSlice(e wire.Expect) store.Decode[services.Slice] {
+func (v *Ingest) decodeSlice(e wire.Expect) store.Decode[services.Slice] {
 	return decoder(e, v.slices.Decode, func(s *wire.EndpointSlice) *services.Slice { return services.SliceFromWire(s, sourceOf(e)) })
 }
 
@@ -179,7 +190,7 @@ func decodeExport(e wire.Expect) store.Decode[services.Export] {
 func grantExport(g *claims.Grant, x *services.Export) error { return g.Service(x.Namespace, x.Name) }
 
 func decodeIP(e wire.Expect) store.Decode[ipcache.Entry] {
-	cluster, source := &ipcache.Cluster{Name: e.Cluster, ID: e.ClusterID}, sourceOf(e)
+	cluster, source := &ipcache.Claimant{Name: e.Cluster, ID: e.ClusterID}, sourceOf(e)
 	return decoder(e, wire.DecodeIP, func(ip wire.IP) *ipcache.Entry {
 		kind := ipcache.KindCIDR
 		if ip.Host {

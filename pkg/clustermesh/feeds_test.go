@@ -28,7 +28,7 @@ func TestAPolicyIsAppliedToWhatIsThere(t *testing.T) {
 	}
 	refused := func(r wire.Resource) (n int) {
 		st, _ := w.status("a")
-		return st.Sources[r].Rejections[wire.ReasonPolicy]
+		return st.Families[r].Rejections[wire.ReasonPolicy]
 	}
 	set("clusters: {a: {namespaces: [elsewhere]}}")
 	w.until("what is in other namespaces is refused", func() bool {

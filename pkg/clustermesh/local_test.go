@@ -84,7 +84,7 @@ func TestTheOwnClusterIsReadFromItsKVStore(t *testing.T) {
 	w.localIs(remotecluster.Ready)
 	own.delete(own.key(wire.Identities, "131072"))
 	own.converges()
-	if st, _ := w.mesh.Local(); st.ID != 250 || st.ConfigFile != file || st.Sources[wire.Identities].Count != 21 {
+	if st, _ := w.mesh.Local(); st.ID != 250 || st.ConfigFile != file || st.Families[wire.Identities].Count != 21 {
 		t.Errorf("status %+v", st)
 	}
 	if _, there := w.status("own"); there {
@@ -139,7 +139,7 @@ func TestALocalKVStoreOfAnObserver(t *testing.T) {
 	w.localIs(remotecluster.Ready)
 	w.until("all to be seen", func() bool {
 		st, _ := w.mesh.Local()
-		return st.Sources[wire.Nodes].Count == 3 && st.Sources[wire.Identities].Count == 2 && st.Sources[wire.Identities].Rejections[wire.ReasonRange] == 4
+		return st.Families[wire.Nodes].Count == 3 && st.Families[wire.Identities].Count == 2 && st.Families[wire.Identities].Rejections[wire.ReasonRange] == 4
 	})
 	for n := range nodes.ByCluster(w.db.ReadTxn(), w.view.Nodes.Table(), "default") {
 		if n.Source != wire.SourceKVStore {
@@ -194,6 +194,9 @@ func TestASessionLastsWhenItsFileWasJustWritten(t *testing.T) {
 		write(t, path, configText(1))
 		f.note(path) // the attempt that starts the session
 		lasts("the contents are those that were loaded")
+		write(t, path, configText(3))
+		f.note(path) // the next attempt is earlier than the next look
+		lasts("the contents were loaded before they counted")
 		must(t, os.Remove(path))
 		lasts("the file is gone")
 		write(t, path, configText(2))

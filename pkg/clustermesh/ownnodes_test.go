@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -24,10 +25,10 @@ import (
 type ownNodesWorld struct {
 	t      *testing.T
 	db     *statedb.DB
-	view   *View
+	view   *Ingest
 	mem    *memory.Store
 	reader remotecluster.Consumer
-	source remotecluster.Source
+	source remotecluster.Family
 }
 
 func newOwnNodes(t *testing.T, delay time.Duration) *ownNodesWorld {
@@ -39,7 +40,7 @@ func newOwnNodes(t *testing.T, delay time.Duration) *ownNodesWorld {
 	}
 	w.view.NodeDelay = delay
 	w.reader = w.view.Consumer(nil)(Target{Name: "own", Own: true, Log: slog.New(slog.DiscardHandler)})
-	w.source = w.reader.Sources()[0]
+	w.source = w.reader.Families()[0]
 	return w
 }
 
@@ -175,5 +176,34 @@ func TestADrainOfOurNodesIsNotDelayed(t *testing.T) {
 	w.source.Drain()
 	if !w.gone("a", "172.16.0.1") || !w.gone("b", "172.16.0.2") {
 		t.Error("something is left")
+	}
+}
+
+// TestOurNodesAreKnownAsOfTheFirstDeletion: as long as a node is shown whose key is deleted, our nodes are known as of a
+// time before that, although the kvstore answers.
+func TestOurNodesAreKnownAsOfTheFirstDeletion(t *testing.T) {
+	t.Parallel()
+	w := newOwnNodes(t, time.Hour)
+	w.register("a", "172.16.0.1")
+	defer w.run()()
+	w.until("the node", func() bool { return w.inView("a", "172.16.0.1") })
+	confirmed := func(since time.Time) bool {
+		w.source.Observe(kvstore.Probe{At: time.Now(), Head: w.mem.Position()})
+		return w.source.Status().AsOf.After(since)
+	}
+	w.until("an answer", func() bool { return confirmed(time.Now().Add(-time.Minute)) })
+	vanished := time.Now()
+	w.vanish("a")
+	w.known(0)
+	w.until("an answer", func() bool { return confirmed(vanished) })
+	st := w.source.Status()
+	if at := st.KnownAsOf(); at.IsZero() || at.After(vanished) {
+		t.Errorf("known as of %s, and it is shown although it vanished at %s", at, vanished)
+	}
+	w.register("a", "172.16.0.1")
+	w.known(1)
+	st = w.source.Status()
+	if at := st.KnownAsOf(); !at.After(vanished) {
+		t.Errorf("known as of %s, although nothing is held back any more", at)
 	}
 }

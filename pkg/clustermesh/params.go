@@ -17,7 +17,7 @@ import (
 // busy with decoding while another waits. More lists only hold more pages in memory.
 const ListsPerCore = 2
 
-// Params are the parameters of a Mesh.
+// Params are the parameters of Remotes.
 type Params struct {
 	// Directory is the mesh directory: one client file per remote cluster.
 	Directory string
@@ -25,7 +25,7 @@ type Params struct {
 	Local wire.ClusterInfo
 	// SyncTimeout is how long readiness waits for clusters that do not answer.
 	SyncTimeout time.Duration
-	// Consumer returns the consumer of a cluster's data: see [View.Consumer].
+	// Consumer returns the consumer of a cluster's data: see [Ingest.Consumer].
 	Consumer func(Target) remotecluster.Consumer
 	// Leftovers returns the names of the clusters that have entries from an earlier process.
 	// It is called once, after the first read of the directory that succeeds. The clusters
@@ -49,9 +49,9 @@ type Params struct {
 	// that they are kept.
 	Policy *disconnect.Policy
 	// Described returns the status of the services of the own cluster that are read from its description, as
-	// [View.Described]; nil means no description. Without a local kvstore the mesh is not ready before they are read.
+	// [Ingest.Described]; nil means no description. Without a local kvstore the mesh is not ready before they are read.
 	Described func(wire.Resource) store.Status
-	// ApplyPolicy applies a decision of Policy: see [View.ApplyPolicy]. It is required with a Policy.
+	// ApplyPolicy applies a decision of Policy: see [Ingest.ApplyPolicy]. It is required with a Policy.
 	ApplyPolicy func(cluster string, to disconnect.State)
 	// Lists bounds the lists that run at the same time, Batches the batches of events that are
 	// applied at the same time; nil means no bound.

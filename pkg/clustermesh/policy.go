@@ -32,8 +32,8 @@ type policy struct {
 	work    sync.Mutex // held during a whole step
 	machine *disconnect.Machine
 
-	mu       sync.Mutex // never held for long
-	outlooks map[string]disconnect.Outlook
+	mu        sync.Mutex // never held for long
+	forecasts map[string]disconnect.Forecast
 }
 
 // newPolicy returns the policy in the parameters; nil when they have none.
@@ -50,7 +50,7 @@ func newPolicy(p *Params) *policy {
 
 // run checks the clusters until ctx ends: after a change of their state, when a
 // decision is due, and every few seconds.
-func (p *policy) run(ctx context.Context, m *Mesh) error {
+func (p *policy) run(ctx context.Context, m *Remotes) error {
 	for ctx.Err() == nil {
 		next := p.step(m)
 		wait := p.most
@@ -63,7 +63,7 @@ func (p *policy) run(ctx context.Context, m *Mesh) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-m.stirred:
+		case <-m.changed:
 		case <-time.After(wait - pause):
 		}
 	}
@@ -72,7 +72,7 @@ func (p *policy) run(ctx context.Context, m *Mesh) error {
 
 // step checks the clusters once, and returns when the next decision is due. A decision
 // is applied before it is shown.
-func (p *policy) step(m *Mesh) (next time.Time) {
+func (p *policy) step(m *Remotes) (next time.Time) {
 	p.work.Lock()
 	defer p.work.Unlock()
 	evidence := make(map[string]disconnect.Evidence)
@@ -84,37 +84,37 @@ func (p *policy) step(m *Mesh) (next time.Time) {
 	for _, tr := range transitions {
 		p.apply(tr.Cluster, tr.To)
 	}
-	outlooks := make(map[string]disconnect.Outlook, len(evidence))
+	forecasts := make(map[string]disconnect.Forecast, len(evidence))
 	for name := range evidence {
-		outlooks[name], _ = p.machine.Outlook(name)
+		forecasts[name], _ = p.machine.Forecast(name)
 	}
-	if p.publish(outlooks) {
+	if p.publish(forecasts) {
 		m.revision.Add(1)
 	}
 	return next
 }
 
-// publish stores the outlooks for readers, and reports whether a state or a hold has changed.
-func (p *policy) publish(outlooks map[string]disconnect.Outlook) (changed bool) {
+// publish stores the forecasts for readers, and reports whether a state or a hold has changed.
+func (p *policy) publish(forecasts map[string]disconnect.Forecast) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for name, o := range outlooks {
-		was := p.outlooks[name]
+	for name, o := range forecasts {
+		was := p.forecasts[name]
 		changed = changed || o.State != was.State || !o.Held.Equal(was.Held)
 	}
-	p.outlooks = outlooks
+	p.forecasts = forecasts
 	return changed
 }
 
-// outlook returns the outlook of a cluster; nil without a policy, or before the
+// forecast returns the forecast of a cluster; nil without a policy, or before the
 // first check of the cluster.
-func (p *policy) outlook(name string) *disconnect.Outlook {
+func (p *policy) forecast(name string) *disconnect.Forecast {
 	if p == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if o, known := p.outlooks[name]; known {
+	if o, known := p.forecasts[name]; known {
 		return &o
 	}
 	return nil
@@ -131,16 +131,16 @@ func (p *policy) forget(name string) {
 	p.apply(name, disconnect.Keep)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.outlooks, name)
+	delete(p.forecasts, name)
 }
 
 // evidenceOf returns the evidence in the status of a cluster. It uses the services, or else the endpoint
 // slices, since the policy decides about their backends. A cluster that is being removed is no longer
 // judged.
 func evidenceOf(st *remotecluster.Status) disconnect.Evidence {
-	src := st.Sources[wire.Services]
+	src := st.Families[wire.Services]
 	if !src.Exported {
-		src = st.Sources[wire.EndpointSlices]
+		src = st.Families[wire.EndpointSlices]
 	}
 	e := disconnect.Evidence{
 		Synced: src.Synced && st.State != remotecluster.Removing,
@@ -160,7 +160,7 @@ func evidenceOf(st *remotecluster.Status) disconnect.Evidence {
 }
 
 // ApplyPolicy applies a state of the disconnect policy to the services of a cluster. It is for [Params].
-func (v *View) ApplyPolicy(cluster string, to disconnect.State) {
+func (v *Ingest) ApplyPolicy(cluster string, to disconnect.State) {
 	v.Services.SetUse(cluster, map[disconnect.State]services.BackendUse{
 		disconnect.Keep: services.Full, disconnect.Demote: services.Demoted, disconnect.Withdraw: services.Withdrawn,
 	}[to])

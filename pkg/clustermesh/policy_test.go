@@ -43,20 +43,20 @@ func policed(t *testing.T, d disconnect.Delays) (w *world, c1, c2, c3 *remote) {
 	return w, c1, c2, c3
 }
 
-func (w *world) outlook(name string) disconnect.Outlook {
-	if o := w.mustStatus(name).Outlook; o != nil {
+func (w *world) forecast(name string) disconnect.Forecast {
+	if o := w.mustStatus(name).Forecast; o != nil {
 		return *o
 	}
-	return disconnect.Outlook{}
+	return disconnect.Forecast{}
 }
 
 // standsAt waits for a state of the policy.
-func (w *world) standsAt(name string, s disconnect.State) disconnect.Outlook {
+func (w *world) standsAt(name string, s disconnect.State) disconnect.Forecast {
 	w.t.Helper()
-	w.until(fmt.Sprintf("the policy to say %s of %s", s, name), func() bool { return w.outlook(name).State == s }, func() string {
-		return fmt.Sprintf("%+v", w.outlook(name))
+	w.until(fmt.Sprintf("the policy to say %s of %s", s, name), func() bool { return w.forecast(name).State == s }, func() string {
+		return fmt.Sprintf("%+v", w.forecast(name))
 	})
-	return w.outlook(name)
+	return w.forecast(name)
 }
 
 // written returns the revision of the merged services: it increases with any change of the used backends, and of the
@@ -108,7 +108,7 @@ func TestTheBackendsOfAClusterThatIsDeadForLongerThanItsDelayLeaveAndThoseOfTheO
 		t.Errorf("demoted, traffic of its own service goes to %q", got)
 	}
 	if o.Next != disconnect.Withdraw || o.NextAt.Before(confirmed.Add(5*time.Second)) || !strings.Contains(o.Why, "could not be confirmed since") {
-		t.Errorf("the outlook is %+v", o)
+		t.Errorf("the forecast is %+v", o)
 	}
 	o = w.standsAt("c1", disconnect.Withdraw)
 	if early := o.Since.Sub(confirmed); early < 5*time.Second {
@@ -144,14 +144,14 @@ func TestAfterAProbeThatFailsOnceNothingIsWithdrawn(t *testing.T) {
 	c1.etcd.Thaw(t)
 	failed := time.Now()
 	w.until("c1 to be confirmed", func() bool {
-		return w.mustStatus("c1").Sources[wire.Services].Freshness.AsOf.After(failed)
+		return w.mustStatus("c1").Families[wire.Services].Freshness.AsOf.After(failed)
 	})
 	w.nothingChanges("for longer than every delay", 8*time.Second)
 	if w.written() != before {
 		t.Error("the merged services were changed at once")
 	}
-	if o := w.outlook("c1"); o.State != disconnect.Keep || !o.NextAt.IsZero() {
-		t.Errorf("the outlook is %+v", o)
+	if o := w.forecast("c1"); o.State != disconnect.Keep || !o.NextAt.IsZero() {
+		t.Errorf("the forecast is %+v", o)
 	}
 }
 
@@ -164,11 +164,11 @@ func TestWhenEveryClusterIsUnreachableAtOnceNothingIsWithdrawn(t *testing.T) {
 	for _, r := range []*remote{c1, c2, c3} {
 		r.etcd.Freeze(t)
 	}
-	w.until("the policy to be held", func() bool { return !w.outlook("c1").Held.IsZero() })
+	w.until("the policy to be held", func() bool { return !w.forecast("c1").Held.IsZero() })
 	w.nothingChanges("for several delays", 3*withdraw)
 	for _, name := range []string{"c1", "c2", "c3"} {
-		if o := w.outlook(name); o.State != disconnect.Keep || !o.NextAt.IsZero() || o.Failing < 2 || o.Judged != 3 {
-			t.Errorf("%s: the outlook is %+v", name, o)
+		if o := w.forecast(name); o.State != disconnect.Keep || !o.NextAt.IsZero() || o.Failing < 2 || o.Judged != 3 {
+			t.Errorf("%s: the forecast is %+v", name, o)
 		}
 	}
 	if w.written() != before {
@@ -179,11 +179,11 @@ func TestWhenEveryClusterIsUnreachableAtOnceNothingIsWithdrawn(t *testing.T) {
 	c3.etcd.Thaw(t)
 	w.backendsAre(1, "c2 10.2.0.1, c3 10.3.0.1")
 	if o := w.standsAt("c1", disconnect.Withdraw); !o.Held.IsZero() {
-		t.Errorf("the outlook is %+v", o)
+		t.Errorf("the forecast is %+v", o)
 	}
 	for _, name := range []string{"c2", "c3"} {
-		if o := w.outlook(name); o.State != disconnect.Keep || !o.Since.Before(o.Evidence.AsOf) {
-			t.Errorf("%s: the outlook is %+v", name, o)
+		if o := w.forecast(name); o.State != disconnect.Keep || !o.Since.Before(o.Evidence.AsOf) {
+			t.Errorf("%s: the forecast is %+v", name, o)
 		}
 	}
 	c1.etcd.Thaw(t)
@@ -205,15 +205,15 @@ func TestAnApiserverThatComesBackHealthyDuringARollingUpgradeCausesNoFlap(t *tes
 		}
 		back := time.Now()
 		w.until("c1 to be confirmed", func() bool {
-			return w.mustStatus("c1").Sources[wire.Services].Freshness.AsOf.After(back)
+			return w.mustStatus("c1").Families[wire.Services].Freshness.AsOf.After(back)
 		})
 	}
 	w.nothingChanges("afterwards", time.Second)
 	if w.written() != before {
 		t.Error("the merged services were changed")
 	}
-	if o := w.outlook("c1"); o.State != disconnect.Keep {
-		t.Errorf("the outlook is %+v", o)
+	if o := w.forecast("c1"); o.State != disconnect.Keep {
+		t.Errorf("the forecast is %+v", o)
 	}
 }
 
@@ -230,9 +230,9 @@ func TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn(t *testing.T) {
 	demoted := w.written()
 	for range 3 {
 		c1.etcd.Restart(t)
-		w.until("the next state to be to keep", func() bool { o := w.outlook("c1"); return o.Next == disconnect.Keep && !o.NextAt.IsZero() })
+		w.until("the next state to be to keep", func() bool { o := w.forecast("c1"); return o.Next == disconnect.Keep && !o.NextAt.IsZero() })
 		c1.etcd.Kill(t)
-		w.until("its return to be off", func() bool { return w.outlook("c1").NextAt.IsZero() })
+		w.until("its return to be off", func() bool { return w.forecast("c1").NextAt.IsZero() })
 	}
 	if w.written() != demoted {
 		t.Error("the merged services were changed")
@@ -253,7 +253,7 @@ func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 	c1.put(wire.HeartbeatKey, []byte("now"))
 	o := w.standsAt("c1", disconnect.Demote)
 	if !o.Evidence.Fresh || o.NextAt != (time.Time{}) || !strings.Contains(o.Why, "its etcd answers") {
-		t.Errorf("the outlook is %+v", o)
+		t.Errorf("the forecast is %+v", o)
 	}
 	if got := w.selected(1); got != "c2 c3" {
 		t.Errorf("traffic goes to %s", got)
@@ -265,14 +265,14 @@ func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 	back := time.Now()
 	c1.etcd.Restart(t) // the heartbeat key exists again, but was not written
 	w.until("another session", func() bool {
-		o := w.outlook("c1")
+		o := w.forecast("c1")
 		return o.Evidence.Fresh && o.Evidence.Connected.After(back) && o.Evidence.Heartbeat.After(back)
 	})
 	w.nothingChanges("for longer than it takes to return", 2*time.Second)
 	end := time.Now().Add(30 * time.Second)
 	w.until("its return", func() bool {
 		c1.put(wire.HeartbeatKey, []byte("now"))
-		return w.outlook("c1").State == disconnect.Keep || time.Now().After(end)
+		return w.forecast("c1").State == disconnect.Keep || time.Now().After(end)
 	})
 	if got := w.selected(1); got != "c1 c2 c3" {
 		t.Errorf("traffic goes to %s", got)
@@ -292,7 +292,7 @@ func TestARemovedClusterIsForgottenByThePolicy(t *testing.T) {
 	w.inState("c1", remotecluster.Ready)
 	w.backendsAre(1, "c1 10.1.0.1, c2 10.2.0.1, c3 10.3.0.1")
 	w.standsAt("c1", disconnect.Keep)
-	w.until("nothing held against c1", func() bool { return w.outlook("c1").Why == "" })
+	w.until("nothing held against c1", func() bool { return w.forecast("c1").Why == "" })
 }
 
 func TestAMeshWithoutAPolicyHasNoOutlook(t *testing.T) {
@@ -300,8 +300,8 @@ func TestAMeshWithoutAPolicyHasNoOutlook(t *testing.T) {
 	w := newWorld(t)
 	w.remote("c1", 1).join()
 	w.inState("c1", remotecluster.Ready)
-	if o := w.mustStatus("c1").Outlook; o != nil {
-		t.Errorf("the outlook is %+v", o)
+	if o := w.mustStatus("c1").Forecast; o != nil {
+		t.Errorf("the forecast is %+v", o)
 	}
 }
 

@@ -57,8 +57,8 @@ type place struct {
 // newPause returns pauses that start and end at half of a cluster's own. This is the shortest
 // pause of a cluster, with its jitter. So a cluster that is alone on a session never waits for it.
 func (p *pool) newPause() backoff.BackOff {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval, b.RandomizationFactor = p.retryMin/2, p.retryMax/2, 0
+	b := waiting.Pauses(p.retryMin/2, p.retryMax/2)
+	b.RandomizationFactor = 0
 	return b
 }
 

@@ -19,7 +19,7 @@ func TestAQuietClusterIsNeverStale(t *testing.T) {
 	})
 	w.remote("c1", 1).join()
 	w.inState("c1", remotecluster.Ready)
-	ips := func() remotecluster.Freshness { return w.mustStatus("c1").Sources[wire.IPs].Freshness }
+	ips := func() remotecluster.Freshness { return w.mustStatus("c1").Families[wire.IPs].Freshness }
 	for range 2 {
 		before := ips().AsOf
 		w.until("the next confirmation", func() bool {

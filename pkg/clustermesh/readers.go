@@ -6,7 +6,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Reader reads clusters and describes them: a [Mesh] for the view, a mirror to copy them; [None] reads none. Its
+// Reader reads clusters and describes them: [Remotes] for the view, a mirror to copy them; [None] reads none. Its
 // methods answer at once, except Find, and may be called concurrently.
 type Reader interface {
 	// Clusters describes every remote cluster at this moment, sorted by name.

@@ -49,8 +49,8 @@ func TestAReconnectWritesNothing(t *testing.T) {
 		w.until("c1 to be synced", func() bool {
 			var known bool
 			st, known = w.status("c1")
-			fresh := known && st.State == remotecluster.Ready && !st.ConnectedSince.IsZero() && len(st.Sources) > 0
-			for _, s := range st.Sources {
+			fresh := known && st.State == remotecluster.Ready && !st.ConnectedSince.IsZero() && len(st.Families) > 0
+			for _, s := range st.Families {
 				fresh = fresh && s.Freshness.AsOf.After(after)
 			}
 			return fresh

@@ -58,7 +58,7 @@ func TestServicesInTwoFormats(t *testing.T) {
 	c1.put(c1.key(wire.EndpointSlices, "ns/broken"), []byte("no slice"))
 	w.until("the slices to be counted", func() bool {
 		st, _ := w.status("c1")
-		s := st.Sources[wire.EndpointSlices]
+		s := st.Families[wire.EndpointSlices]
 		return s.Count == 1 && s.Rejected == 1 && s.Exported
 	})
 	mode(wire.EndpointSlicesOnly)

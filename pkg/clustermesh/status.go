@@ -15,7 +15,7 @@ import (
 )
 
 // Clusters describes every cluster at this moment, sorted by name.
-func (m *Mesh) Clusters() []remotecluster.Status {
+func (m *Remotes) Clusters() []remotecluster.Status {
 	m.mu.Lock()
 	clusters := make(map[*remotecluster.Cluster]member, len(m.members))
 	for _, mb := range m.members {
@@ -32,7 +32,7 @@ func (m *Mesh) Clusters() []remotecluster.Status {
 			st.Message = "its file was gone and is back; it is taken up again when the entries of before are withdrawn"
 		}
 		st.Notices = append(brokenFile(mb), st.Notices...)
-		st.Outlook = m.policy.outlook(st.Name)
+		st.Forecast = m.policy.forecast(st.Name)
 		all = append(all, st)
 	}
 	slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
@@ -51,7 +51,7 @@ func brokenFile(mb member) []remotecluster.Notice {
 
 // Find returns the entry of one key of a cluster, the own one included, by its
 // name below the resource's prefix; false if the key is unknown.
-func (m *Mesh) Find(cluster string, r wire.Resource, name string) (store.Found, bool) {
+func (m *Remotes) Find(cluster string, r wire.Resource, name string) (store.Found, bool) {
 	m.mu.Lock()
 	mb := m.members[cluster]
 	m.mu.Unlock()
@@ -78,7 +78,7 @@ func WithAnnounced(known, now []remotecluster.Status) []remotecluster.Status {
 // Announced describes the clusters whose client files in the directory at this moment
 // differ from those that the controllers use: new files, and changed ones. It reads the
 // directory; when this fails, it returns none.
-func (m *Mesh) Announced() []remotecluster.Status {
+func (m *Remotes) Announced() []remotecluster.Status {
 	l, err := scan(m.Directory, m.Params.Local.Name)
 	if err != nil {
 		return nil
@@ -104,25 +104,25 @@ func (m *Mesh) Announced() []remotecluster.Status {
 
 // Sessions returns the numbers of connections, of clusters that use them, and of all
 // connections that were ever opened.
-func (m *Mesh) Sessions() (open, users, opened int) { return m.pool.counts() }
+func (m *Remotes) Sessions() (open, users, opened int) { return m.pool.counts() }
 
 // Ignored lists the entries of the directory that look like client files but
 // cannot be used, with the reasons.
-func (m *Mesh) Ignored() []Ignored {
+func (m *Remotes) Ignored() []Ignored {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.ignored)
 }
 
 // Revision increases with every change of a cluster's state, but not when only counts or freshness change.
-func (m *Mesh) Revision() uint64 { return m.revision.Load() }
+func (m *Remotes) Revision() uint64 { return m.revision.Load() }
 
 // Ready reports whether the view may be used: every cluster was synced once, or the sync
 // timeout has passed since the start. It is false until the mesh directory was read once:
 // otherwise an empty view would look like that of a mesh without clusters. Once true it stays
 // true. A description of the own cluster counts as a cluster. reasons has, by cluster, what
 // the mesh waits for.
-func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
+func (m *Remotes) Ready() (ok bool, reasons map[string]string) {
 	if m.ready.Load() {
 		return true, nil
 	}
@@ -141,12 +141,12 @@ func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
 	return true, nil
 }
 
-// Directory is the key of [Mesh.Unread] in the reasons of [Mesh.Ready]. It is not a
+// Directory is the key of [Remotes.Unread] in the reasons of [Remotes.Ready]. It is not a
 // valid cluster name.
 const Directory = "mesh directory"
 
 // Unread returns why the mesh directory was not read yet; empty once it was read.
-func (m *Mesh) Unread() string {
+func (m *Remotes) Unread() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.scanned {
@@ -161,7 +161,7 @@ func (m *Mesh) Unread() string {
 	return text
 }
 
-func (m *Mesh) unready() map[string]string {
+func (m *Remotes) unready() map[string]string {
 	reasons := make(map[string]string)
 	note := func(subject string, c remotecluster.Status) {
 		if missing := Unsynced(c); len(missing) > 0 {
@@ -187,7 +187,7 @@ func (m *Mesh) unready() map[string]string {
 // Unsynced lists, sorted, the resources that the cluster needs and that have not been listed completely since the
 // start.
 func Unsynced(c remotecluster.Status) (missing []string) {
-	for r, s := range c.Sources {
+	for r, s := range c.Families {
 		if !s.Synced && !s.Late {
 			missing = append(missing, string(r))
 		}
@@ -197,14 +197,14 @@ func Unsynced(c remotecluster.Status) (missing []string) {
 }
 
 // Missing returns the clusters that were not synced when the sync timeout passed and the mesh became
-// ready, and still are not, with reasons as in [Mesh.Ready]. It is empty before the mesh is ready. A
+// ready, and still are not, with reasons as in [Remotes.Ready]. It is empty before the mesh is ready. A
 // cluster is removed from it for good once it is synced or its file is removed.
-func (m *Mesh) Missing() map[string]string {
+func (m *Remotes) Missing() map[string]string {
 	if ok, _ := m.Ready(); !ok {
 		return nil
 	}
 	m.mu.Lock()
-	without := maps.Clone(m.without)
+	without := maps.Clone(m.unsynced)
 	m.mu.Unlock()
 	if len(without) == 0 {
 		return nil
@@ -212,21 +212,21 @@ func (m *Mesh) Missing() map[string]string {
 	reasons := m.unready()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(reasons, func(subject, _ string) bool { return !m.without[subject] })
+	maps.DeleteFunc(reasons, func(subject, _ string) bool { return !m.unsynced[subject] })
 	for subject := range without {
 		if _, still := reasons[subject]; !still {
-			delete(m.without, subject)
+			delete(m.unsynced, subject)
 		}
 	}
 	return reasons
 }
 
 // readyWithout stores the subjects that were not synced when the sync timeout had passed.
-func (m *Mesh) readyWithout(reasons map[string]string) {
+func (m *Remotes) readyWithout(reasons map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.without = make(map[string]bool, len(reasons))
+	m.unsynced = make(map[string]bool, len(reasons))
 	for subject := range reasons {
-		m.without[subject] = true
+		m.unsynced[subject] = true
 	}
 }

@@ -38,8 +38,8 @@ type world struct {
 	t    *testing.T
 	dir  string
 	db   *statedb.DB
-	view *View
-	mesh *Mesh
+	view *Ingest
+	mesh *Remotes
 	stop func()
 }
 
@@ -49,12 +49,12 @@ func own() wire.ClusterInfo {
 }
 
 // newView returns a view with tables of its own.
-func newView(t testing.TB, ips *ipcache.Cache) (*statedb.DB, *View) {
+func newView(t testing.TB, ips *ipcache.Cache) (*statedb.DB, *Ingest) {
 	t.Helper()
 	db := statedb.New()
 	tables, err := NewTables(db, ips)
 	must(t, err)
-	v, err := NewView(own(), tables)
+	v, err := NewIngest(own(), tables)
 	must(t, err)
 	return db, v
 }

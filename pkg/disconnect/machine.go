@@ -100,7 +100,7 @@ func (m *Machine) look(now time.Time, evidence map[string]Evidence) {
 // look updates the cluster with the evidence, and does not count a gap in observation (blind) against it.
 func (c *cluster) look(now time.Time, ev Evidence, blind time.Duration) {
 	if blind > 0 {
-		c.known, c.heard = forgiven(c.known, blind), forgiven(c.heard, blind)
+		c.known, c.heard = shifted(c.known, blind), shifted(c.heard, blind)
 		c.fresh, c.good = time.Time{}, time.Time{}
 	}
 	c.ev = ev
@@ -192,19 +192,19 @@ func (m *Machine) plan(c *cluster) (to State, at time.Time) {
 		case c.state == Withdraw:
 			return Demote, latest(c.fresh, c.since).Add(d.Restore)
 		case c.state == Keep && m.held.IsZero():
-			return Demote, latest(c.lastWord().Add(d.Silence), m.calm(c))
+			return Demote, latest(c.lastWord().Add(d.Silence), m.unchangedAt(c))
 		}
 	case !m.held.IsZero():
 	case c.state == Keep && d.Demote > 0:
-		return Demote, latest(c.known.Add(d.Demote), m.calm(c))
+		return Demote, latest(c.known.Add(d.Demote), m.unchangedAt(c))
 	case c.state != Withdraw && d.Withdraw > 0:
-		return Withdraw, latest(c.known.Add(d.Withdraw), m.calm(c))
+		return Withdraw, latest(c.known.Add(d.Withdraw), m.unchangedAt(c))
 	}
 	return c.state, time.Time{}
 }
 
-// calm returns the time at which nothing has changed for as long as the patience.
-func (m *Machine) calm(c *cluster) time.Time {
+// unchangedAt returns the time at which nothing has changed for as long as the patience.
+func (m *Machine) unchangedAt(c *cluster) time.Time {
 	return latest(c.doubted, latest(c.since, m.resumed)).Add(m.patience)
 }
 
@@ -227,13 +227,13 @@ func (c *cluster) why() string {
 	return ""
 }
 
-// Outlook returns the state of a cluster at the last step, and the next one; false for an unknown cluster.
-func (m *Machine) Outlook(name string) (Outlook, bool) {
+// Forecast returns the state of a cluster at the last step, and the next one; false for an unknown cluster.
+func (m *Machine) Forecast(name string) (Forecast, bool) {
 	c := m.clusters[name]
 	if c == nil {
-		return Outlook{}, false
+		return Forecast{}, false
 	}
-	o := Outlook{
+	o := Forecast{
 		State: c.state, Since: c.since, Why: c.why(), Doubtful: !c.doubted.IsZero(), Held: m.held, Evidence: c.ev,
 		Failing: m.failing, Judged: m.judged,
 	}
@@ -248,8 +248,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// forgiven returns a time moved later by a duration that does not count; zero stays zero.
-func forgiven(t time.Time, by time.Duration) time.Time {
+// shifted returns a time moved later by a duration that does not count; zero stays zero.
+func shifted(t time.Time, by time.Duration) time.Time {
 	if t.IsZero() {
 		return t
 	}

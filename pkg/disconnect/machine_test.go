@@ -134,7 +134,7 @@ func (m *mesh) look() {
 
 // show prints the present and the next state of a cluster.
 func (m *mesh) show(name string) {
-	o, known := m.m.Outlook(name)
+	o, known := m.m.Forecast(name)
 	if !known {
 		fmt.Fprintf(&m.said, "%s is not known\n", name)
 		return

@@ -49,8 +49,8 @@ type Transition struct {
 	Why      string // for users, with the evidence
 }
 
-// Outlook is the present state of a cluster, and the next one.
-type Outlook struct {
+// Forecast is the present state of a cluster, and the next one.
+type Forecast struct {
 	State State
 	Since time.Time // of the state
 	// Why is the evidence against the cluster, or for its return; empty for a cluster that is kept and has no problem.

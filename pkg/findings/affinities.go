@@ -15,18 +15,18 @@ import (
 // have these (wire.md §1.5). Hundreds of clusters may export the same services, so only a hash of each export is kept.
 // When the hashes of a service differ, its exports are read from the table.
 type affinities struct {
-	find    func(namespace, name string) []*services.Export // those of all clusters, in any order
-	seed    maphash.Seed
-	said    map[uint64]uint64           // of each export: the hash of its affinity
-	tally   map[string]map[uint64]int   // by the service's full name: how many exports have which hash
-	touched map[string]*services.Export // by full name: a changed export, where the affinities differ or differed
-	book    *book
+	find      func(namespace, name string) []*services.Export // those of all clusters, in any order
+	seed      maphash.Seed
+	said      map[uint64]uint64           // of each export: the hash of its affinity
+	tally     map[string]map[uint64]int   // by the service's full name: how many exports have which hash
+	touched   map[string]*services.Export // by full name: a changed export, where the affinities differ or differed
+	conflicts *conflictSet
 }
 
 func newAffinities(find func(namespace, name string) []*services.Export) *affinities {
 	return &affinities{
 		find: find, seed: maphash.MakeSeed(),
-		said: make(map[uint64]uint64), tally: make(map[string]map[uint64]int), touched: make(map[string]*services.Export), book: newBook(),
+		said: make(map[uint64]uint64), tally: make(map[string]map[uint64]int), touched: make(map[string]*services.Export), conflicts: newConflictSet(),
 	}
 }
 
@@ -41,7 +41,7 @@ func (d *affinities) set(e *services.Export, deleted bool) {
 		d.said[at] = maphash.Comparable(d.seed, affinity{e.Affinity, e.Timeout})
 		d.count(name, d.said[at], 1)
 	}
-	if len(d.tally[name]) > 1 || d.book.has(key(KindServiceAffinity, name)) {
+	if len(d.tally[name]) > 1 || d.conflicts.has(key(KindServiceAffinity, name)) {
 		d.touched[name] = e
 	}
 }
@@ -70,10 +70,10 @@ func (d *affinities) count(service string, says uint64, n int) {
 // look judges the services whose exports have changed since the last look, if these differ or differed.
 func (d *affinities) look(v *verdicts) {
 	for name, e := range d.touched {
-		d.book.set(key(KindServiceAffinity, name), affinityConflict(d.find(e.Namespace, e.Name)), v)
+		d.conflicts.set(key(KindServiceAffinity, name), affinityConflict(d.find(e.Namespace, e.Name)), v)
 	}
 	clear(d.touched)
-	d.book.judgeMore(func(key string) {
+	d.conflicts.judgeMore(func(key string) {
 		namespace, name, _ := strings.Cut(subjectOf(key), "/")
 		if exports := d.find(namespace, name); len(exports) > 0 {
 			d.touched[subjectOf(key)] = exports[0]

@@ -11,9 +11,9 @@ import (
 // backends finds the remote clusters with service backends that break a rule: one
 // conflict for each cluster and rule, however many there are.
 type backends struct {
-	of    map[string][]strayBackends // by the service's full name; only services that have some
-	dirty bool                       // of has changed since the last look
-	book  *book
+	of        map[string][]strayBackends // by the service's full name; only services that have some
+	dirty     bool                       // of has changed since the last look
+	conflicts *conflictSet
 }
 
 // strayBackends is the backends of one cluster in one service that break one rule.
@@ -73,7 +73,7 @@ func (d *backends) look(v *verdicts) {
 		i := slices.IndexFunc(d.of[t.example], func(s strayBackends) bool { return s.cluster == key.cluster && s.Rule == key.rule })
 		all = append(all, backendConflict(d.of[t.example][i], t.example, t.backends, t.services))
 	}
-	d.book.setAll(all, v)
+	d.conflicts.setAll(all, v)
 }
 
 // backendConflict returns the conflict for the backends of a cluster that break a rule. Its message has only rough

@@ -14,10 +14,10 @@ import (
 // claims finds the prefixes that several clusters claim. The cache itself has all contested prefixes, so only the found
 // conflicts are kept here.
 type claims struct {
-	ips      *ipcache.Cache
-	page     []ipcache.Change
-	revision uint64 // of the cache, up to which its changes were read
-	book     *book
+	ips       *ipcache.Cache
+	page      []ipcache.Change
+	revision  uint64 // of the cache, up to which its changes were read
+	conflicts *conflictSet
 }
 
 // look judges the prefixes that have changed since the last look.
@@ -40,7 +40,7 @@ func (d *claims) look(v *verdicts) {
 		}
 	}
 	d.judge(maps.Keys(touched), v)
-	d.book.judgeMore(func(key string) { d.judgeKey(key, v) })
+	d.conflicts.judgeMore(func(key string) { d.judgeKey(key, v) })
 }
 
 // lookAtAll judges everything again, when there were more changes than the cache keeps.
@@ -51,7 +51,7 @@ func (d *claims) lookAtAll(v *verdicts) {
 		d.revision = at
 	}
 	d.judge(s.Contested(), v)
-	for _, key := range d.book.keys() {
+	for _, key := range d.conflicts.keys() {
 		d.judgeKey(key, v)
 	}
 }
@@ -73,9 +73,9 @@ func (d *claims) judge(prefixes iter.Seq[netip.Prefix], v *verdicts) {
 		}
 		for _, kind := range []Kind{KindIP, KindNodeIP} {
 			if now != nil && now.Kind == kind {
-				d.book.set(now.Key(), now, v)
+				d.conflicts.set(now.Key(), now, v)
 			} else {
-				d.book.set(key(kind, p.String()), nil, v)
+				d.conflicts.set(key(kind, p.String()), nil, v)
 			}
 		}
 	}

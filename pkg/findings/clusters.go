@@ -144,19 +144,19 @@ func stateCode(s remotecluster.State) codes.Code {
 // rejections returns events when entries begin and cease to be refused.
 func rejections(old, c *remotecluster.Status) []Event {
 	var events []Event
-	for _, r := range slices.Sorted(maps.Keys(c.Sources)) {
-		before, now := old.Sources[r].Rejected, c.Sources[r].Rejected
+	for _, r := range slices.Sorted(maps.Keys(c.Families)) {
+		before, now := old.Families[r].Rejected, c.Families[r].Rejected
 		switch {
 		case before == 0 && now > 0:
 			var reasons []string
-			for reason, n := range c.Sources[r].Rejections {
+			for reason, n := range c.Families[r].Rejections {
 				reasons = append(reasons, fmt.Sprintf("%d for %s", n, reason))
 			}
 			slices.Sort(reasons)
 			events = append(events, event(c, "entries-rejected", codes.EntriesRejected,
 				fmt.Sprintf("%d of its %s refused: %s; their previous values stay", now, r, strings.Join(reasons, ", ")),
-				"resource", string(r), "rejected", strconv.Itoa(now), "example", c.Sources[r].Example.String()))
-		case before > 0 && now == 0 && c.Sources[r].Synced:
+				"resource", string(r), "rejected", strconv.Itoa(now), "example", c.Families[r].Example.String()))
+		case before > 0 && now == 0 && c.Families[r].Synced:
 			events = append(events, event(c, "entries-accepted", codes.EntriesAccepted, fmt.Sprintf("its %s are no longer refused", r),
 				"resource", string(r)))
 		}

@@ -115,7 +115,7 @@ func rangeConflicts(clusters []remotecluster.Status) (all []*Conflict) {
 		var texts []string
 		example := ""
 		for _, r := range wire.Resources() {
-			s := c.Sources[r]
+			s := c.Families[r]
 			if n := s.Rejections[wire.ReasonRange]; n > 0 {
 				texts = append(texts, fmt.Sprintf("%d of its %s", n, r))
 				if strings.HasPrefix(s.Example.Why, string(wire.ReasonRange)+":") {

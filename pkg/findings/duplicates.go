@@ -16,22 +16,22 @@ import (
 // duplicates finds label sets, in any order, that have several numbers in one cluster. There may be a million
 // identities, so only a hash of each is kept. When two hashes are equal, the identities are read from the table.
 type duplicates struct {
-	find    func(cluster string, id uint32) *identities.Identity // nil when there is none
-	seed    maphash.Seed
-	hashes  map[uint64]uint64   // of each identity, by cluster ID and number
-	numbers map[uint64]uint32   // by hash: one number with this hash
-	several map[uint64][]uint32 // by hash: all numbers with this hash, sorted, where there are several
-	cluster map[uint64]string   // by hash, where there are or were several, until they are judged
-	subject map[uint64]string   // by hash: the key of the conflict that was found
-	touched map[uint64]bool     // hashes to be judged again
-	book    *book
+	find      func(cluster string, id uint32) *identities.Identity // nil when there is none
+	seed      maphash.Seed
+	hashes    map[uint64]uint64   // of each identity, by cluster ID and number
+	numbers   map[uint64]uint32   // by hash: one number with this hash
+	several   map[uint64][]uint32 // by hash: all numbers with this hash, sorted, where there are several
+	cluster   map[uint64]string   // by hash, where there are or were several, until they are judged
+	subject   map[uint64]string   // by hash: the key of the conflict that was found
+	touched   map[uint64]bool     // hashes to be judged again
+	conflicts *conflictSet
 }
 
 func newDuplicates(find func(cluster string, id uint32) *identities.Identity) *duplicates {
 	return &duplicates{
 		find: find, seed: maphash.MakeSeed(),
 		hashes: make(map[uint64]uint64), numbers: make(map[uint64]uint32), several: make(map[uint64][]uint32),
-		cluster: make(map[uint64]string), subject: make(map[uint64]string), touched: make(map[uint64]bool), book: newBook(),
+		cluster: make(map[uint64]string), subject: make(map[uint64]string), touched: make(map[uint64]bool), conflicts: newConflictSet(),
 	}
 }
 
@@ -97,11 +97,11 @@ func (d *duplicates) look(v *verdicts) {
 		c := d.twice(d.cluster[hash], d.several[hash])
 		old := d.subject[hash]
 		if old != "" && (c == nil || c.Key() != old) {
-			d.book.set(old, nil, v)
+			d.conflicts.set(old, nil, v)
 			delete(d.subject, hash)
 		}
 		if c != nil {
-			d.book.set(c.Key(), c, v)
+			d.conflicts.set(c.Key(), c, v)
 			d.subject[hash] = c.Key()
 		}
 		if d.several[hash] == nil {
@@ -109,7 +109,7 @@ func (d *duplicates) look(v *verdicts) {
 		}
 	}
 	clear(d.touched)
-	d.book.judgeMore(d.touch)
+	d.conflicts.judgeMore(d.touch)
 }
 
 // touch marks the identities of a conflict to be judged again.

@@ -142,7 +142,7 @@ func export(cluster, name string, created int64, seconds int32) fact {
 }
 
 func refused(id uint32, n int) fact {
-	return aState{remotecluster.Status{Name: fmt.Sprint("c", id), ID: id, State: remotecluster.Ready, Sources: map[wire.Resource]remotecluster.SourceStatus{
+	return aState{remotecluster.Status{Name: fmt.Sprint("c", id), ID: id, State: remotecluster.Ready, Families: map[wire.Resource]remotecluster.FamilyStatus{
 		wire.IPs: {
 			Rejected: n + 1, Rejections: map[wire.Reason]int{wire.ReasonRange: n, wire.ReasonKey: 1},
 			Example: store.Refusal{Key: "cilium/state/ip/v1/default/10.0.0.9", Why: "range: identity 7 is nobody's"},
@@ -293,7 +293,7 @@ func refusedNothing(id uint32) fact {
 
 // appliesNodes returns the function with which a view applies nodes: they are claims as well.
 func appliesNodes(t testing.TB, w *world) func([]store.Change[nodes.Node]) {
-	v, err := clustermesh.NewView(wire.ClusterInfo{Name: "c1", ID: 1, MaxConnectedClusters: 255}, w.watch.Tables)
+	v, err := clustermesh.NewIngest(wire.ClusterInfo{Name: "c1", ID: 1, MaxConnectedClusters: 255}, w.watch.Tables)
 	if err != nil {
 		t.Fatal(err)
 	}

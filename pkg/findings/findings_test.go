@@ -50,7 +50,7 @@ func TestConflictsHaveTheKindOfTheirClaims(t *testing.T) {
 	w := newWorld(t)
 	of := func(kind ipcache.Kind, id uint32) *ipcache.Entry {
 		return ipcache.NewEntry(ipcache.Spec{
-			Prefix: netip.MustParsePrefix("10.0.0.0/24"), Cluster: &ipcache.Cluster{Name: fmt.Sprintf("c%d", id), ID: id}, Kind: kind, Name: "n",
+			Prefix: netip.MustParsePrefix("10.0.0.0/24"), Cluster: &ipcache.Claimant{Name: fmt.Sprintf("c%d", id), ID: id}, Kind: kind, Name: "n",
 		})
 	}
 	w.claims(of(ipcache.KindPodCIDR, 2), of(ipcache.KindPodCIDR, 3))
@@ -97,7 +97,7 @@ func TestWhatPassedByIsFoundAgain(t *testing.T) {
 	w.claims(claim("10.0.0.2/32", 4), claim("10.0.0.2/32", 5))
 	for i := range 40_000 {
 		w.ips.Apply([]ipcache.Op{{New: ipcache.NewEntry(ipcache.Spec{
-			Prefix: netip.MustParsePrefix("10.9.9.9/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Identity: uint32(i),
+			Prefix: netip.MustParsePrefix("10.9.9.9/32"), Cluster: &ipcache.Claimant{Name: "c2", ID: 2}, Identity: uint32(i),
 		})}})
 	}
 	if _, held := w.ips.Since(w.watch.claims.revision, nil); held {
@@ -119,8 +119,8 @@ func TestClustersHaveAHistory(t *testing.T) {
 		w.look()
 		w.expectEvents(what, want...)
 	}
-	sources := func(rejected int) map[wire.Resource]remotecluster.SourceStatus {
-		return map[wire.Resource]remotecluster.SourceStatus{wire.Nodes: {
+	sources := func(rejected int) map[wire.Resource]remotecluster.FamilyStatus {
+		return map[wire.Resource]remotecluster.FamilyStatus{wire.Nodes: {
 			Synced: true, Count: 5, Rejected: rejected, Rejections: map[wire.Reason]int{wire.ReasonMalformed: rejected},
 		}}
 	}
@@ -137,10 +137,10 @@ func TestClustersHaveAHistory(t *testing.T) {
 		c.Connected, c.ConnectedSince, c.EtcdClusterID, c.State = true, epoch, "aa", remotecluster.Syncing
 	},
 		"c2 cluster-connected: connected to https://c2:2379", "c2 cluster-syncing: syncing, was connecting")
-	step("ready", func() { c.ID, c.State, c.Message, c.Sources = 2, remotecluster.Ready, "", sources(0) }, "c2 cluster-ready: ready, was syncing")
-	step("rejected", func() { c.Sources = sources(2) }, "c2 entries-rejected: 2 of its nodes refused: 2 for "+string(wire.ReasonMalformed))
-	step("more of them", func() { c.Sources = sources(3) })
-	step("mended", func() { c.Sources = sources(0) }, "c2 entries-accepted: its nodes are no longer refused")
+	step("ready", func() { c.ID, c.State, c.Message, c.Families = 2, remotecluster.Ready, "", sources(0) }, "c2 cluster-ready: ready, was syncing")
+	step("rejected", func() { c.Families = sources(2) }, "c2 entries-rejected: 2 of its nodes refused: 2 for "+string(wire.ReasonMalformed))
+	step("more of them", func() { c.Families = sources(3) })
+	step("mended", func() { c.Families = sources(0) }, "c2 entries-accepted: its nodes are no longer refused")
 	step("a flap between two looks", func() { c.ConnectedSince, c.Failures, c.LastLoss = epoch.Add(time.Second), 6, "connection reset" },
 		"c2 cluster-disconnected: connection reset", "c2 cluster-connected: ")
 	step("another etcd, another ID", func() { c.EtcdClusterID, c.ID = "bb", 7 },

@@ -28,12 +28,12 @@ func Kinds() []Kind {
 
 // verdicts are the results of some looks: conflicts that are new or have changed, and keys of those that are over.
 type verdicts struct {
-	came []*Conflict
-	gone []string
+	began []*Conflict
+	ended []string
 }
 
 // sort sorts them, so that their order does not depend on how they were found.
 func (v *verdicts) sort() {
-	slices.SortFunc(v.came, func(a, b *Conflict) int { return strings.Compare(a.Key(), b.Key()) })
-	slices.Sort(v.gone)
+	slices.SortFunc(v.began, func(a, b *Conflict) int { return strings.Compare(a.Key(), b.Key()) })
+	slices.Sort(v.ended)
 }

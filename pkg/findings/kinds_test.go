@@ -147,8 +147,8 @@ func TestEveryConflictIsReached(t *testing.T) {
 	for _, c := range w.conflicts() {
 		reached = append(reached, c.Code)
 	}
-	alternating := nameConflict("c2", []sighting{{etcd: "a", id: 2}, {etcd: "b", id: 3}, {etcd: "a", id: 2}})
-	full := newBook()
+	alternating := nameConflict("c2", []answer{{etcd: "a", id: 2}, {etcd: "b", id: 3}, {etcd: "a", id: 2}})
+	full := newConflictSet()
 	full.hide("ip/10.0.0.1/32", &Conflict{Kind: KindIP, Clusters: []string{"c2"}})
 	codestest.Reached(t, codes.Conflicts, append(reached, alternating.Code, unlisted(full)[0].Code)...)
 

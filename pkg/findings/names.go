@@ -19,8 +19,8 @@ const (
 	maxNameWindow = 24 * time.Hour
 )
 
-// maxSightings is how many sightings of one name are kept.
-const maxSightings = 32
+// maxAnswers is how many answers of one name are kept.
+const maxAnswers = 32
 
 // clusterNames finds names for which several clusters answer: the endpoints of one client file lead to different
 // clusters, or two clusters write into one etcd. The evidence is that the answers alternate: an answer of one cluster,
@@ -36,18 +36,18 @@ const maxSightings = 32
 //
 // The conflict ends when no returned answer counts any longer, or when the client file has other endpoints.
 type clusterNames struct {
-	seed   maphash.Seed
-	trails map[string]*trail
+	seed maphash.Seed
+	of   map[string]*answers
 }
 
-// trail is the answers for one name.
-type trail struct {
+// answers are the answers for one name.
+type answers struct {
 	endpoints string
-	sightings []sighting // the oldest first; neighbours differ in etcd or ID
+	list      []answer // the oldest first; neighbours differ in etcd or ID
 }
 
-// sighting is an answer, with the first and the last time that it was seen.
-type sighting struct {
+// answer is an answer, with the first and the last time that it was seen.
+type answer struct {
 	etcd        string
 	id          uint32
 	nodes       sketch    // as of the time in asked; none until everything was listed
@@ -56,7 +56,7 @@ type sighting struct {
 }
 
 func newClusterNames() *clusterNames {
-	return &clusterNames{seed: maphash.MakeSeed(), trails: make(map[string]*trail)}
+	return &clusterNames{seed: maphash.MakeSeed(), of: make(map[string]*answers)}
 }
 
 // look takes in the status of the clusters, and returns the present conflicts. The nodes of a cluster are read once
@@ -67,13 +67,13 @@ func (d *clusterNames) look(now time.Time, clusters []remotecluster.Status, node
 	for i := range clusters {
 		c := &clusters[i]
 		present[c.Name] = true
-		t := d.trails[c.Name]
+		t := d.of[c.Name]
 		if t == nil {
-			t = new(trail)
-			d.trails[c.Name] = t
+			t = new(answers)
+			d.of[c.Name] = t
 		}
 		if endpoints := strings.Join(c.Endpoints, ","); endpoints != t.endpoints {
-			t.endpoints, t.sightings = endpoints, nil
+			t.endpoints, t.list = endpoints, nil
 		}
 		// Its configuration was read. This is also true when the cluster is refused because another cluster has its ID.
 		if c.Connected && c.AnsweredID != 0 {
@@ -83,64 +83,64 @@ func (d *clusterNames) look(now time.Time, clusters []remotecluster.Status, node
 			}
 		}
 		if t.alternates(now) {
-			conflicts = append(conflicts, nameConflict(c.Name, t.sightings))
+			conflicts = append(conflicts, nameConflict(c.Name, t.list))
 		}
 	}
-	for name := range d.trails {
+	for name := range d.of {
 		if !present[name] {
-			delete(d.trails, name)
+			delete(d.of, name)
 		}
 	}
 	return conflicts
 }
 
-// see stores an answer, and returns its sighting.
-func (t *trail) see(now time.Time, etcd string, id uint32) *sighting {
-	if n := len(t.sightings); n == 0 || t.sightings[n-1].etcd != etcd || t.sightings[n-1].id != id {
-		t.sightings = append(t.sightings, sighting{etcd: etcd, id: id, first: now})
+// see stores an answer, or extends the last one, and returns it.
+func (t *answers) see(now time.Time, etcd string, id uint32) *answer {
+	if n := len(t.list); n == 0 || t.list[n-1].etcd != etcd || t.list[n-1].id != id {
+		t.list = append(t.list, answer{etcd: etcd, id: id, first: now})
 		t.trim()
 	}
-	current := &t.sightings[len(t.sightings)-1]
+	current := &t.list[len(t.list)-1]
 	current.last = now
 	return current
 }
 
-// trim keeps the bound: it removes the first sighting whose answer was seen again before the newest sighting, so that
-// rare answers are not lost because of frequent ones. When there is none, it removes the oldest sighting.
-func (t *trail) trim() {
-	if len(t.sightings) <= maxSightings {
+// trim keeps the bound: it removes the first answer that was seen again before the newest one, so that
+// rare answers are not lost because of frequent ones. When there is none, it removes the oldest answer.
+func (t *answers) trim() {
+	if len(t.list) <= maxAnswers {
 		return
 	}
-	gone := max(0, slices.IndexFunc(t.sightings[:maxSightings/2], func(s sighting) bool {
+	gone := max(0, slices.IndexFunc(t.list[:maxAnswers/2], func(s answer) bool {
 		again := 0
-		for i := range t.sightings[:len(t.sightings)-1] {
-			if t.sightings[i].etcd == s.etcd && t.sightings[i].id == s.id {
+		for i := range t.list[:len(t.list)-1] {
+			if t.list[i].etcd == s.etcd && t.list[i].id == s.id {
 				again++
 			}
 		}
 		return again > 1
 	}))
-	t.sightings = slices.Delete(t.sightings, gone, gone+1)
-	if gone > 0 && gone < len(t.sightings) { // the neighbours may have the same answer now
-		if a, b := &t.sightings[gone-1], t.sightings[gone]; a.etcd == b.etcd && a.id == b.id {
+	t.list = slices.Delete(t.list, gone, gone+1)
+	if gone > 0 && gone < len(t.list) { // the neighbours may have the same answer now
+		if a, b := &t.list[gone-1], t.list[gone]; a.etcd == b.etcd && a.id == b.id {
 			a.last, a.nodes, a.asked = b.last, b.nodes, b.asked
-			t.sightings = slices.Delete(t.sightings, gone, gone+1)
+			t.list = slices.Delete(t.list, gone, gone+1)
 		}
 	}
 }
 
 // alternates reports whether an answer returned after one of another cluster, and this still counts.
-func (t *trail) alternates(now time.Time) bool {
+func (t *answers) alternates(now time.Time) bool {
 	weight := 0
-	for k := range t.sightings {
+	for k := range t.list {
 		for i := k - 2; i >= 0; i-- {
-			again, back := &t.sightings[i], &t.sightings[k]
+			again, back := &t.list[i], &t.list[k]
 			if again.id != back.id || again.foreign(back) {
 				continue
 			}
 			away := back.first.Sub(again.last)
 			if now.Sub(back.first) < min(max(nameWindow, 2*away), maxNameWindow) {
-				weight += back.weight(again, t.sightings[i+1:k])
+				weight += back.weight(again, t.list[i+1:k])
 			}
 			break
 		}
@@ -149,7 +149,7 @@ func (t *trail) alternates(now time.Time) bool {
 }
 
 // weight returns how strong the evidence is that an answer returned after those between: 2 is enough for a conflict.
-func (s *sighting) weight(before *sighting, between []sighting) int {
+func (s *answer) weight(before *answer, between []answer) int {
 	weight := 0
 	for i := range between {
 		switch other := &between[i]; {
@@ -164,21 +164,21 @@ func (s *sighting) weight(before *sighting, between []sighting) int {
 }
 
 // foreign reports whether the two answers are from different clusters.
-func (s *sighting) foreign(o *sighting) bool { return s.id != o.id || s.nodes.disjoint(o.nodes) }
+func (s *answer) foreign(o *answer) bool { return s.id != o.id || s.nodes.disjoint(o.nodes) }
 
-func nameConflict(name string, sightings []sighting) *Conflict {
-	var answers []string
-	for _, s := range sightings {
-		if text := fmt.Sprintf("cluster ID %d in etcd %s", s.id, s.etcd); !slices.Contains(answers, text) {
-			answers = append(answers, text)
+func nameConflict(name string, all []answer) *Conflict {
+	var texts []string
+	for _, s := range all {
+		if text := fmt.Sprintf("cluster ID %d in etcd %s", s.id, s.etcd); !slices.Contains(texts, text) {
+			texts = append(texts, text)
 		}
 	}
-	slices.Sort(answers)
+	slices.Sort(texts)
 	return &Conflict{
 		Kind: KindClusterName, Code: codes.ClusterNameConflict, Subject: name, Clusters: []string{name},
 		Rule: "the last answer counts",
 		Message: fmt.Sprintf("different clusters answer to the name %s in turn: %s. Its data changes with each connection: check where its endpoints lead, and give each cluster its own name",
-			name, list(answers)),
+			name, list(texts)),
 	}
 }
 

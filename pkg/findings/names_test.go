@@ -74,7 +74,7 @@ func TestNamesWithSeveralClusters(t *testing.T) {
 				t.Errorf("with other endpoints: %v", found)
 			}
 			d.look(epoch.Add(time.Hour), nil, nil)
-			if len(d.trails) > 0 {
+			if len(d.of) > 0 {
 				t.Error("what is gone is remembered")
 			}
 		})
@@ -139,7 +139,7 @@ func TestANameTakesLittleMemory(t *testing.T) {
 	for i := range 1000 {
 		look(i+3000, fmt.Sprint(i), uint32(i+1))
 	}
-	if n := len(d.trails["c2"].sightings); n > maxSightings {
+	if n := len(d.of["c2"].list); n > maxAnswers {
 		t.Errorf("%d answers are kept", n)
 	}
 }

@@ -22,13 +22,13 @@ import (
 // cluster: a network that is too large is one mistake. The addresses of a node within the pod network of its own
 // cluster add nothing when that network overlaps, and are left out.
 type networks struct {
-	stakes   map[string]*stake // by the node's key
-	pods     bart.Table[[]*stake]
-	machines bart.Table[[]*stake]
-	touched  map[netip.Prefix]bool // pod networks to be judged again
-	steps    int                   // number of prefixes read in this look
-	limit    int                   // about how many prefixes a look may read
-	book     *book
+	stakes    map[string]*stake // by the node's key
+	pods      bart.Table[[]*stake]
+	machines  bart.Table[[]*stake]
+	touched   map[netip.Prefix]bool // pod networks to be judged again
+	steps     int                   // number of prefixes read in this look
+	limit     int                   // about how many prefixes a look may read
+	conflicts *conflictSet
 }
 
 // stake is the prefixes that a node announces. It is immutable.
@@ -41,7 +41,7 @@ type stake struct {
 }
 
 func newNetworks() *networks {
-	return &networks{stakes: make(map[string]*stake), touched: make(map[netip.Prefix]bool), limit: maxSteps, book: newBook()}
+	return &networks{stakes: make(map[string]*stake), touched: make(map[netip.Prefix]bool), limit: maxSteps, conflicts: newConflictSet()}
 }
 
 func stakeOf(n *nodes.Node) *stake {
@@ -129,10 +129,10 @@ func (d *networks) look(v *verdicts) {
 		}
 		delete(d.touched, p)
 		subject := p.String()
-		d.book.set(key(KindPodCIDR, subject), d.overlap(p), v)
-		d.book.set(key(KindNodeIP, subject), d.intrusion(p), v)
+		d.conflicts.set(key(KindPodCIDR, subject), d.overlap(p), v)
+		d.conflicts.set(key(KindNodeIP, subject), d.intrusion(p), v)
 	}
-	d.book.judgeMore(func(key string) {
+	d.conflicts.judgeMore(func(key string) {
 		if p, err := netip.ParsePrefix(subjectOf(key)); err == nil {
 			d.touched[p] = true
 		}

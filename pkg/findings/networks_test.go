@@ -24,7 +24,7 @@ func TestALookIsBounded(t *testing.T) {
 			t.Fatalf("a look took %d steps", d.steps)
 		}
 	}
-	if looks < 3 || len(d.book.listed) != 8 {
-		t.Errorf("%d conflicts after %d looks, want 8 after several", len(d.book.listed), looks)
+	if looks < 3 || len(d.conflicts.listed) != 8 {
+		t.Errorf("%d conflicts after %d looks, want 8 after several", len(d.conflicts.listed), looks)
 	}
 }

@@ -14,10 +14,10 @@ import (
 
 // policyEvents returns the events of the disconnect policy for one cluster between two looks.
 func policyEvents(old, c *remotecluster.Status) []Event {
-	if c.Outlook == nil || cmp.Or(old.Outlook, new(disconnect.Outlook)).State == c.Outlook.State { // without a policy, the outlook is to keep the cluster
+	if c.Forecast == nil || cmp.Or(old.Forecast, new(disconnect.Forecast)).State == c.Forecast.State { // without a policy, the forecast is to keep the cluster
 		return nil
 	}
-	o, evidence := c.Outlook, policyEvidence(c.Outlook)
+	o, evidence := c.Forecast, policyEvidence(c.Forecast)
 	switch o.State {
 	case disconnect.Demote:
 		return []Event{event(c, "cluster-demoted", codes.ClusterDemoted,
@@ -31,7 +31,7 @@ func policyEvents(old, c *remotecluster.Status) []Event {
 }
 
 // policyEvidence returns a list of name, value, name, value.
-func policyEvidence(o *disconnect.Outlook) []string {
+func policyEvidence(o *disconnect.Forecast) []string {
 	var evidence []string
 	for _, moment := range []struct {
 		name string
@@ -57,7 +57,7 @@ func holdEvents(before, now []remotecluster.Status) []Event {
 	case was == nil && is != nil:
 		var failing []string
 		for i := range now {
-			if o := now[i].Outlook; o != nil && o.Doubtful {
+			if o := now[i].Forecast; o != nil && o.Doubtful {
 				failing = append(failing, now[i].Name)
 			}
 		}
@@ -77,10 +77,10 @@ func holdEvents(before, now []remotecluster.Status) []Event {
 	return nil
 }
 
-// held returns the outlook of a cluster while the policy is held; nil while it is not.
-func held(clusters []remotecluster.Status) *disconnect.Outlook {
+// held returns the forecast of a cluster while the policy is held; nil while it is not.
+func held(clusters []remotecluster.Status) *disconnect.Forecast {
 	for i := range clusters {
-		if o := clusters[i].Outlook; o != nil && !o.Held.IsZero() {
+		if o := clusters[i].Forecast; o != nil && !o.Held.IsZero() {
 			return o
 		}
 	}

@@ -11,27 +11,27 @@ import (
 )
 
 // policed returns two clusters with these states of the disconnect policy.
-func policed(c1, c2 disconnect.Outlook) []remotecluster.Status {
+func policed(c1, c2 disconnect.Forecast) []remotecluster.Status {
 	return []remotecluster.Status{
-		{Name: "c1", State: remotecluster.Ready, Outlook: &c1},
-		{Name: "c2", State: remotecluster.Ready, Outlook: &c2},
+		{Name: "c1", State: remotecluster.Ready, Forecast: &c1},
+		{Name: "c2", State: remotecluster.Ready, Forecast: &c2},
 	}
 }
 
 func TestWhatThePolicyDoesIsReportedOnceWithItsEvidence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	step := func(what string, c1, c2 disconnect.Outlook, want ...string) {
+	step := func(what string, c1, c2 disconnect.Forecast, want ...string) {
 		t.Helper()
 		w.mesh.SetClusters(policed(c1, c2)...)
 		w.look()
 		w.expectEvents(what, want...)
 	}
-	kept := disconnect.Outlook{}
+	kept := disconnect.Forecast{}
 	w.mesh.SetClusters(policed(kept, kept)...)
 	w.look()
 	w.expectEvents("two clusters", "c1 cluster-added: ", "c1 cluster-ready: ", "c2 cluster-added: ", "c2 cluster-ready: ")
-	doubt := disconnect.Outlook{
+	doubt := disconnect.Forecast{
 		State: disconnect.Demote, Doubtful: true, Why: "its services could not be confirmed since then: no answer",
 		Evidence: disconnect.Evidence{AsOf: epoch, Heartbeat: epoch.Add(-time.Second), Error: "no answer"},
 	}
@@ -51,7 +51,7 @@ func TestWhatThePolicyDoesIsReportedOnceWithItsEvidence(t *testing.T) {
 	doubt.State = disconnect.Withdraw
 	step("withdrawn", doubt, kept, "c1 cluster-withdrawn: its service backends are removed where another cluster has a usable one: its services")
 	doubt.Held, doubt.Failing, doubt.Judged = epoch, 2, 2
-	other := disconnect.Outlook{Doubtful: true, Held: epoch, Failing: 2, Judged: 2}
+	other := disconnect.Forecast{Doubtful: true, Held: epoch, Failing: 2, Judged: 2}
 	step("the other one, too", doubt, other, "c1,c2 policy-held: 2 of 2 clusters are in doubt at the same time (c1, c2)")
 	step("still both", doubt, other)
 	doubt.Held = time.Time{}

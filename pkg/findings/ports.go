@@ -13,7 +13,7 @@ import (
 // ports finds services on whose ports the clusters disagree: on names and protocols, which are used to join backends to
 // a port of a service (wire.md §4.4). Port numbers may differ between pods. A cluster without backends is not compared,
 // and neither is a service of the own cluster that has nothing to do with those of other clusters.
-type ports struct{ book *book }
+type ports struct{ conflicts *conflictSet }
 
 // set judges a service after a change or its deletion.
 func (d *ports) set(g *services.Global, deleted bool, v *verdicts) {
@@ -21,7 +21,7 @@ func (d *ports) set(g *services.Global, deleted bool, v *verdicts) {
 	if !deleted {
 		c = portConflict(g)
 	}
-	d.book.set(key(KindServicePort, g.FullName()), c, v)
+	d.conflicts.set(key(KindServicePort, g.FullName()), c, v)
 }
 
 // offer is the ports that a cluster has in a service.

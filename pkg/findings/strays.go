@@ -10,9 +10,9 @@ import (
 // strays finds the remote clusters with claims that break a rule: one conflict for
 // each cluster and rule, however many claims there are.
 type strays struct {
-	ips      *ipcache.Cache
-	revision uint64 // of the last tallies
-	book     *book
+	ips       *ipcache.Cache
+	revision  uint64 // of the last tallies
+	conflicts *conflictSet
 }
 
 func (d *strays) look(v *verdicts) {
@@ -25,7 +25,7 @@ func (d *strays) look(v *verdicts) {
 	for i, t := range tallies {
 		all[i] = strayConflict(t)
 	}
-	d.book.setAll(all, v)
+	d.conflicts.setAll(all, v)
 }
 
 // strayConflict returns the conflict for the claims of a cluster that break a rule. Its message has only a rough

@@ -22,7 +22,7 @@ func (f stray) String() string { return fmt.Sprint("address ", f.prefix, " of ",
 
 func (f stray) set(w *world, yes bool) {
 	e := ipcache.NewEntry(ipcache.Spec{
-		Prefix: netip.MustParsePrefix(f.prefix), Cluster: &ipcache.Cluster{Name: fmt.Sprint("c", f.cluster), ID: f.cluster},
+		Prefix: netip.MustParsePrefix(f.prefix), Cluster: &ipcache.Claimant{Name: fmt.Sprint("c", f.cluster), ID: f.cluster},
 		Source: wire.SourceClusterMesh, Identity: f.identity,
 	})
 	if yes {

@@ -98,6 +98,9 @@ func (e *Event) Cost() int {
 	return cost
 }
 
+// Key identifies the event: its number.
+func (e *Event) Key() string { return strconv.FormatUint(e.ID, 10) }
+
 // Involves reports whether the event concerns the cluster.
 func (e *Event) Involves(cluster string) bool { return slices.Contains(e.Clusters, cluster) }
 
@@ -146,13 +149,13 @@ func (f *Findings) Events() statedb.Table[*Event] { return f.events }
 // conflict that exists already keeps its time. It returns the events as they are in the table. Events of changes that
 // are too frequent are limited (see limiter).
 func (f *Findings) apply(now time.Time, v verdicts, happened []Event) []Event {
-	if len(v.came)+len(v.gone)+len(happened) == 0 && !f.limiter.due(now) {
+	if len(v.began)+len(v.ended)+len(happened) == 0 && !f.limiter.due(now) {
 		return nil
 	}
 	txn := f.db.WriteTxn(f.conflicts, f.events)
 	defer txn.Abort()
 	var moves []move
-	for _, c := range v.came {
+	for _, c := range v.began {
 		old, _, found := f.conflicts.Get(txn, ConflictByKey(c.Key()))
 		if found && old.says(c) {
 			continue
@@ -167,7 +170,7 @@ func (f *Findings) apply(now time.Time, v verdicts, happened []Event) []Event {
 			moves = append(moves, move{old: old, now: &dated})
 		}
 	}
-	for _, key := range v.gone {
+	for _, key := range v.ended {
 		old, _, found := f.conflicts.Get(txn, ConflictByKey(key))
 		if !found {
 			continue

@@ -25,8 +25,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Sources is the inputs of a Watch.
-type Sources struct {
+// Params are the inputs of a Watch.
+type Params struct {
 	*clustermesh.Tables
 	Reader    clustermesh.Reader // nil: no clusters are read
 	Leads     func() bool        // nil: no leader election; while it is false, clusters are unknown, not gone
@@ -47,7 +47,7 @@ const (
 // Watch derives the findings.
 type Watch struct {
 	findings *Findings
-	Sources
+	Params
 
 	// The detectors, each fed from one source.
 	claims     *claims
@@ -58,9 +58,9 @@ type Watch struct {
 	ports      *ports
 	affinities *affinities
 	names      *clusterNames
-	states     *book   // conflicts from the clusters' states
-	more       *book   // the number of conflicts that the others do not list
-	books      []*book // all others
+	states     *conflictSet   // conflicts from the clusters' states
+	more       *conflictSet   // the number of conflicts that the others do not list
+	sets       []*conflictSet // all others
 	severities map[codes.Code]codes.Severity
 
 	nodes      *tables.Follower[*nodes.Node]
@@ -76,21 +76,21 @@ type Watch struct {
 }
 
 // NewWatch returns a watch, which has not looked yet. It fails when a table is not one of the database's.
-func NewWatch(f *Findings, s Sources) (*Watch, error) {
+func NewWatch(f *Findings, s Params) (*Watch, error) {
 	s.Log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	s.Boundary = cmp.Or(s.Boundary, boundary.New(s.Log).Part("findings"))
 	if s.Reader == nil {
 		s.Reader = clustermesh.None{}
 	}
 	w := &Watch{
-		findings: f, Sources: s,
-		claims: &claims{ips: s.IPs, page: make([]ipcache.Change, 0, 1024), book: newBook()}, strays: &strays{ips: s.IPs, book: newBook()},
-		backends: &backends{of: make(map[string][]strayBackends), book: newBook()}, networks: newNetworks(), ports: &ports{newBook()},
-		names: newClusterNames(), states: newBook(), more: newBook(),
+		findings: f, Params: s,
+		claims: &claims{ips: s.IPs, page: make([]ipcache.Change, 0, 1024), conflicts: newConflictSet()}, strays: &strays{ips: s.IPs, conflicts: newConflictSet()},
+		backends: &backends{of: make(map[string][]strayBackends), conflicts: newConflictSet()}, networks: newNetworks(), ports: &ports{newConflictSet()},
+		names: newClusterNames(), states: newConflictSet(), more: newConflictSet(),
 		severities: codes.Severities(),
 	}
 	w.duplicates, w.affinities = newDuplicates(w.identity), newAffinities(w.exportsOf)
-	w.books = []*book{w.claims.book, w.strays.book, w.backends.book, w.networks.book, w.duplicates.book, w.ports.book, w.affinities.book, w.states}
+	w.sets = []*conflictSet{w.claims.conflicts, w.strays.conflicts, w.backends.conflicts, w.networks.conflicts, w.duplicates.conflicts, w.ports.conflicts, w.affinities.conflicts, w.states}
 	var errs [4]error
 	w.nodes, errs[0] = tables.Follow(s.DB, s.Nodes.Table())
 	w.services, errs[1] = tables.Follow(s.DB, s.Services.Global())
@@ -184,7 +184,7 @@ func eachApart[T any](w *Watch, set func(object T, deleted bool)) func(T, bool) 
 }
 
 func (w *Watch) lookAtMorePorts(v *verdicts) {
-	w.ports.book.judgeMore(func(key string) {
+	w.ports.conflicts.judgeMore(func(key string) {
 		namespace, name, _ := strings.Cut(subjectOf(key), "/")
 		if g, _, found := w.Services.Global().Get(w.DB.ReadTxn(), services.GlobalByName(namespace, name)); found {
 			w.ports.set(g, false, v)
@@ -246,11 +246,11 @@ func (w *Watch) surroundings() surroundings {
 // report writes the results to the tables and to the log.
 func (w *Watch) report(now time.Time, v verdicts, happened []Event) {
 	dirty := false
-	for _, b := range w.books {
+	for _, b := range w.sets {
 		dirty, b.dirty = dirty || b.dirty, false
 	}
 	if dirty {
-		w.more.setAll(unlisted(w.books...), &v)
+		w.more.setAll(unlisted(w.sets...), &v)
 	}
 	v.sort()
 	for _, e := range w.findings.apply(now, v, happened) {

@@ -60,7 +60,7 @@ func newWorld(t testing.TB) *world {
 	w.nodes, w.services, w.identities = tables.Nodes, tables.Services, tables.Identities
 	w.own, errs[2] = local.New(w.db)
 	log, w.level, errs[3] = logging.New(&w.log, "info", "text")
-	w.watch, errs[4] = NewWatch(w.found, Sources{
+	w.watch, errs[4] = NewWatch(w.found, Params{
 		Tables: tables, Reader: w.mesh, Described: w.own, LogLevel: w.level, Log: log,
 	})
 	if err := errors.Join(errs[:]...); err != nil {
@@ -110,7 +110,7 @@ func (w *world) expectConflicts(what string, want ...string) {
 
 func claim(prefix string, id uint32) *ipcache.Entry {
 	return ipcache.NewEntry(ipcache.Spec{
-		Prefix: netip.MustParsePrefix(prefix), Cluster: &ipcache.Cluster{Name: fmt.Sprintf("c%d", id), ID: id}, Source: wire.SourceClusterMesh,
+		Prefix: netip.MustParsePrefix(prefix), Cluster: &ipcache.Claimant{Name: fmt.Sprintf("c%d", id), ID: id}, Source: wire.SourceClusterMesh,
 	})
 }
 

@@ -150,6 +150,9 @@ func (i *Identity) Cost() int { return costIdentity + 3*i.Labels.Size() }
 
 const costIdentity = 256
 
+// Key identifies the identity: "ID/cluster".
+func (i *Identity) Key() string { return strconv.FormatUint(uint64(i.ID), 10) + "/" + i.Cluster }
+
 // Map returns the labels as a map from "source:key" to value.
 func (i *Identity) Map() map[string]string { return i.Labels.Map() }
 

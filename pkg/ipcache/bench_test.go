@@ -28,7 +28,7 @@ var benchSets = []struct {
 
 // benchEntries returns pods on nodes with 110 pods each, in random order.
 func benchEntries(address func(int) uint32) []*Entry {
-	cluster := &Cluster{"cluster1", 1}
+	cluster := &Claimant{"cluster1", 1}
 	entries := make([]*Entry, benchSize)
 	for i := range entries {
 		a := address(i)

@@ -29,7 +29,7 @@ func TestBreaches(t *testing.T) {
 	}
 	own := func(name string) *Entry {
 		return NewEntry(Spec{
-			Prefix: netip.MustParsePrefix("10.200.0.0/24"), Cluster: &Cluster{"own", 1}, Kind: KindPodCIDR, Source: wire.SourceKVStore, Name: name,
+			Prefix: netip.MustParsePrefix("10.200.0.0/24"), Cluster: &Claimant{"own", 1}, Kind: KindPodCIDR, Source: wire.SourceKVStore, Name: name,
 		})
 	}
 	before := c.OwnRevision()
@@ -75,7 +75,7 @@ func TestIsOwn(t *testing.T) {
 	t.Parallel()
 	c := New(Rules{Own: []Own{{netip.MustParsePrefix("10.96.0.0/12"), "service network"}}})
 	entry := func(cluster string, kind Kind, source wire.Source, prefix string) *Entry {
-		return NewEntry(Spec{Prefix: netip.MustParsePrefix(prefix), Cluster: &Cluster{cluster, 1}, Kind: kind, Source: source, Name: prefix})
+		return NewEntry(Spec{Prefix: netip.MustParsePrefix(prefix), Cluster: &Claimant{cluster, 1}, Kind: kind, Source: source, Name: prefix})
 	}
 	c.Apply([]Op{
 		{New: entry("own", KindPodCIDR, wire.SourceKVStore, "10.1.0.0/24")},

@@ -33,7 +33,7 @@ func TestIdentityIndexFindsWhatAWalkFinds(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 3))
-			clusters := []*Cluster{{"c1", 1}, {"c2", 2}}
+			clusters := []*Claimant{{"c1", 1}, {"c2", 2}}
 			c := New(Rules{})
 			x := NewIdentityIndex(c)
 			var kept []*Snapshot
@@ -91,7 +91,7 @@ func TestIdentityIndexHasBounds(t *testing.T) {
 	t.Parallel()
 	c := New(Rules{})
 	x := NewIdentityIndex(c)
-	cluster := &Cluster{"c1", 1}
+	cluster := &Claimant{"c1", 1}
 	fill := func(from, n int, identity uint32) {
 		ops := make([]Op, n)
 		for i := range ops {
@@ -131,7 +131,7 @@ func TestIdentityIndexIsSmall(t *testing.T) {
 	ops := make([]Op, n)
 	for i := range ops {
 		ops[i].New = NewEntry(Spec{
-			Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32), Cluster: &Cluster{"c1", 1},
+			Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32), Cluster: &Claimant{"c1", 1},
 			Source: wire.SourceClusterMesh, Identity: uint32(65536 + i%identities),
 		})
 	}

@@ -64,7 +64,7 @@ func (f *follower) take(t *rapid.T, c *Cache, ch Change) {
 func TestChangesAreHeldForAWhile(t *testing.T) {
 	t.Parallel()
 	c := New(Rules{})
-	own := &Cluster{"a", 1}
+	own := &Claimant{"a", 1}
 	var ops []Op
 	for i := range ringSize + 10 {
 		a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})

@@ -31,7 +31,7 @@ func (e *Entry) before(o *Entry) bool {
 
 // strongest returns a search key before every claim at a place.
 func strongest(p place) *Entry {
-	return &Entry{at: p.at, bits: p.bits, source: math.MaxUint8, cluster: &Cluster{}}
+	return &Entry{at: p.at, bits: p.bits, source: math.MaxUint8, cluster: &Claimant{}}
 }
 
 // at calls visit with the claims at a place, starting at from.
@@ -59,7 +59,7 @@ func (s *claimSet[T]) groups(p place, visit func(T) bool) {
 // before all others.
 func (e *Entry) behindGroup() *Entry {
 	p := e.place()
-	next := &Cluster{Name: e.cluster.Name + "\x00", ID: e.cluster.ID}
+	next := &Claimant{Name: e.cluster.Name + "\x00", ID: e.cluster.ID}
 	return &Entry{at: p.at, bits: p.bits, source: e.source, kind: e.kind, cluster: next}
 }
 

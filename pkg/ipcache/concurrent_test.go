@@ -16,7 +16,7 @@ func TestManyAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
-			cluster := &Cluster{string(rune('a' + w)), uint32(w + 1)}
+			cluster := &Claimant{string(rune('a' + w)), uint32(w + 1)}
 			for round := range rounds {
 				ops := make([]Op, 0, addresses)
 				for i := range addresses {

@@ -35,14 +35,14 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// Cluster is the cluster of a claim. There is one for each cluster, shared by its entries.
-type Cluster struct {
+// Claimant is the cluster of a claim. There is one for each cluster, shared by its entries.
+type Claimant struct {
 	Name string
 	ID   uint32
 }
 
 // compare orders clusters: the lower ID precedes.
-func (c *Cluster) compare(o *Cluster) int {
+func (c *Claimant) compare(o *Claimant) int {
 	return cmp.Or(cmp.Compare(c.ID, o.ID), strings.Compare(c.Name, o.Name))
 }
 
@@ -50,7 +50,7 @@ func (c *Cluster) compare(o *Cluster) int {
 type Spec struct {
 	// Prefix has the length of the address for a host. Host bits are kept only to distinguish claims.
 	Prefix        netip.Prefix
-	Cluster       *Cluster
+	Cluster       *Claimant
 	Kind          Kind
 	Source        wire.Source
 	Identity      uint32
@@ -66,7 +66,7 @@ type Spec struct {
 type Entry struct {
 	at        address // with host bits
 	host      address // zero for none
-	cluster   *Cluster
+	cluster   *Claimant
 	namespace unique.Handle[string] // zero for none
 	name      string
 	ports     *[]wire.NamedPort // nil for none, which is usual
@@ -125,7 +125,7 @@ func (e *Entry) valid() bool { return e.bits != noBits }
 func (e *Entry) place() place { return place{e.at.masked(e.bits), e.bits} }
 
 // Cluster returns the cluster that claims it.
-func (e *Entry) Cluster() *Cluster { return e.cluster }
+func (e *Entry) Cluster() *Claimant { return e.cluster }
 
 // Kind returns the kind of the claim.
 func (e *Entry) Kind() Kind { return e.kind }

@@ -41,7 +41,7 @@ func TestPrefixesAreCanonical(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			e := NewEntry(Spec{Prefix: netip.MustParsePrefix(tt.prefix), Cluster: &Cluster{"a", 1}})
+			e := NewEntry(Spec{Prefix: netip.MustParsePrefix(tt.prefix), Cluster: &Claimant{"a", 1}})
 			if got := e.Prefix().String(); got != tt.want {
 				t.Fatalf("the prefix is %s, want %s", got, tt.want)
 			}
@@ -61,7 +61,7 @@ func TestPrefixesAreCanonical(t *testing.T) {
 
 func TestAnEntryWithoutAPrefixClaimsNothing(t *testing.T) {
 	t.Parallel()
-	cluster := &Cluster{"a", 1}
+	cluster := &Claimant{"a", 1}
 	none := NewEntry(Spec{Prefix: netip.PrefixFrom(netip.MustParseAddr("10.0.0.1"), 33), Cluster: cluster})
 	some := NewEntry(Spec{Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: cluster})
 	if none.Prefix().IsValid() {
@@ -87,7 +87,7 @@ func TestAnEntryWithoutAPrefixClaimsNothing(t *testing.T) {
 
 func TestAnEntryKeepsWhatItIsMadeOf(t *testing.T) {
 	t.Parallel()
-	cluster := &Cluster{"a", 1}
+	cluster := &Claimant{"a", 1}
 	s := Spec{
 		Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: cluster, Kind: KindHost, Source: wire.SourceKVStore,
 		Identity: 70000, EncryptionKey: 3, HostIP: netip.MustParseAddr("fd00::10"), Namespace: "ns", Name: "web-0",
@@ -114,7 +114,7 @@ func TestWhatMakesEntriesDiffer(t *testing.T) {
 	t.Parallel()
 	make1 := func(change func(*Spec)) *Entry {
 		s := Spec{
-			Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: &Cluster{"a", 1}, Identity: 1, Namespace: "ns", Name: "p",
+			Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: &Claimant{"a", 1}, Identity: 1, Namespace: "ns", Name: "p",
 			Ports: []wire.NamedPort{{Name: "http", Port: 80, Protocol: "TCP"}},
 		}
 		change(&s)
@@ -126,7 +126,7 @@ func TestWhatMakesEntriesDiffer(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Spec){
 		"prefix":         func(s *Spec) { s.Prefix = netip.MustParsePrefix("10.0.0.1/31") },
-		"cluster":        func(s *Spec) { s.Cluster = &Cluster{"a", 2} },
+		"cluster":        func(s *Spec) { s.Cluster = &Claimant{"a", 2} },
 		"kind":           func(s *Spec) { s.Kind = KindCIDR },
 		"source":         func(s *Spec) { s.Source = wire.SourceLocal },
 		"identity":       func(s *Spec) { s.Identity = 2 },

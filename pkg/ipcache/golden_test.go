@@ -62,7 +62,7 @@ func parse(f []string) (*Entry, error) {
 	id, _ := strconv.Atoi(f[4])
 	s := Spec{
 		HostIP: host, EncryptionKey: uint8(key), Identity: uint32(id), Source: wire.ParseSource(f[5]),
-		Cluster: &Cluster{ID: uint32(id) >> 16, Name: fmt.Sprint("c", id>>16)},
+		Cluster: &Claimant{ID: uint32(id) >> 16, Name: fmt.Sprint("c", id>>16)},
 	}
 	if f[0] == "upsert+pod" {
 		s.Namespace, s.Name = "ns", "pod"

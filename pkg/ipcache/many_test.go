@@ -11,7 +11,7 @@ import (
 )
 
 // manyClaims returns claims of nodes of the clusters on one address.
-func manyClaims(n int, p netip.Prefix, clusters ...*Cluster) []*Entry {
+func manyClaims(n int, p netip.Prefix, clusters ...*Claimant) []*Entry {
 	all := make([]*Entry, n)
 	for i := range all {
 		all[i] = NewEntry(Spec{
@@ -27,7 +27,7 @@ func manyClaims(n int, p netip.Prefix, clusters ...*Cluster) []*Entry {
 func TestManyClaimsOnOneAddress(t *testing.T) {
 	t.Parallel()
 	p := netip.MustParsePrefix("192.168.0.1/32")
-	a, b := &Cluster{"a", 1}, &Cluster{"b", 2}
+	a, b := &Claimant{"a", 1}, &Claimant{"b", 2}
 	all := manyClaims(4*MaxReported, p, a, b)
 	pod := NewEntry(Spec{Prefix: p, Cluster: b, Kind: KindHost, Source: wire.SourceClusterMesh, Identity: wire.IdentityRemoteNode})
 	r := rand.New(rand.NewPCG(1, 1))
@@ -64,7 +64,7 @@ func TestManyClaimsOnOneAddress(t *testing.T) {
 		if left = slices.Delete(left, i, i+1); c.Claims() != len(left)+1 || c.LookupWinner(p.Addr()) != pod {
 			t.Fatalf("%d claims with %d nodes", c.Claims(), len(left))
 		}
-		of := func(cluster *Cluster) bool {
+		of := func(cluster *Claimant) bool {
 			return slices.ContainsFunc(left, func(e *Entry) bool { return e.cluster == cluster })
 		}
 		if _, conflict := c.Contest(p); conflict != of(a) {
@@ -85,10 +85,10 @@ func TestManyClaimsOnOneAddress(t *testing.T) {
 func TestManyStraysOnOneAddress(t *testing.T) {
 	t.Parallel()
 	p := netip.MustParsePrefix("10.0.0.1/32")
-	a, b := &Cluster{"a", 1}, &Cluster{"b", 2}
+	a, b := &Claimant{"a", 1}, &Claimant{"b", 2}
 	all := manyClaims(3*reviewed, p, a, b)
 	c := New(Rules{})
-	own := NewEntry(Spec{Prefix: netip.MustParsePrefix("10.0.0.0/24"), Cluster: &Cluster{"own", 9}, Kind: KindPodCIDR, Source: wire.SourceKVStore, Name: "n"})
+	own := NewEntry(Spec{Prefix: netip.MustParsePrefix("10.0.0.0/24"), Cluster: &Claimant{"own", 9}, Kind: KindPodCIDR, Source: wire.SourceKVStore, Name: "n"})
 	for _, e := range all {
 		c.Apply([]Op{{New: e}})
 	}
@@ -122,10 +122,10 @@ func BenchmarkManyClaims(b *testing.B) {
 		}{{"counting", New(Rules{})}, {"barred", New(Rules{Own: []Own{{p, "service network"}}})}} {
 			b.Run(fmt.Sprint(bench.name, "-", n), func(b *testing.B) {
 				b.ReportAllocs()
-				for _, e := range manyClaims(n, p, &Cluster{"a", 1}, &Cluster{"b", 2}) {
+				for _, e := range manyClaims(n, p, &Claimant{"a", 1}, &Claimant{"b", 2}) {
 					bench.c.Apply([]Op{{New: e}})
 				}
-				one := manyClaims(n/2+1, p, &Cluster{"a", 1})[n/2]
+				one := manyClaims(n/2+1, p, &Claimant{"a", 1})[n/2]
 				for b.Loop() {
 					bench.c.Apply([]Op{{Old: one}})
 					bench.c.Apply([]Op{{New: one}})

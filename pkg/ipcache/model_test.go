@@ -44,7 +44,7 @@ func naiveWinner(claims []*Entry) *Entry {
 	})
 }
 
-func drawEntry(t *rapid.T, clusters []*Cluster) *Entry {
+func drawEntry(t *rapid.T, clusters []*Claimant) *Entry {
 	p := netip.MustParsePrefix(rapid.SampledFrom([]string{
 		"10.0.0.1/32", "10.0.0.2/32", "10.0.0.0/24", "10.0.0.5/24", "::ffff:10.0.0.6/120",
 		"10.0.0.0/16", "0.0.0.0/0", "fd00::1/128", "fd00::/64", "::/0",
@@ -63,7 +63,7 @@ func drawEntry(t *rapid.T, clusters []*Cluster) *Entry {
 // TestCacheMachine compares the cache with a naive model: a set of claims.
 func TestCacheMachine(t *testing.T) {
 	t.Parallel()
-	clusters := []*Cluster{{"a", 1}, {"b", 2}, {"c", 3}}
+	clusters := []*Claimant{{"a", 1}, {"b", 2}, {"c", 3}}
 	rapid.Check(t, func(t *rapid.T) {
 		c := New(Rules{})
 		model := map[claimKey]*Entry{}
@@ -228,7 +228,7 @@ func compareLookup(t *rapid.T, c *Cache, byPrefix map[netip.Prefix][]*Entry, add
 func TestASnapshotNeverChanges(t *testing.T) {
 	t.Parallel()
 	c := New(Rules{})
-	cluster := &Cluster{"a", 1}
+	cluster := &Claimant{"a", 1}
 	entry := func(i, id int) *Entry {
 		return NewEntry(Spec{Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 32), Cluster: cluster, Identity: uint32(id)})
 	}

@@ -45,7 +45,7 @@ type owned struct {
 
 // holder is a remote cluster that announces a pod network.
 type holder struct {
-	cluster *Cluster
+	cluster *Claimant
 	nodes   int // how many of its nodes announce it
 }
 
@@ -148,7 +148,7 @@ func lookup[V any](t *bart.Table[V], p place) (V, bool) {
 
 // foreign finds the pod network of other clusters that contains a place. It finds none when the cluster itself
 // announces a network that contains the place.
-func (n *networks) foreign(at place, cluster *Cluster) Breach {
+func (n *networks) foreign(at place, cluster *Claimant) Breach {
 	ours := func(h holder) bool { return same(h.cluster, cluster) }
 	if holders, inside := lookup(&n.announced, at); !inside || slices.ContainsFunc(holders, ours) {
 		return Breach{}
@@ -165,7 +165,7 @@ func (n *networks) foreign(at place, cluster *Cluster) Breach {
 	return b
 }
 
-func same(a, b *Cluster) bool { return a == b || *a == *b }
+func same(a, b *Claimant) bool { return a == b || *a == *b }
 
 // maybeSpecial is a quick check: it returns false when the place neither is in a range for special use nor contains
 // one.

@@ -13,12 +13,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-func claimOf(c *Cluster, kind Kind, p netip.Prefix) Op {
+func claimOf(c *Claimant, kind Kind, p netip.Prefix) Op {
 	return Op{New: NewEntry(Spec{Cluster: c, Source: wire.SourceClusterMesh, Name: "n", Prefix: p, Kind: kind, Identity: 65537})}
 }
 
 // hosts returns claims on n addresses, starting at first.
-func hosts(c *Cluster, first string, n int) (ops []Op) {
+func hosts(c *Claimant, first string, n int) (ops []Op) {
 	addr := netip.MustParseAddr(first)
 	for range n {
 		ops, addr = append(ops, claimOf(c, KindHost, netip.PrefixFrom(addr, addr.BitLen()))), addr.Next()
@@ -30,7 +30,7 @@ func hosts(c *Cluster, first string, n int) (ops []Op) {
 // that its cluster did not finish is still done, in small steps.
 func TestWhoChangesNetworksJudgesAgain(t *testing.T) {
 	t.Parallel()
-	a, b := &Cluster{Name: "a", ID: 1}, &Cluster{Name: "b", ID: 2}
+	a, b := &Claimant{Name: "a", ID: 1}, &Claimant{Name: "b", ID: 2}
 	c := New(Rules{})
 	c.Apply(hosts(a, "10.0.0.0", 3*reviewed))
 	c.hold([]Op{claimOf(b, KindPodCIDR, netip.MustParsePrefix("10.0.0.0/16"))}) // without the review
@@ -55,7 +55,7 @@ func TestWhoChangesNetworksJudgesAgain(t *testing.T) {
 func TestNobodyWaitsForTheReviewsOfOthers(t *testing.T) {
 	waittest.Long(t)
 	t.Parallel()
-	hostile, a, own := &Cluster{Name: "hostile", ID: 1}, &Cluster{Name: "a", ID: 2}, &Cluster{Name: "own", ID: 9}
+	hostile, a, own := &Claimant{Name: "hostile", ID: 1}, &Claimant{Name: "a", ID: 2}, &Claimant{Name: "own", ID: 9}
 	c := New(Rules{})
 	c.Apply(hosts(a, "10.1.0.0", 10*reviewed))
 	c.Apply(hosts(hostile, "10.2.0.0", 100))
@@ -100,7 +100,7 @@ func TestNobodyWaitsForTheReviewsOfOthers(t *testing.T) {
 // TestWhatIsWithinIsDoneWithIt: nested networks are reviewed once, with the outermost.
 func TestWhatIsWithinIsDoneWithIt(t *testing.T) {
 	t.Parallel()
-	a := &Cluster{Name: "a", ID: 1}
+	a := &Claimant{Name: "a", ID: 1}
 	r := newReviews()
 	ask := func(prefixes ...string) {
 		for _, p := range prefixes {
@@ -125,7 +125,7 @@ func TestWhatIsWithinIsDoneWithIt(t *testing.T) {
 // BenchmarkReviews measures requesting and doing one more review while this many others wait. The cost must not grow
 // with their number.
 func BenchmarkReviews(b *testing.B) {
-	a := &Cluster{Name: "a", ID: 1}
+	a := &Claimant{Name: "a", ID: 1}
 	for _, n := range []int{100, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			c := newCore()

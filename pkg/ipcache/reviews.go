@@ -44,13 +44,13 @@ const (
 type reviews struct {
 	own    line
 	lines  []*line // of the remote clusters with tasks, the next one first
-	of     map[Cluster]*line
+	of     map[Claimant]*line
 	serial uint64 // how many tasks were added
 }
 
 // line is the queue of one cluster.
 type line struct {
-	cluster Cluster
+	cluster Claimant
 	now     *review // the task in progress
 	tasks   []task  // the next one first; may have some that are no longer waiting
 	waiting map[task]struct{}
@@ -58,7 +58,7 @@ type line struct {
 }
 
 func newReviews() reviews {
-	return reviews{of: make(map[Cluster]*line), own: line{waiting: make(map[task]struct{})}}
+	return reviews{of: make(map[Claimant]*line), own: line{waiting: make(map[task]struct{})}}
 }
 
 // ask adds a task for the cluster of a claim.

@@ -22,7 +22,7 @@ type world struct {
 // specials are the prefixes in these tests for special use, which no cluster may claim.
 var specials = []string{"0.0.0.0/0", "127.0.0.1/32", "169.254.169.254/32", "10.0.0.0/7", "fe80::1/128", "::/0"}
 
-func (w *world) announces(cluster *Cluster, p netip.Prefix) bool {
+func (w *world) announces(cluster *Claimant, p netip.Prefix) bool {
 	for _, e := range w.claims {
 		if w.announcement(e) && *e.cluster == *cluster && covers(e.Prefix(), p) {
 			return true
@@ -97,7 +97,7 @@ func (w *world) barred(e *Entry) bool {
 }
 
 // claim draws a claim from a small set, in which many collide.
-func (w *world) claim(r *rand.Rand, clusters []*Cluster) *Entry {
+func (w *world) claim(r *rand.Rand, clusters []*Claimant) *Entry {
 	pick := func(texts []string) netip.Prefix { return netip.MustParsePrefix(texts[r.IntN(len(texts))]) }
 	s := Spec{Cluster: clusters[r.IntN(len(clusters))], Source: wire.SourceClusterMesh, Name: fmt.Sprint("n", r.IntN(2))}
 	if s.Cluster == clusters[0] {
@@ -127,7 +127,7 @@ func (w *world) claim(r *rand.Rand, clusters []*Cluster) *Entry {
 // TestRulesAgainstAModel makes 1,000 random worlds and compares each of them with the model repeatedly.
 func TestRulesAgainstAModel(t *testing.T) {
 	t.Parallel()
-	clusters := []*Cluster{{"own", 9}, {"a", 1}, {"b", 2}, {"c", 3}}
+	clusters := []*Claimant{{"own", 9}, {"a", 1}, {"b", 2}, {"c", 3}}
 	fired := make(map[Rule]int)
 	seeds := 1000
 	if testing.Short() {
@@ -163,7 +163,7 @@ func TestRulesAgainstAModel(t *testing.T) {
 }
 
 // step adds, changes, moves or withdraws a claim.
-func (w *world) step(r *rand.Rand, clusters []*Cluster) Op {
+func (w *world) step(r *rand.Rand, clusters []*Claimant) Op {
 	var op Op
 	keys := slices.SortedFunc(maps.Keys(w.claims), claimKey.compare)
 	if len(keys) > 0 && r.IntN(3) == 0 {

@@ -14,7 +14,7 @@ func TestSnapshotsAreSharedAndYoung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(Rules{})
 		claim := func(addr string) {
-			c.Apply([]Op{{New: NewEntry(Spec{Prefix: netip.MustParsePrefix(addr), Cluster: &Cluster{"a", 1}})}})
+			c.Apply([]Op{{New: NewEntry(Spec{Prefix: netip.MustParsePrefix(addr), Cluster: &Claimant{"a", 1}})}})
 		}
 		claim("10.0.0.1/32")
 		first := c.Snapshot()

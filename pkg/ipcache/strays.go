@@ -28,13 +28,13 @@ type strays struct {
 }
 
 type tallyKey struct {
-	cluster Cluster
+	cluster Claimant
 	rule    Rule
 }
 
 // Tally counts the claims of one cluster that break one rule.
 type Tally struct {
-	Cluster Cluster
+	Cluster Claimant
 	Rule    Rule
 	Claims  int
 	Barred  bool

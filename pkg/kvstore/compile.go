@@ -87,8 +87,14 @@ func unlessUnleased(key string, do TxnOp) TxnOp {
 	}}
 }
 
-// keptBy returns the keys that an Update has not changed ([Write.Kept]), nil for each write that was made.
-func keptBy(writes []Write, res TxnResult) []*KeyValue {
+// unchanged is a key that a write of an Update has not changed; the zero value: it has.
+type unchanged struct {
+	kept   *KeyValue // it stays as it is ([Write.Kept])
+	absent bool      // there was no key to delete
+}
+
+// unchangedBy returns what an Update has not changed, for each write.
+func unchangedBy(writes []Write, res TxnResult) []unchanged {
 	answers := res.Parts
 	if len(writes) > updateFlat {
 		answers = nil
@@ -96,16 +102,18 @@ func keptBy(writes []Write, res TxnResult) []*KeyValue {
 			answers = append(answers, group.Txn.Parts...)
 		}
 	}
-	kept := make([]*KeyValue, len(writes))
+	all := make([]unchanged, len(writes))
 	for i, w := range writes {
-		if w.Kept == nil || !answers[i].Txn.Succeeded {
-			continue
+		made := answers[i]
+		if w.Kept != nil {
+			made = made.Txn.Parts[0] // the write, or the key that was read
 		}
-		for _, found := range answers[i].Txn.Parts[0].Found {
-			kept[i] = &found.KeyValue
+		for _, found := range made.Found {
+			all[i].kept = &found.KeyValue
 		}
+		all[i].absent = made.Kind == OpDelete && made.Deleted == 0
 	}
-	return kept
+	return all
 }
 
 // grouped puts the parts of an Update into nested transactions if there are too many for one.

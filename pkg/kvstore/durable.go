@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/time/rate"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
@@ -76,8 +75,7 @@ func NewDurable(open func(ctx context.Context, attempt int) (Session, error), o 
 
 // Run keeps a session open until the context ends or [Durable.Close] is called. It is called once.
 func (d *Durable) Run(ctx context.Context) error {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = d.o.PauseMax/10, d.o.PauseMax
+	pause := waiting.Pauses(d.o.PauseMax/10, d.o.PauseMax)
 	for attempt := 0; ; attempt++ {
 		connected, err := d.live(ctx, attempt)
 		switch {

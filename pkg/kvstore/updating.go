@@ -12,10 +12,10 @@ func (w *EngineWriter) Update(ctx context.Context, writes []Write, opts ...Optio
 	if err := checkUpdate(writes, r); err != nil {
 		return Result{}, err
 	}
-	var kept []*KeyValue // nil where the write was made
+	var same []unchanged
 	if !r.leased {
-		res, kept, err = w.update(ctx, writes, nil, r)
-		notifyKept(writes, kept)
+		res, same, err = w.update(ctx, writes, nil, r)
+		notifyUnchanged(writes, same)
 		return res, err
 	}
 	for range leaseAttempts {
@@ -23,10 +23,10 @@ func (w *EngineWriter) Update(ctx context.Context, writes []Write, opts ...Optio
 		if leases, err = w.attachAll(ctx, writes); err != nil {
 			return Result{}, err
 		}
-		res, kept, err = w.update(ctx, writes, leases, r)
-		w.recordAll(writes, leases, kept, outcomeOf(res.Met, err), res.At.Revision)
+		res, same, err = w.update(ctx, writes, leases, r)
+		w.recordAll(writes, leases, same, outcomeOf(res.Met, err), res.At.Revision)
 		if !errors.Is(err, ErrLeaseNotFound) {
-			notifyKept(writes, kept)
+			notifyUnchanged(writes, same)
 			return res, err
 		}
 		w.endGone(ctx, leases)
@@ -34,9 +34,9 @@ func (w *EngineWriter) Update(ctx context.Context, writes []Write, opts ...Optio
 	return Result{}, err
 }
 
-// update makes one try, and returns the keys that it did not change ([Write.Kept]). It detaches
-// the keys that are not tied to a lease afterwards.
-func (w *EngineWriter) update(ctx context.Context, writes []Write, leases []int64, r request) (Result, []*KeyValue, error) {
+// update makes one try, and returns what it did not change. It detaches the
+// keys that are not tied to a lease afterwards.
+func (w *EngineWriter) update(ctx context.Context, writes []Write, leases []int64, r request) (Result, []unchanged, error) {
 	t, err := compileUpdate(writes, leases, r)
 	if err != nil {
 		return Result{}, nil, err
@@ -56,13 +56,16 @@ func (w *EngineWriter) update(ctx context.Context, writes []Write, leases []int6
 			}
 		}
 	})
-	return res, keptBy(writes, answer), nil
+	return res, unchangedBy(writes, answer), nil
 }
 
-func notifyKept(writes []Write, kept []*KeyValue) {
-	for i, kv := range kept {
-		if kv != nil {
-			writes[i].Kept(*kv)
+func notifyUnchanged(writes []Write, same []unchanged) {
+	for i, one := range same {
+		switch w := writes[i]; {
+		case one.kept != nil:
+			w.Kept(*one.kept)
+		case one.absent && w.Absent != nil:
+			w.Absent()
 		}
 	}
 }
@@ -85,12 +88,12 @@ func (w *EngineWriter) attachAll(ctx context.Context, writes []Write) ([]int64, 
 }
 
 // recordAll records the outcome for each key with a chosen lease.
-func (w *EngineWriter) recordAll(writes []Write, leases []int64, kept []*KeyValue, o outcome, rev int64) {
+func (w *EngineWriter) recordAll(writes []Write, leases []int64, same []unchanged, o outcome, rev int64) {
 	w.leases.with(func(b *leaseBook) {
 		for i, one := range writes {
 			switch {
 			case !one.takesLease():
-			case kept != nil && kept[i] != nil:
+			case same != nil && same[i].kept != nil:
 				b.record(one.Key, leases[i], untied, rev)
 				b.detach(one.Key, rev)
 			default:

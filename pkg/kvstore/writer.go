@@ -72,6 +72,9 @@ type Write struct {
 	// write is not made then, while the same transaction makes the other writes, and
 	// Kept is called with the key before Update returns without an error.
 	Kept func(KeyValue)
+	// Absent, unless nil, is called before Update returns without an error, if this write is a deletion and there was no
+	// key: no event follows.
+	Absent func()
 }
 
 // takesLease reports whether a Leased Update ties the key to a lease.

@@ -28,10 +28,10 @@ import (
 type Mesh struct {
 	*view.View
 	// Remotes has the clusters; nil if the process reads them in another way (Parts.Reader), or not at all.
-	Remotes *clustermesh.Mesh
+	Remotes *clustermesh.Remotes
 	// Tables are the tables that are filled, and Ingest writes the objects of the clusters to them.
 	Tables *view.Tables
-	Ingest *clustermesh.View
+	Ingest *clustermesh.Ingest
 	// Findings derives conflicts and events.
 	Findings *findings.Watch
 }
@@ -84,7 +84,7 @@ func Assemble(c Config, p Parts) (m *Mesh, err error) {
 			return nil, err
 		}
 	}
-	if m.Ingest, err = clustermesh.NewView(c.own(), m.Tables.Tables); err != nil {
+	if m.Ingest, err = clustermesh.NewIngest(c.own(), m.Tables.Tables); err != nil {
 		return nil, err
 	}
 	m.Ingest.Granted, m.Ingest.Reads = c.Granted, p.Reads
@@ -104,13 +104,13 @@ func Assemble(c Config, p Parts) (m *Mesh, err error) {
 	if p.Ready != nil {
 		reader = apartReady{reader, p.Ready}
 	}
-	m.Findings, err = findings.NewWatch(m.Tables.Findings, findings.Sources{
+	m.Findings, err = findings.NewWatch(m.Tables.Findings, findings.Params{
 		Tables: m.Tables.Tables, Reader: reader, Leads: p.Leads, Described: p.Described, LogLevel: p.LogLevel, Log: cmp.Or(p.FindingsLog, c.Log), Boundary: p.Bounds.Part("findings"),
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.View, err = view.New(view.Sources{Tables: m.Tables, Reader: reader, Scopes: p.Scopes, Boundary: p.Bounds.Part("changes")})
+	m.View, err = view.New(view.Params{Tables: m.Tables, Reader: reader, Scopes: p.Scopes, Boundary: p.Bounds.Part("changes")})
 	if err != nil {
 		m.Findings.Close()
 		return nil, err
@@ -146,7 +146,7 @@ func describedBy(from *local.Cluster) func(wire.Resource) store.Status {
 }
 
 // clusters returns the clusters of the directory, which fill the tables once they run.
-func (c Config) clusters(to *clustermesh.View, reading *store.Metrics) (*clustermesh.Mesh, error) {
+func (c Config) clusters(to *clustermesh.Ingest, reading *store.Metrics) (*clustermesh.Remotes, error) {
 	engine := c.Engine
 	if engine == nil {
 		var err error

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
@@ -98,15 +97,15 @@ type Params struct {
 // Cluster is the controller of one cluster.
 type Cluster struct {
 	Params
-	events  *rate.Limiter // of all resources; nil means no bound
-	sources []Source      // of the consumer
-	holding sync.Mutex    // held while the backends are withheld or put back in use
-	places  *places       // of panics that were logged
+	events   *rate.Limiter  // of all resources; nil means no bound
+	families []Family       // of the consumer
+	holding  sync.Mutex     // held while the backends are withheld or put back in use
+	places   *places        // of panics that were logged
+	moved    waiting.Signal // the state's contact has changed
 
-	mu      sync.Mutex    // never held while Changed is called
-	state   state         // guarded by mu
-	session session       // guarded by mu; valid only while a session is open in the state
-	moved   chan struct{} // guarded by mu; closed and replaced when the state's contact changes
+	mu      sync.Mutex // never held while Changed is called
+	state   state      // guarded by mu
+	session session    // guarded by mu; valid only while a session is open in the state
 
 	// The remote cluster may change its configuration at any rate, so not every change is logged.
 	changes int            // of the configuration, in all sessions
@@ -124,7 +123,7 @@ func New(p Params) *Cluster {
 	if p.Stretch == nil {
 		p.Stretch = func(d time.Duration) time.Duration { return d }
 	}
-	c := &Cluster{Params: p, sources: p.Consumer.Sources(), places: newPlaces(), state: state{file: p.File}, moved: make(chan struct{}), telling: rate.Sometimes{First: 10, Interval: time.Minute}}
+	c := &Cluster{Params: p, families: p.Consumer.Families(), places: newPlaces(), state: state{file: p.File}, moved: waiting.NewSignal(), telling: rate.Sometimes{First: 10, Interval: time.Minute}}
 	c.connections.First, c.connections.Interval = c.telling.First, c.telling.Interval
 	if n := p.Budget.Events; n > 0 {
 		c.events = rate.NewLimiter(rate.Limit(n), n)
@@ -143,8 +142,7 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 		g.Go(c.contained(func() { c.expire(ctx) }))
 	}
 	g.Go(c.contained(func() { c.Consumer.Follow(ctx) }))
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = c.Timings.RetryMin, c.Timings.RetryMax
+	pause := waiting.Pauses(c.Timings.RetryMin, c.Timings.RetryMax)
 	c.step(started(file))
 	for {
 		err := guard.Run(func() error { return c.runSession(ctx, file, pause) })
@@ -184,7 +182,7 @@ func (c *Cluster) drain(ctx context.Context) error {
 			return err
 		}
 	}
-	c.drainSources()
+	c.drainFamilies()
 	c.applyContact(allSynced)
 	if c.IDs != nil {
 		c.IDs.Release(c.Name)
@@ -192,17 +190,17 @@ func (c *Cluster) drain(ctx context.Context) error {
 	return nil
 }
 
-func (c *Cluster) drainSources() {
-	for _, s := range c.sources {
+func (c *Cluster) drainFamilies() {
+	for _, s := range c.families {
 		s.Drain()
 	}
 	c.step(drained)
 }
 
-// Recheck makes the sources list and decode everything again in the next session. It is called
+// Recheck makes the families list and decode everything again in the next session. It is called
 // when the rules for refusing entries have changed. No session may run.
 func (c *Cluster) Recheck() {
-	for _, s := range c.sources {
+	for _, s := range c.families {
 		if r, can := s.(interface{ Recheck() }); can {
 			r.Recheck()
 		}
@@ -215,7 +213,7 @@ func (c *Cluster) Status() Status { return c.look().status }
 // Find returns the entry of one key of a resource, by its name below the resource's
 // prefix; false if the key is unknown.
 func (c *Cluster) Find(r wire.Resource, name string) (store.Found, bool) {
-	for _, s := range c.sources {
+	for _, s := range c.families {
 		if s.Resource() == r {
 			return s.Find(name)
 		}

@@ -31,10 +31,10 @@ func TestFromTheFileToReady(t *testing.T) {
 	b.configure(plain(2))
 	st = b.inState(Ready)
 	b.holds(map[string]string{"nodes/n1": "x of 2", "ips/10.0.0.1": "y of 2"})
-	if !st.Ready || st.ID != 2 || st.Message != "" || st.EtcdClusterID == "" || st.ConnectedSince.IsZero() || st.Sources[wire.IPs].Count != 1 {
+	if !st.Ready || st.ID != 2 || st.Message != "" || st.EtcdClusterID == "" || st.ConnectedSince.IsZero() || st.Families[wire.IPs].Count != 1 {
 		t.Errorf("status %+v", st)
 	}
-	for r, s := range st.Sources {
+	for r, s := range st.Families {
 		if s.Freshness.State != FreshnessSynced || s.Freshness.AsOf.IsZero() {
 			t.Errorf("%s: freshness %+v", r, s.Freshness)
 		}
@@ -69,7 +69,7 @@ func TestBetweenTheFirstListAndItsStreamNothingIsLost(t *testing.T) {
 	b.configure(plain(2))
 	b.run()
 	st := b.eventually("complete lists", func(st Status) bool {
-		return st.Sources[wire.Nodes].Synced && st.Sources[wire.IPs].Synced
+		return st.Families[wire.Nodes].Synced && st.Families[wire.IPs].Synced
 	})
 	if st.State != Syncing || st.Ready || st.Code != codes.NotFollowed || !strings.Contains(st.Message, "following nodes: all 1 are listed") {
 		t.Errorf("%s (ready %t): %s %s", st.State, st.Ready, st.Code, st.Message)
@@ -81,9 +81,9 @@ func TestBetweenTheFirstListAndItsStreamNothingIsLost(t *testing.T) {
 func TestFreshnessAdvancesWithoutEvents(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.ready().Sources[wire.IPs].Freshness.AsOf
+	first := b.ready().Families[wire.IPs].Freshness.AsOf
 	b.mem.Set("cilium/elsewhere", "moves the revision")
-	b.eventually("a later proof", func(st Status) bool { return st.Sources[wire.IPs].Freshness.AsOf.After(first) })
+	b.eventually("a later proof", func(st Status) bool { return st.Families[wire.IPs].Freshness.AsOf.After(first) })
 }
 
 func TestCanariesHoldBackTheirResource(t *testing.T) {
@@ -95,7 +95,7 @@ func TestCanariesHoldBackTheirResource(t *testing.T) {
 	b.canary(wire.Nodes)
 	b.run()
 	b.eventually("the wait for the canary of ips", func(st Status) bool {
-		return st.Sources[wire.Nodes].Synced && strings.Contains(st.Message, "cilium/synced/c2/cilium/state/ip/v1")
+		return st.Families[wire.Nodes].Synced && strings.Contains(st.Message, "cilium/synced/c2/cilium/state/ip/v1")
 	})
 	b.holds(map[string]string{"nodes/n1": "x of 2"})
 	b.canary(wire.IPs)

@@ -8,18 +8,18 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Source fills the tables with one resource of one cluster. Two calls of Run never
-// overlap. The data of a source outlives the sessions that it runs in.
-type Source interface {
-	// Resource returns the resource that the source reads.
+// Family fills the tables with one resource of one cluster. Two calls of Run never
+// overlap. The data of a family outlives the sessions that it runs in.
+type Family interface {
+	// Resource returns the resource that the family reads.
 	Resource() wire.Resource
 	// Run follows the resource until ctx ends or the session can no longer serve, and returns why.
 	Run(ctx context.Context, s store.Session) error
 	// Observe receives the result of a linearizable read on the connection.
 	Observe(p kvstore.Probe)
-	// Drain withdraws all entries of the source.
+	// Drain withdraws all entries of the family.
 	Drain()
-	// Status describes the source at this moment.
+	// Status describes the family at this moment.
 	Status() store.Status
 	// Find returns the entry of a key, by its name below the resource's prefix; false
 	// if the key is unknown.
@@ -29,8 +29,8 @@ type Source interface {
 // Consumer receives the data of one cluster, such as the view of the mesh. [Copier] has
 // the further methods of a mirror.
 type Consumer interface {
-	// Sources returns the sources to run, in the order in which they are drained. It is called once.
-	Sources() []Source
+	// Families returns the families to run, in the order in which they are drained. It is called once.
+	Families() []Family
 	// SkipOptional reports whether the cluster is used without its optional resources
 	// ([wire.Description]): then their state does not affect the readiness of the cluster.
 	SkipOptional() bool
@@ -51,7 +51,7 @@ type Copier interface {
 	// earlier process. It may be called repeatedly and must be idempotent. When it returns nil its
 	// work is done; otherwise the error is that of ctx.
 	Disown(ctx context.Context) error
-	// Withdraw is called before the sources are drained. It returns an error when ctx
+	// Withdraw is called before the families are drained. It returns an error when ctx
 	// ends: then nothing is drained.
 	Withdraw(ctx context.Context) error
 }

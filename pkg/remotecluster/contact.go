@@ -8,6 +8,14 @@ import (
 // contact is the input of the rule for a cluster without contact (wire.md §3.6): after
 // the cache TTL without contact its service backends, and nothing else, are taken out of
 // use; they are used again when the cluster is synced again.
+//
+// This rule is no delay of the disconnect policy (pkg/disconnect), because it shares none of its rules.
+// It counts from the end of a session, also for a cluster that was never synced; the policy
+// counts from the last confirmation, and not while the process is suspended. It looks at no other
+// cluster, waits for no patience, and ends at once. The state of the policy continues under it. A
+// mirror has this rule and no policy. And its decision must be one step with the events of the
+// cluster: the policy decides from a status that may be 200 ms old, and would withhold the
+// backends of a cluster that is synced again.
 type contact struct {
 	ever     bool      // there was contact at least once
 	lost     time.Time // since when there is no contact; zero while there is
@@ -30,7 +38,7 @@ func (k *contact) due(ttl time.Duration) time.Time {
 func (c *Cluster) expire(ctx context.Context) {
 	for {
 		c.mu.Lock()
-		due, moved := c.state.contact.due(c.CacheTTL), c.moved
+		due := c.state.contact.due(c.CacheTTL)
 		c.mu.Unlock()
 		var expired <-chan time.Time // nil: never
 		if !due.IsZero() {
@@ -39,7 +47,7 @@ func (c *Cluster) expire(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-moved:
+		case <-c.moved:
 		case <-expired:
 			c.applyContact(timePassed(c.CacheTTL))
 		}

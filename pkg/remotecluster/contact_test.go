@@ -42,7 +42,7 @@ func TestWithoutContactTheBackendsAreWithheld(t *testing.T) {
 		t.Errorf("%s, %d revocations, message %q", st.State, st.Revocations, st.Message)
 	}
 	b.eventually("the call", func(Status) bool { return w.was(true) })
-	b.holds(before) // withholding is a filter: the sources keep everything
+	b.holds(before) // withholding is a filter: the families keep everything
 	// A session that fails before the sync does not change that.
 	b.mem.Unset(wire.ClusterConfigKey(testCluster))
 	b.reconnect()

@@ -1,12 +1,12 @@
 // Package remotecluster runs one cluster: it connects to its etcd, reads the cluster configuration,
-// runs the sources that fill the tables, monitors the session, and connects again when the session
+// runs the families that fill the tables, monitors the session, and connects again when the session
 // ends. Nearly always that is a remote cluster; with [OriginLocal] it is the own cluster, and the
-// steps between the connection and the sources are skipped.
+// steps between the connection and the families are skipped.
 //
-//	file → connect → cluster configuration → validate → canaries → sources
+//	file → connect → cluster configuration → validate → canaries → families
 //	          ↑________________ session over, with the reason ________|
 //
-// A [Cluster] outlives its sessions, and so do its sources: they keep their data when the
+// A [Cluster] outlives its sessions, and so do its families: they keep their data when the
 // connection is lost. When the context of Run ends, because the process stops or the file
 // changed, nothing is withdrawn. When a session ends, all data is kept, its age is
 // shown, and the disconnect policy decides whether its service backends are used. When the
@@ -16,7 +16,7 @@
 //
 // Pure functions compute the status of a cluster: each event makes a new immutable state of the
 // previous one (state.go), and a judgment follows from the settings, the state, the facts that the
-// sources and the session report at that moment (facts.go), and the time (judge.go, problems.go).
+// families and the session report at that moment (facts.go), and the time (judge.go, problems.go).
 // testdata has the rules as scripts of events, with the expected status after them.
 //
 // Apart from the policy, a lost contact may have one consequence, if it is configured:
@@ -30,16 +30,16 @@
 // # Design
 //
 // A session is one connection to one endpoint and ends with a reason. The store.Set of a
-// source is the only record of the known keys and of the position in etcd's history. In a
-// new session the source resumes where the history allows it; otherwise it lists again and
+// family is the only record of the known keys and of the position in etcd's history. In a
+// new session the family resumes where the history allows it; otherwise it lists again and
 // applies only the differences.
 //
-// The own cluster is read from its kvstore by the same controller and the same sources, with
+// The own cluster is read from its kvstore by the same controller and the same families, with
 // [OriginLocal] and wire.Expect.Own. It has no configuration and no canary to wait for, no ID is
 // reserved, and its entries have the source kvstore, which is stronger than clustermesh.
 //
 // Counts and freshness change with every batch. So a cluster's status is computed on each call,
-// from the controller and its sources, and is in no table.
+// from the controller and its families, and is in no table.
 //
 // A cluster that is reachable again is synced within 10 seconds: the pauses between attempts are
 // 7.5 s at most, with jitter, and start short again after a session that lasted for a minute.

@@ -35,12 +35,12 @@ type facts struct {
 	config        *configFacts // nil for the own cluster as well
 	canaries      *canaryFacts // nil before there is a configuration
 
-	sources []sourceFacts
-	memory  int64 // memory of the cluster's entries, in bytes
+	families []familyFacts
+	memory   int64 // memory of the cluster's entries, in bytes
 }
 
-// sourceFacts are the facts of one source.
-type sourceFacts struct {
+// familyFacts are the facts of one family.
+type familyFacts struct {
 	resource wire.Resource
 	store.Status
 }

@@ -122,7 +122,7 @@ func TestBudget(t *testing.T) {
 	b.put(wire.IPs, false, "10.0.0.1", strings.Repeat("y", 11))
 	b.mem.Unset(wire.Nodes.Prefix(testCluster, false) + "n3")
 	st = b.eventually("the value", func(st Status) bool { return strings.Contains(st.Message, "c2.value=10") })
-	if n := st.Sources[wire.IPs].Rejections[wire.ReasonBudget]; n != 1 {
+	if n := st.Families[wire.IPs].Rejections[wire.ReasonBudget]; n != 1 {
 		t.Errorf("%d refused", n)
 	}
 	b.holds(map[string]string{"nodes/n1": "x of 2", "nodes/n2": "z of 2", "ips/10.0.0.1": "y of 2"})

@@ -48,7 +48,7 @@ func (x *idTable) Release(name string) {
 	maps.DeleteFunc(x.taken, func(_ uint32, owner string) bool { return owner == name })
 }
 
-// bench is a controller on a kvstore in memory, with two sources that keep nodes and ips as text.
+// bench is a controller on a kvstore in memory, with two families that keep nodes and ips as text.
 type bench struct {
 	t       *testing.T
 	mem     *memory.Store
@@ -69,12 +69,12 @@ const testCluster = "c2"
 
 // consumer is a Consumer whose methods use the fields.
 type consumer struct {
-	sources      []Source
+	families     []Family
 	skipOptional bool
 	withhold     func(bool)
 }
 
-func (c *consumer) Sources() []Source      { return c.sources }
+func (c *consumer) Families() []Family     { return c.families }
 func (c *consumer) SkipOptional() bool     { return c.skipOptional }
 func (c *consumer) Follow(context.Context) {}
 func (c *consumer) Withhold(yes bool)      { c.withhold(yes) }
@@ -99,7 +99,7 @@ func newBench(t *testing.T, change ...func(*Params)) *bench {
 	timings.ConflictRetry = 20 * time.Millisecond
 	p := Params{
 		Name: testCluster, Local: wire.ClusterInfo{Name: "own", ID: 1, MaxConnectedClusters: 255}, Layout: layout,
-		Consumer: &consumer{sources: []Source{b.source(wire.Nodes, log), b.source(wire.IPs, log)}},
+		Consumer: &consumer{families: []Family{b.source(wire.Nodes, log), b.source(wire.IPs, log)}},
 		IDs:      b.ids,
 		Connect:  b.connect,
 		Timings:  timings,
@@ -113,7 +113,7 @@ func newBench(t *testing.T, change ...func(*Params)) *bench {
 	return b
 }
 
-func (b *bench) source(r wire.Resource, log *slog.Logger) Source {
+func (b *bench) source(r wire.Resource, log *slog.Logger) Family {
 	return store.NewWatch(store.Kind[string]{
 		Resource: r,
 		Decode: func(e wire.Expect) store.Decode[string] {

@@ -44,7 +44,7 @@ func (f Freshness) String() string {
 // false if none of them is exported: then the result is the freshness of the first one.
 func (s *Status) FreshnessOf(of ...wire.Resource) (f Freshness, exported bool) {
 	for _, r := range of {
-		src, known := s.Sources[r]
+		src, known := s.Families[r]
 		one, counts := src.Freshness, src.Exported || src.Count > 0
 		switch {
 		case !known || !counts && f.State != "":
@@ -64,7 +64,7 @@ func (s *Status) FreshnessOf(of ...wire.Resource) (f Freshness, exported bool) {
 	return f, exported
 }
 
-// freshness classifies the copy of a source. Without a stream the copy cannot be confirmed.
+// freshness classifies the copy of a family. Without a stream the copy cannot be confirmed.
 func freshness(st store.Status, connected bool, stale time.Duration, now time.Time) FreshnessState {
 	switch {
 	case !st.Synced && (st.Listing || connected):

@@ -10,10 +10,10 @@ import (
 func TestFreshnessOfSeveralResources(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) time.Time { return time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC) }
-	exported := func(s FreshnessState, asOf time.Time) SourceStatus {
-		return SourceStatus{Exported: true, Freshness: Freshness{s, asOf}}
+	exported := func(s FreshnessState, asOf time.Time) FamilyStatus {
+		return FamilyStatus{Exported: true, Freshness: Freshness{s, asOf}}
 	}
-	s := Status{Sources: map[wire.Resource]SourceStatus{
+	s := Status{Families: map[wire.Resource]FamilyStatus{
 		wire.Nodes:          exported(FreshnessSynced, at(5)),
 		wire.IPs:            exported(FreshnessStale, at(7)),
 		wire.Identities:     exported(FreshnessUnknown, time.Time{}),

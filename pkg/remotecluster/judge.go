@@ -22,10 +22,10 @@ type judgment struct {
 	facts facts
 	now   time.Time
 
-	sources []contribution
-	status  Status
-	synced  bool // every source that the cluster waits for has been synced and followed once
-	serving bool // every such source follows in the present session
+	families []contribution
+	status   Status
+	synced   bool // every family that the cluster waits for has been synced and followed once
+	serving  bool // every such family follows in the present session
 }
 
 // judge describes a cluster.
@@ -38,7 +38,7 @@ func judge(r rules, t state, f facts, now time.Time) judgment {
 		IDConflict: t.conflict, Failures: t.failures, ConsecFailures: t.consecutive,
 		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess, Certificate: t.certificate, Panics: t.panics,
 		Withheld: t.contact.withheld, Revocations: t.contact.times,
-		Sources: make(map[wire.Resource]SourceStatus, len(f.sources)),
+		Families: make(map[wire.Resource]FamilyStatus, len(f.families)),
 	}
 	s := &j.status
 	if t.lastError != nil {
@@ -57,7 +57,7 @@ func judge(r rules, t state, f facts, now time.Time) judgment {
 		s.Heartbeat, s.ProbeInterval, s.NoSpace = f.heartbeat, f.probeInterval, f.noSpace
 		s.ServerVersion, s.ServerCertificate, s.AuthorityCertificate = f.version, f.serverEnds, f.authorityEnds
 	}
-	j.addSources()
+	j.addFamilies()
 	s.Ready = s.Connected && j.serving && t.refusal == nil && !t.draining
 	v := j.verdict()
 	if !s.Withheld.IsZero() && v.state != Removing {
@@ -95,7 +95,7 @@ func (j *judgment) withheld(v verdict) verdict {
 	return v
 }
 
-// contribution is the part of one source in the judgment, at this moment.
+// contribution is the part of one family in the judgment, at this moment.
 type contribution struct {
 	store.Status
 	resource wire.Resource
@@ -103,19 +103,19 @@ type contribution struct {
 	// cluster is used without the resource.
 	late bool
 	// left: the resource is no longer exported, and its entries are kept until the
-	// other sources are synced.
+	// other families are synced.
 	left bool
 }
 
-// waiting reports whether the cluster waits for the source in the present session.
+// waiting reports whether the cluster waits for the family in the present session.
 func (c *contribution) waiting() bool { return !c.late && !c.left && (!c.Synced || !c.Following) }
 
 // optional reports whether this cluster does not wait for the resource because it is optional.
 func (r rules) optional(of wire.Resource) bool { return r.skipOptional && of.Describe().Optional }
 
-// contribution describes a source. The configuration shows that a resource is not exported:
+// contribution describes a family. The configuration shows that a resource is not exported:
 // its copy, which is empty, is then as fresh as the configuration.
-func (j *judgment) contribution(src sourceFacts) contribution {
+func (j *judgment) contribution(src familyFacts) contribution {
 	caps, r := j.state.capabilities, src.resource
 	c := contribution{Status: src.Status, resource: r}
 	switch {
@@ -135,34 +135,34 @@ func (j *judgment) contribution(src sourceFacts) contribution {
 	return c
 }
 
-// addSources fills in the sources. A source that has its first list but not yet its first
+// addFamilies fills in the families. A family that has its first list but not yet its first
 // stream is still starting: the cluster is syncing, not degraded.
-func (j *judgment) addSources() {
+func (j *judgment) addFamilies() {
 	j.synced, j.serving = true, true
 	stale := j.rules.staleAfter
 	if j.state.open {
 		// Agents of a large cluster probe seldom. One late probe must not make a resource stale.
 		stale = max(stale, 3*j.facts.probeInterval)
 	}
-	for _, src := range j.facts.sources {
+	for _, src := range j.facts.families {
 		st := j.contribution(src)
-		j.sources = append(j.sources, st)
+		j.families = append(j.families, st)
 		skipped := j.rules.optional(st.resource) && st.late
 		j.synced = j.synced && (st.Synced && st.Followed || st.late)
 		j.serving = j.serving && (st.Synced && st.Following || st.late)
-		is := SourceStatus{
+		is := FamilyStatus{
 			Exported: j.state.capabilities == nil || j.state.capabilities.Exports(st.resource), Late: st.late, Lag: st.Lag, SyncDuration: st.SyncDuration,
 			Synced: st.Synced, Read: st.Read, Total: st.Total, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example, Over: st.Over,
 			// An optional resource may never be listed: it does not count as syncing then.
 			Freshness: Freshness{
-				AsOf:  st.AsOf,
+				AsOf:  st.KnownAsOf(),
 				State: freshness(st.Status, j.status.Connected && (st.Synced || !skipped), max(stale, 2*st.Every), j.now),
 			},
 		}
 		if skipped && j.facts.canaries != nil {
 			is.Why = j.behind(&st).text
 		}
-		j.status.Sources[st.resource] = is
+		j.status.Families[st.resource] = is
 		if st.LastEvent.After(j.status.LastEvent) {
 			j.status.LastEvent = st.LastEvent
 		}
@@ -213,8 +213,8 @@ func (j *judgment) cause(code codes.Code) codes.Code {
 	case codes.EtcdSilent, codes.ConnectionLost, codes.NotConnectedYet:
 		return hint.Code(cmp.Or(j.state.probeError, j.state.lastError))
 	case codes.ListFails, codes.StreamBroken:
-		for i := range j.sources {
-			if err := j.sources[i].Err; err != nil {
+		for i := range j.families {
+			if err := j.families[i].Err; err != nil {
 				return hint.Code(err)
 			}
 		}

@@ -14,8 +14,8 @@ func TestALostConnectionWithdrawsNothing(t *testing.T) {
 	b.ready()
 	b.cutOff()
 	st := b.away()
-	if st.Ready || st.Sources[wire.Nodes].Freshness.State != FreshnessStale || !strings.Contains(st.Message, "is kept") {
-		t.Errorf("while away: ready %t, freshness %+v, message %q", st.Ready, st.Sources[wire.Nodes].Freshness, st.Message)
+	if st.Ready || st.Families[wire.Nodes].Freshness.State != FreshnessStale || !strings.Contains(st.Message, "is kept") {
+		t.Errorf("while away: ready %t, freshness %+v, message %q", st.Ready, st.Families[wire.Nodes].Freshness, st.Message)
 	}
 	b.holds(map[string]string{"nodes/n1": "x of 2"})
 	b.mu.Lock()

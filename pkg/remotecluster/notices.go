@@ -66,7 +66,7 @@ func (j *judgment) addressesAlone() int {
 	if !j.status.Ready {
 		return 0
 	}
-	of := j.status.Sources
+	of := j.status.Families
 	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities} {
 		if is, read := of[r]; !read || !is.Synced || is.Count > 0 || is.Rejected > 0 {
 			return 0

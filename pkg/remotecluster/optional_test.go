@@ -22,7 +22,7 @@ func exportsBench(t *testing.T, change ...func(*Params)) *bench {
 		p.Timings.DetailDeadline, p.Timings.CanaryDeadline = time.Hour, time.Hour
 	})...)
 	log := slog.New(slog.DiscardHandler)
-	b.cluster.sources = []Source{b.source(wire.Nodes, log), b.source(wire.ServiceExports, log)}
+	b.cluster.families = []Family{b.source(wire.Nodes, log), b.source(wire.ServiceExports, log)}
 	b.put(wire.Nodes, false, "n", "x")
 	b.put(wire.ServiceExports, false, "ns/s", "x")
 	return b
@@ -43,13 +43,13 @@ const (
 // stays checks that the cluster is ready without a message until its nodes are next confirmed.
 func (b *bench) stays(what string) (st Status) {
 	b.t.Helper()
-	first := b.cluster.Status().Sources[wire.Nodes].Freshness.AsOf
+	first := b.cluster.Status().Families[wire.Nodes].Freshness.AsOf
 	b.mem.Set("cilium/elsewhere", what)
 	return b.eventually("a later proof, "+what, func(st Status) bool {
 		if st.State != Ready || !st.Ready || st.Message != "" {
 			b.t.Fatalf("%s: %s, ready %t: %s", what, st.State, st.Ready, st.Message)
 		}
-		return st.Sources[wire.Nodes].Freshness.AsOf.After(first)
+		return st.Families[wire.Nodes].Freshness.AsOf.After(first)
 	})
 }
 
@@ -61,24 +61,24 @@ func TestOptionalResourcesAreNotWaitedFor(t *testing.T) {
 	b.run()
 	b.inState(Ready)
 	st := b.stays("without the canary")
-	if s := st.Sources[wire.ServiceExports]; !s.Exported || s.Synced || !s.Late || s.Freshness.State == FreshnessSynced {
+	if s := st.Families[wire.ServiceExports]; !s.Exported || s.Synced || !s.Late || s.Freshness.State == FreshnessSynced {
 		t.Errorf("exports that are not there: %+v", s)
 	}
-	if s := st.Sources[wire.ServiceExports]; s.Freshness.State != FreshnessUnknown || !strings.Contains(s.Why, wire.SyncedKey(testCluster, wire.ServiceExports, false)) {
+	if s := st.Families[wire.ServiceExports]; s.Freshness.State != FreshnessUnknown || !strings.Contains(s.Why, wire.SyncedKey(testCluster, wire.ServiceExports, false)) {
 		t.Errorf("%s: %q", s.Freshness.State, s.Why)
 	}
 	b.holds(map[string]string{theNode: "x of 2"})
 	b.canary(wire.ServiceExports)
 	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
 	b.eventually("the exports to be followed", func(st Status) bool {
-		s := st.Sources[wire.ServiceExports]
+		s := st.Families[wire.ServiceExports]
 		return s.Synced && !s.Late && s.Count == 1 && s.Freshness.State == FreshnessSynced
 	})
 	if st := b.stays("with the canary"); st.Failures > 0 {
 		t.Errorf("%d failures", st.Failures)
 	}
 	b.put(wire.ServiceExports, false, "ns/s", "bad")
-	b.eventually("a refused export", func(st Status) bool { return st.Sources[wire.ServiceExports].Rejected == 1 })
+	b.eventually("a refused export", func(st Status) bool { return st.Families[wire.ServiceExports].Rejected == 1 })
 	b.stays("with nothing but a refused export")
 }
 
@@ -90,11 +90,11 @@ func TestTheCanaryOfAnOptionalResourceEndsNoSession(t *testing.T) {
 	b.canary(wire.Nodes)
 	b.run()
 	b.configure(withCanaries(withExports(true)))
-	b.eventually("the nodes", func(st Status) bool { return st.Sources[wire.Nodes].Synced })
+	b.eventually("the nodes", func(st Status) bool { return st.Families[wire.Nodes].Synced })
 	later := time.Now().Add(100 * time.Millisecond)
 	b.eventually("a proof after the deadlines", func(st Status) bool {
 		b.mem.Set("cilium/elsewhere", "moves the revision")
-		return st.State == Ready && st.Sources[wire.Nodes].Freshness.AsOf.After(later)
+		return st.State == Ready && st.Families[wire.Nodes].Freshness.AsOf.After(later)
 	})
 	if st := b.cluster.Status(); strings.Contains(st.LastError, string(wire.ServiceExports)) {
 		t.Errorf("%d failures: %s", st.Failures, st.LastError)
@@ -115,22 +115,22 @@ func TestOptionalResourcesMayBeForbidden(t *testing.T) {
 	b.mem.SetFault(forbidden)
 	b.run()
 	b.inState(Ready)
-	b.eventually("the refusal", func(Status) bool { return errors.Is(b.cluster.sources[1].Status().Err, kvstore.ErrPermissionDenied) })
-	if s := b.stays("forbidden").Sources[wire.ServiceExports]; !strings.Contains(s.Why, kvstore.ErrPermissionDenied.Error()) {
+	b.eventually("the refusal", func(Status) bool { return errors.Is(b.cluster.families[1].Status().Err, kvstore.ErrPermissionDenied) })
+	if s := b.stays("forbidden").Families[wire.ServiceExports]; !strings.Contains(s.Why, kvstore.ErrPermissionDenied.Error()) {
 		t.Errorf("why not: %q", s.Why)
 	}
 	b.mem.SetFault(nil)
 	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
-	b.eventually("the exports to be followed", func(st Status) bool { return !st.Sources[wire.ServiceExports].Late })
-	if s := b.cluster.Status().Sources[wire.ServiceExports]; s.Why != "" {
+	b.eventually("the exports to be followed", func(st Status) bool { return !st.Families[wire.ServiceExports].Late })
+	if s := b.cluster.Status().Families[wire.ServiceExports]; s.Why != "" {
 		t.Errorf("why not, though they are followed: %q", s.Why)
 	}
 	b.mem.SetFault(forbidden)
 	b.mem.Break(nil) // ends all streams
-	b.eventually("the refusal again", func(Status) bool { return errors.Is(b.cluster.sources[1].Status().Err, kvstore.ErrPermissionDenied) })
+	b.eventually("the refusal again", func(Status) bool { return errors.Is(b.cluster.families[1].Status().Err, kvstore.ErrPermissionDenied) })
 	mark := time.Now()
 	b.eventually("all but the exports to be well", func(st Status) bool {
-		return st.State == Ready && st.Sources[wire.ServiceExports].Late && st.Sources[wire.Nodes].Freshness.AsOf.After(mark)
+		return st.State == Ready && st.Families[wire.ServiceExports].Late && st.Families[wire.Nodes].Freshness.AsOf.After(mark)
 	})
 	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
 }
@@ -153,7 +153,7 @@ func TestWhatIsNotAnnouncedIsNotAskedFor(t *testing.T) {
 			b.run()
 			b.inState(Ready)
 			st := b.stays("without exports")
-			if s := st.Sources[wire.ServiceExports]; s.Exported || !s.Synced || s.Late || s.Count != 0 || s.Freshness.State != FreshnessSynced {
+			if s := st.Families[wire.ServiceExports]; s.Exported || !s.Synced || s.Late || s.Count != 0 || s.Freshness.State != FreshnessSynced {
 				t.Errorf("exports that are not announced: %+v", s)
 			}
 			b.holds(map[string]string{theNode: "x of 2"})

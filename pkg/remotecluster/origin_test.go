@@ -10,12 +10,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// sliceBench has sources of services in both formats, in addition to the source of nodes.
+// sliceBench has families of services in both formats, in addition to the source of nodes.
 func sliceBench(t *testing.T, change ...func(*Params)) *bench {
 	t.Helper()
 	b := newBench(t, change...)
 	log := slog.New(slog.DiscardHandler)
-	b.cluster.sources = []Source{b.source(wire.Nodes, log), b.source(wire.Services, log), b.source(wire.EndpointSlices, log)}
+	b.cluster.families = []Family{b.source(wire.Nodes, log), b.source(wire.Services, log), b.source(wire.EndpointSlices, log)}
 	b.put(wire.Nodes, false, "n", "x")
 	b.put(wire.Services, false, "ns/s", "x")
 	b.put(wire.EndpointSlices, false, "ns/s-1", "x")
@@ -36,7 +36,7 @@ func TestOnlyWhatIsExportedIsRead(t *testing.T) {
 	b.run()
 	b.holds(map[string]string{node: "x of 2", service: "x of 2"})
 	st := b.inState(Ready)
-	if s := st.Sources[wire.EndpointSlices]; s.Exported || !s.Synced || s.Count != 0 || s.Freshness.State != FreshnessSynced || s.Freshness.AsOf.IsZero() {
+	if s := st.Families[wire.EndpointSlices]; s.Exported || !s.Synced || s.Count != 0 || s.Freshness.State != FreshnessSynced || s.Freshness.AsOf.IsZero() {
 		t.Errorf("slices that are not exported: %+v", s)
 	}
 	// The mode is followed during the session, in every direction.
@@ -46,15 +46,15 @@ func TestOnlyWhatIsExportedIsRead(t *testing.T) {
 	b.configure(exporting(wire.EndpointSlicesOnly))
 	b.holds(map[string]string{node: "x of 2", slice: "x of 2"})
 	st = b.inState(Ready)
-	if s := st.Sources[wire.Services]; s.Exported || !s.Synced || s.Freshness.State != FreshnessSynced {
+	if s := st.Families[wire.Services]; s.Exported || !s.Synced || s.Freshness.State != FreshnessSynced {
 		t.Errorf("services that are not exported: %+v", s)
 	}
 	b.configure(exporting(wire.EndpointSlicesServicesOnly))
 	b.holds(map[string]string{node: "x of 2", service: "x of 2"})
-	first := b.inState(Ready).Sources[wire.EndpointSlices].Freshness.AsOf
+	first := b.inState(Ready).Families[wire.EndpointSlices].Freshness.AsOf
 	b.mem.Set("cilium/elsewhere", "moves the revision")
 	b.eventually("the configuration to be confirmed again", func(st Status) bool {
-		return st.Sources[wire.EndpointSlices].Freshness.AsOf.After(first)
+		return st.Families[wire.EndpointSlices].Freshness.AsOf.After(first)
 	})
 	b.configure(exporting("nonsense"))
 	if st := b.inState(Failed); !strings.Contains(st.Message, "nonsense") {
@@ -70,7 +70,7 @@ func TestWhatIsNotExportedIsStaleWhileAway(t *testing.T) {
 	b.inState(Ready)
 	b.cutOff()
 	st := b.away()
-	if s := st.Sources[wire.EndpointSlices]; !s.Synced || s.Freshness.State != FreshnessStale || s.Freshness.AsOf.IsZero() {
+	if s := st.Families[wire.EndpointSlices]; !s.Synced || s.Freshness.State != FreshnessStale || s.Freshness.AsOf.IsZero() {
 		t.Errorf("slices that are not exported: %+v", s)
 	}
 }
@@ -88,8 +88,8 @@ func TestDetailsThatDoNotComeHoldNothingBack(t *testing.T) {
 			// For a moment, a broken stream has another message.
 			return st.State == Degraded && st.Ready && strings.Contains(st.Message, "cilium/synced/c2/cilium/state/endpointslices/v1")
 		})
-		if !st.Sources[wire.EndpointSlices].Late || st.Failures > 1 {
-			t.Errorf("%s: %d failures, %+v, message %q", what, st.Failures, st.Sources[wire.EndpointSlices], st.Message)
+		if !st.Families[wire.EndpointSlices].Late || st.Failures > 1 {
+			t.Errorf("%s: %d failures, %+v, message %q", what, st.Failures, st.Families[wire.EndpointSlices], st.Message)
 		}
 	}
 	late("to go on without slices")
@@ -101,7 +101,7 @@ func TestDetailsThatDoNotComeHoldNothingBack(t *testing.T) {
 	// When the canary arrives, the slices are used.
 	b.canary(wire.EndpointSlices)
 	b.holds(map[string]string{"nodes/n": "x of 2", "services/ns/s": "x of 2", "endpointslices/ns/s-1": "x of 2"})
-	if st := b.inState(Ready); st.Sources[wire.EndpointSlices].Late {
+	if st := b.inState(Ready); st.Families[wire.EndpointSlices].Late {
 		t.Error("slices that came are still late")
 	}
 }
@@ -180,7 +180,7 @@ func TestNoServicesAreMissingBetweenTwoFormats(t *testing.T) {
 			if held := b.held(); held[left] != before[left] {
 				t.Errorf("withdrawn before the %s are there: %v", next, held)
 			}
-			if s := st.Sources[old]; s.Exported || !s.Synced || s.Count != 1 || s.Freshness.State != FreshnessStale {
+			if s := st.Families[old]; s.Exported || !s.Synced || s.Count != 1 || s.Freshness.State != FreshnessStale {
 				t.Errorf("what is kept: %+v", s)
 			}
 			b.canary(next)
@@ -188,7 +188,7 @@ func TestNoServicesAreMissingBetweenTwoFormats(t *testing.T) {
 			if held := b.held(); held[left] != "" || len(held) != 2 {
 				t.Errorf("with the %s, what they replace must go: %v", next, held)
 			}
-			if s := st.Sources[old]; s.Count != 0 || s.Freshness.State != FreshnessSynced {
+			if s := st.Families[old]; s.Count != 0 || s.Freshness.State != FreshnessSynced {
 				t.Errorf("what is withdrawn: %+v", s)
 			}
 		})

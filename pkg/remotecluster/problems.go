@@ -47,15 +47,15 @@ func (j *judgment) progress() reason {
 		}
 		return because(codes.NoConfiguration, "waiting for the cluster configuration %s: %s", wire.ClusterConfigKey(j.rules.name), WhoseEtcd)
 	}
-	for i := range j.sources {
-		if st := &j.sources[i]; st.waiting() {
+	for i := range j.families {
+		if st := &j.families[i]; st.waiting() {
 			return j.behind(st)
 		}
 	}
 	return because(codes.Copying, "finishing")
 }
 
-// behind returns why a source is not followed, in a session with canaries.
+// behind returns why a family is not followed, in a session with canaries.
 func (j *judgment) behind(st *contribution) reason {
 	r := st.resource
 	switch {
@@ -92,11 +92,11 @@ func (j *judgment) problem() reason {
 		}
 		return because(codes.ConfigurationGone, "%s", problem)
 	}
-	for i := range j.sources {
-		if j.rules.optional(j.sources[i].resource) {
+	for i := range j.families {
+		if j.rules.optional(j.families[i].resource) {
 			continue
 		}
-		if problem := j.sourceProblem(&j.sources[i]); problem.text != "" {
+		if problem := j.familyProblem(&j.families[i]); problem.text != "" {
 			return problem
 		}
 	}
@@ -110,9 +110,9 @@ func (j *judgment) problem() reason {
 	return reason{}
 }
 
-// sourceProblem returns the problem of one resource; the text is empty for none.
-func (j *judgment) sourceProblem(st *contribution) reason {
-	r, is := st.resource, j.status.Sources[st.resource]
+// familyProblem returns the problem of one resource; the text is empty for none.
+func (j *judgment) familyProblem(st *contribution) reason {
+	r, is := st.resource, j.status.Families[st.resource]
 	fresh := is.Freshness.State == FreshnessSynced
 	switch {
 	case st.late:
@@ -143,9 +143,9 @@ func (j *judgment) sourceProblem(st *contribution) reason {
 // text is empty if there is another problem. The resource is listed every few minutes,
 // because more of its entries may fit by then. This does not change the state of the cluster.
 func (j *judgment) listedForRoom() (over reason) {
-	for i := range j.sources {
-		st := &j.sources[i]
-		switch is := j.status.Sources[st.resource]; {
+	for i := range j.families {
+		st := &j.families[i]
+		switch is := j.status.Families[st.resource]; {
 		case st.late || st.Synced && st.Following:
 		case !st.Synced || st.Err != nil || is.Rejections[wire.ReasonBudget] == 0:
 			return reason{}
@@ -161,7 +161,7 @@ const pacedShown = 30 * time.Second
 
 // overBudget returns which limits of the budget a resource exceeds, and the option that
 // raises them.
-func (j *judgment) overBudget(r wire.Resource, is SourceStatus) reason {
+func (j *judgment) overBudget(r wire.Resource, is FamilyStatus) reason {
 	share := j.rules.budget.Share(r)
 	limit := map[string]string{
 		"keys": fmt.Sprintf("%s.%s.keys=%d", j.rules.name, r, share.Keys), "bytes": fmt.Sprintf("%s.%s.bytes=%d", j.rules.name, r, share.Bytes),

@@ -27,8 +27,7 @@ func (c *Cluster) note(e event) (before, after state) {
 	defer c.mu.Unlock()
 	before, after = c.state, c.state.after(e, time.Now())
 	if c.state = after; before.contact != after.contact {
-		close(c.moved)
-		c.moved = make(chan struct{})
+		c.moved.Notify()
 	}
 	return before, after
 }
@@ -67,7 +66,7 @@ func (c *Cluster) end(why error) {
 	c.Changed()
 }
 
-// setCanaries records the canaries that the sources wait for from now on.
+// setCanaries records the canaries that the families wait for from now on.
 func (c *Cluster) setCanaries(canaries *canaries) {
 	c.mu.Lock()
 	c.session.canaries = canaries
@@ -87,8 +86,8 @@ func (c *Cluster) look() judgment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := facts{memory: c.Memory.Used()}
-	for _, s := range c.sources {
-		f.sources = append(f.sources, sourceFacts{s.Resource(), s.Status()})
+	for _, s := range c.families {
+		f.families = append(f.families, familyFacts{s.Resource(), s.Status()})
 	}
 	if s := c.session; c.state.open {
 		st := s.client.Status()

@@ -79,7 +79,7 @@ func (p *play) Do(line string) error {
 		p.happens(entered(phaseConnect))
 		p.happens(opened(p.now, "e7cd"))
 		p.happens(entered(phaseConfig))
-		p.facts = facts{config: &configFacts{key: wire.ClusterConfigKey("c2"), Status: store.Status{FollowStatus: store.FollowStatus{Following: true, AsOf: p.now}}}, sources: p.facts.sources}
+		p.facts = facts{config: &configFacts{key: wire.ClusterConfigKey("c2"), Status: store.Status{FollowStatus: store.FollowStatus{Following: true, AsOf: p.now}}}, families: p.facts.families}
 	case "end":
 		p.end(a)
 	case "failed":
@@ -141,9 +141,9 @@ func (p *play) end(a arguments) {
 		why = &overdue{why}
 	}
 	p.happens(ended(why, p.facts.heartbeat.Seen, p.facts.config.AsOf))
-	p.facts = facts{sources: p.facts.sources}
-	for i := range p.facts.sources {
-		p.facts.sources[i].Following = false
+	p.facts = facts{families: p.facts.families}
+	for i := range p.facts.families {
+		p.facts.families[i].Following = false
 	}
 	if !errors.Is(why, context.Canceled) {
 		p.happens(attemptFailed(why, a.span("pause")))
@@ -157,8 +157,8 @@ func (p *play) probe(err error) {
 		return
 	}
 	p.facts.config.AsOf = p.now
-	for i := range p.facts.sources {
-		if s := &p.facts.sources[i]; s.Following {
+	for i := range p.facts.families {
+		if s := &p.facts.families[i]; s.Following {
 			s.AsOf = p.now
 		}
 	}
@@ -214,11 +214,11 @@ func (p *play) source(r wire.Resource, a arguments) error {
 	if a.is("paced") {
 		st.Paced = p.now
 	}
-	f := sourceFacts{r, st}
-	if i := slices.IndexFunc(p.facts.sources, func(s sourceFacts) bool { return s.resource == r }); i >= 0 {
-		p.facts.sources[i] = f
+	f := familyFacts{r, st}
+	if i := slices.IndexFunc(p.facts.families, func(s familyFacts) bool { return s.resource == r }); i >= 0 {
+		p.facts.families[i] = f
 	} else {
-		p.facts.sources = append(p.facts.sources, f)
+		p.facts.families = append(p.facts.families, f)
 	}
 	return a.unread()
 }
@@ -259,8 +259,8 @@ func (p *play) Said() string {
 		}
 		fmt.Fprintf(&b, "  notice %s: %s\n", n.Code, n.Message)
 	}
-	for _, src := range j.sources {
-		is := s.Sources[src.resource]
+	for _, src := range j.families {
+		is := s.Families[src.resource]
 		fmt.Fprintf(&b, "  %s: %d, %s", src.resource, is.Count, is.Freshness.State)
 		if !is.Freshness.AsOf.IsZero() {
 			fmt.Fprintf(&b, " as of %s", is.Freshness.AsOf.Format(time.TimeOnly))

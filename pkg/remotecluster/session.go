@@ -75,18 +75,18 @@ type overdue struct{ error }
 
 func (o *overdue) Unwrap() error { return o.error }
 
-// observe passes the result of a linearizable read to the state, the configuration watch and the sources.
+// observe passes the result of a linearizable read to the state, the configuration watch and the families.
 func (c *Cluster) observe(p kvstore.Probe, config *configWatch) {
 	c.note(probed(p))
 	if config != nil {
 		config.watch.Observe(p)
 	}
-	for _, s := range c.sources {
+	for _, s := range c.families {
 		s.Observe(p)
 	}
 }
 
-// discover runs the sources according to the cluster's configuration, again for
+// discover runs the families according to the cluster's configuration, again for
 // each new configuration, until the session ends.
 func (c *Cluster) discover(ctx context.Context, client Client, config *configWatch, pause backoff.BackOff) error {
 	c.step(entered(phaseConfig))
@@ -109,7 +109,7 @@ func (c *Cluster) discover(ctx context.Context, client Client, config *configWat
 	}
 }
 
-// serve adopts one configuration and runs the sources until it changes (then
+// serve adopts one configuration and runs the families until it changes (then
 // it returns nil) or the session ends.
 func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConfig, changed <-chan struct{}, pause backoff.BackOff) error {
 	if err := c.adopt(ctx, cfg); err != nil {
@@ -145,7 +145,7 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 	} else {
 		canaries.allow(wire.Resources()...)
 	}
-	for _, s := range c.sources {
+	for _, s := range c.families {
 		g.Go(guard.Func(func() error { return c.feed(ctx, client, cfg, s, canaries) }))
 	}
 	g.Go(guard.Func(func() error { return c.awaitSync(ctx, client, cfg.Capabilities, pause) }))
@@ -201,7 +201,7 @@ func (c *Cluster) disown(ctx context.Context) error {
 			return err
 		}
 	}
-	c.drainSources()
+	c.drainFamilies()
 	c.IDs.Release(c.Name)
 	return nil
 }
@@ -222,9 +222,9 @@ func remedy(cfg wire.ClusterConfig, layout wire.Layout) string {
 	}
 }
 
-// feed runs one source once its canary was seen. A resource that the cluster does
+// feed runs one family once its canary was seen. A resource that the cluster does
 // not export is not followed; awaitSync withdraws its remaining entries.
-func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfig, s Source, canaries *canaries) error {
+func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfig, s Family, canaries *canaries) error {
 	r := s.Resource()
 	if !cfg.Capabilities.Exports(r) {
 		return nil
@@ -267,7 +267,7 @@ func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resou
 	return nil
 }
 
-// awaitSync ends the bootstrap once every source is synced and follows. Only
+// awaitSync ends the bootstrap once every family is synced and follows. Only
 // then it withdraws the resources that the cluster no longer exports: another resource
 // may replace them, and there must be no time with neither of the two.
 func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabilities, pause backoff.BackOff) error {
@@ -278,7 +278,7 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabi
 			return err
 		}
 	}
-	for _, s := range c.sources {
+	for _, s := range c.families {
 		if !caps.Exports(s.Resource()) {
 			s.Drain()
 		}
@@ -295,8 +295,8 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabi
 	return nil
 }
 
-// following reports whether every source that is needed is synced and follows.
+// following reports whether every family that is needed is synced and follows.
 func (c *Cluster) following() bool {
 	j := c.look()
-	return !slices.ContainsFunc(j.sources, func(s contribution) bool { return s.waiting() })
+	return !slices.ContainsFunc(j.families, func(s contribution) bool { return s.waiting() })
 }

@@ -174,7 +174,7 @@ func handing(yes bool) event {
 	return func(s *state, _ time.Time) { s.handing = yes }
 }
 
-// configAdopted: the sources run with this configuration from now on.
+// configAdopted: the families run with this configuration from now on.
 func configAdopted(c wire.ClusterConfig) event {
 	return func(s *state, _ time.Time) {
 		s.phase, s.clusterID, s.capabilities, s.refusal, s.consecutive = phaseSync, c.ID, &c.Capabilities, nil, 0
@@ -226,5 +226,5 @@ func timePassed(ttl time.Duration) event {
 	}
 }
 
-// allSynced: every source follows, or all sources were drained: the backends are no longer withheld.
+// allSynced: every family follows, or all families were drained: the backends are no longer withheld.
 func allSynced(s *state, _ time.Time) { s.contact.withheld = time.Time{} }

@@ -31,8 +31,8 @@ const (
 	Removing State = "removing"
 )
 
-// SourceStatus describes one resource of one cluster.
-type SourceStatus struct {
+// FamilyStatus describes one resource of one cluster.
+type FamilyStatus struct {
 	// Exported is false when, by its configuration, the cluster does not export the resource,
 	// which then counts as synced. Entries from earlier are withdrawn when the other resources are synced.
 	Exported bool
@@ -68,7 +68,7 @@ type Status struct {
 	ConfigFile     string
 	ConfigHash     string             // of the contents of that file and of the files that it names (clientfile.Fingerprint), hexadecimal; empty when the file cannot be read
 	Capabilities   *wire.Capabilities // nil until its configuration was read
-	Sources        map[wire.Resource]SourceStatus
+	Families       map[wire.Resource]FamilyStatus
 	Failures       int // number of all attempts and sessions that ended in an error
 	LastFailure    time.Time
 	LastError      string
@@ -103,9 +103,9 @@ type Status struct {
 	// contact, zero while they are used; Revocations is how often they were withheld.
 	Withheld    time.Time
 	Revocations int
-	// Outlook is the decision of the disconnect policy about the cluster; nil without a
+	// Forecast is the decision of the disconnect policy about the cluster; nil without a
 	// policy. The owner of several clusters, such as pkg/clustermesh, fills it in.
-	Outlook *disconnect.Outlook
+	Forecast *disconnect.Forecast
 }
 
 // String returns one line for the user, such as "east: ready", with the reason if the cluster is not ready.

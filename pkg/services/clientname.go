@@ -23,7 +23,7 @@ func (s *Services) Find(txn statedb.ReadTxn, namespace, name string, counts func
 		}
 		return nil
 	}
-	if _, _, exported := s.exports.Get(txn, ExportsByName(namespace, name)); exported {
+	if _, _, exported := s.exports.Rows().Get(txn, ExportsByName(namespace, name)); exported {
 		if found = get(wire.DerivedServiceName(namespace, name)); found != nil && found.Local() != nil {
 			return found
 		}
@@ -39,7 +39,7 @@ const derivedPrefix = "derived-"
 func (s *Services) ClientName(txn statedb.ReadTxn, g *Global) string {
 	name := g.Name
 	if strings.HasPrefix(name, derivedPrefix) {
-		if e, _, is := s.exports.Get(txn, exportDerivedIndex.Query(g.FullName())); is {
+		if e, _, is := s.exports.Rows().Get(txn, exportDerivedIndex.Query(g.FullName())); is {
 			name = e.Name
 		}
 	}

@@ -19,10 +19,10 @@ func (g *Global) Reason(part *Service) string {
 		text += fmt.Sprintf("; %s: %s, such as %s: %s", but, backendCount(stray.Backends), stray.Example, stray.Why)
 	}
 	s := g.Selection()
-	if by := useReason(part, s.Reach); by != "" {
+	if by := useReason(part, s.BestUse); by != "" {
 		text += "; " + by
 	}
-	if len(part.Backends) > 0 && part.listed(s.Reach) && !s.side(part) {
+	if len(part.Backends) > 0 && part.listed(s.BestUse) && !s.side(part) {
 		text += "; " + s.Why
 	}
 	return text

@@ -13,12 +13,12 @@ import (
 type Selection struct {
 	Local, Remote bool
 	Why           string     // why one side gets no traffic; empty when both do
-	Reach         BackendUse // parts with a worse use get no traffic
+	BestUse       BackendUse // parts with a worse use get no traffic
 }
 
 // Selects reports whether traffic goes to the backends of a part that is in use.
 func (s Selection) Selects(part *Service) bool {
-	return part.Use <= s.Reach && s.side(part)
+	return part.Use <= s.BestUse && s.side(part)
 }
 
 // Takes reports whether traffic goes to a backend of a part.
@@ -48,7 +48,7 @@ func (g *Global) Affinity() string {
 // Selection applies the affinity (wire.md §4.4) after the uses of backends. In a cluster without a service of that
 // name, every backend is selected.
 func (g *Global) Selection() Selection {
-	s := Selection{Local: true, Remote: true, Reach: g.reach()}
+	s := Selection{Local: true, Remote: true, BestUse: g.bestUse()}
 	if g.local == nil {
 		return s
 	}
@@ -56,13 +56,13 @@ func (g *Global) Selection() Selection {
 	switch {
 	case !g.local.UsesRemotes() || !g.Shared(): // when no cluster shares it, the others have nothing in use
 		s.Remote, s.Why = false, "not used: the local service is not global"
-	case affinity == wire.AffinityLocal && g.has(true, s.Reach, Conditions.Active): // a terminating backend is not enough to exclude the others
+	case affinity == wire.AffinityLocal && g.has(true, s.BestUse, Conditions.Active): // a terminating backend is not enough to exclude the others
 		s.Remote, s.Why = false, "standing by: the affinity is local and a local backend is active"
-	case affinity == wire.AffinityLocal && !g.has(false, s.Reach, Conditions.Usable):
+	case affinity == wire.AffinityLocal && !g.has(false, s.BestUse, Conditions.Usable):
 		s.Remote, s.Why = false, "standing by: the affinity is local and no remote backend is healthy"
-	case affinity == wire.AffinityRemote && g.has(false, s.Reach, Conditions.Usable):
+	case affinity == wire.AffinityRemote && g.has(false, s.BestUse, Conditions.Usable):
 		s.Local, s.Why = false, "standing by: the affinity is remote and a remote backend is healthy"
-	case affinity == wire.AffinityRemote && !g.has(true, s.Reach, Conditions.Usable):
+	case affinity == wire.AffinityRemote && !g.has(true, s.BestUse, Conditions.Usable):
 		s.Local, s.Why = false, "standing by: the affinity is remote and no local backend is healthy"
 	}
 	return s

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/base/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/objects"
 )
 
 // Services is the only writer of the tables.
@@ -15,20 +16,19 @@ type Services struct {
 	db       *statedb.DB
 	exported statedb.RWTable[*Service]
 	slices   statedb.RWTable[*Slice]
-	exports  statedb.RWTable[*Export]
+	exports  *objects.Table[Export]
 	global   statedb.RWTable[*Global]
-	withheld map[string]struct{}   // clusters; the write transaction guards it
-	use      map[string]BackendUse // of clusters, by the policy, without those in full use; guarded in the same way
-	judge    Judge                 // of the backends of remote clusters; nil for none
+	filters  map[string]filter // by cluster, without those in full use; the write transaction guards it
+	judge    Judge             // of the backends of remote clusters; nil for none
 }
 
 // New registers the tables. It fails when the database already has a table of one of the names.
 func New(db *statedb.DB) (*Services, error) {
-	s := &Services{db: db, withheld: make(map[string]struct{}), use: make(map[string]BackendUse)}
+	s := &Services{db: db, filters: make(map[string]filter)}
 	var errs [4]error
 	s.exported, errs[0] = tables.New(db, TableName, (*Service).Key, primaryIndex, nameIndex)
 	s.slices, errs[1] = tables.New(db, SliceTableName, (*Slice).Key, sliceIndex, sliceServiceIndex)
-	s.exports, errs[2] = tables.New(db, ExportTableName, (*Export).Key, exportIndex, exportNameIndex, exportDerivedIndex)
+	s.exports, errs[2] = objects.New(db, ExportTableName, (*Export).Key, (*Export).Equal, exportNameIndex, exportDerivedIndex)
 	s.global, errs[3] = tables.New(db, GlobalTableName, (*Global).FullName, globalIndex)
 	return s, errors.Join(errs[:]...)
 }
@@ -41,7 +41,7 @@ func (s *Services) Exported() statedb.Table[*Service] { return s.exported }
 func (s *Services) Slices() statedb.Table[*Slice] { return s.slices }
 
 // ServiceExports returns the table of services as each cluster exports them through the MCS API.
-func (s *Services) ServiceExports() statedb.Table[*Export] { return s.exports }
+func (s *Services) ServiceExports() statedb.Table[*Export] { return s.exports.Rows() }
 
 // Global returns the table of global services.
 func (s *Services) Global() statedb.Table[*Global] { return s.global }
@@ -54,7 +54,7 @@ func (s *Services) Apply(changes []store.Change[Service]) {
 	}
 	s.write(func(txn statedb.WriteTxn, t *touched) {
 		for _, ch := range changes {
-			if one, _, changed := replace(txn, s.exported, primaryIndex, ch); changed {
+			if one, _, changed := objects.Replace(txn, s.exported, (*Service).Equal, ch); changed {
 				t.add(one.Cluster, one.Namespace, one.Name)
 			}
 		}
@@ -68,7 +68,7 @@ func (s *Services) ApplySlices(changes []store.Change[Slice]) {
 	}
 	s.write(func(txn statedb.WriteTxn, t *touched) {
 		for _, ch := range changes {
-			one, before, changed := replace(txn, s.slices, sliceIndex, ch)
+			one, before, changed := objects.Replace(txn, s.slices, (*Slice).Equal, ch)
 			if !changed {
 				continue
 			}
@@ -82,57 +82,44 @@ func (s *Services) ApplySlices(changes []store.Change[Slice]) {
 
 // ApplyExports makes the changes of exports visible in one transaction. Objects that equal those in the table are not
 // written again.
-func (s *Services) ApplyExports(changes []store.Change[Export]) {
-	if len(changes) == 0 {
-		return
-	}
-	txn := s.db.WriteTxn(s.exports)
-	defer txn.Abort()
-	for _, ch := range changes {
-		replace(txn, s.exports, exportIndex, ch)
-	}
-	txn.Commit()
-}
+func (s *Services) ApplyExports(changes []store.Change[Export]) { s.exports.Apply(changes) }
 
 // Withhold excludes the backends of a cluster from use, or includes them again. It is a filter on merging: the tables
 // of services and of slices do not change, and the cluster's parts stay listed with the reason. It stays in effect
 // until it is reversed, even when the cluster has no services for a while.
 func (s *Services) Withhold(cluster string, yes bool) {
-	s.write(func(txn statedb.WriteTxn, t *touched) {
-		if _, already := s.withheld[cluster]; already == yes {
-			return
-		}
-		if yes {
-			s.withheld[cluster] = struct{}{}
-		} else {
-			delete(s.withheld, cluster)
-		}
-		s.touchAll(txn, t, cluster)
-	})
+	s.change(cluster, func(f *filter) { f.withheld = yes })
 }
 
 // SetUse sets how the backends of a cluster are used: [Full], [Demoted] or [Withdrawn]. It is a filter like
 // [Services.Withhold], which has priority.
 func (s *Services) SetUse(cluster string, to BackendUse) {
-	s.write(func(txn statedb.WriteTxn, t *touched) {
-		if s.use[cluster] == to {
-			return
-		}
-		if s.use[cluster] = to; to == Full {
-			delete(s.use, cluster)
-		}
-		s.touchAll(txn, t, cluster)
-	})
+	s.change(cluster, func(f *filter) { f.policy = to })
 }
 
-// touchAll marks every service of a cluster to be merged again.
-func (s *Services) touchAll(txn statedb.WriteTxn, t *touched, cluster string) {
-	for one := range ByCluster(txn, s.exported, cluster) {
-		t.add(cluster, one.Namespace, one.Name)
-	}
-	for one := range SlicesByCluster(txn, s.slices, cluster) {
-		t.addSlice(one)
-	}
+// filter has the decisions about the backends of a cluster: that of the policy, and whether there is no contact.
+type filter struct {
+	policy   BackendUse
+	withheld bool
+}
+
+// change changes the filter of a cluster, and merges every service of the cluster again.
+func (s *Services) change(cluster string, change func(*filter)) {
+	s.write(func(txn statedb.WriteTxn, t *touched) {
+		f := s.filters[cluster]
+		if change(&f); f == s.filters[cluster] {
+			return
+		}
+		if s.filters[cluster] = f; f == (filter{}) {
+			delete(s.filters, cluster)
+		}
+		for one := range ByCluster(txn, s.exported, cluster) {
+			t.add(cluster, one.Namespace, one.Name)
+		}
+		for one := range SlicesByCluster(txn, s.slices, cluster) {
+			t.addSlice(one)
+		}
+	})
 }
 
 // write runs one transaction on all tables except that of exports. It applies all changes first and then merges the
@@ -146,30 +133,6 @@ func (s *Services) write(change func(statedb.WriteTxn, *touched)) {
 		s.merge(txn, of)
 	}
 	txn.Commit()
-}
-
-// replace writes one change of an object, unless it equals the one in the table. It returns the new or deleted object,
-// and the previous one.
-func replace[T any, O interface {
-	*T
-	Equal(O) bool
-}](txn statedb.WriteTxn, table statedb.RWTable[O], primary statedb.Index[O, string], ch store.Change[T],
-) (one, before O, changed bool) {
-	switch {
-	case ch.New != nil:
-		before, _, found := table.Get(txn, primary.QueryFromObject(ch.New))
-		if found && before.Equal(ch.New) {
-			return nil, nil, false
-		}
-		_, _, err := table.Insert(txn, ch.New)
-		tables.Must(err)
-		return ch.New, before, true
-	case ch.Old != nil:
-		before, changed, err := table.Delete(txn, ch.Old)
-		tables.Must(err)
-		return before, before, changed
-	}
-	return nil, nil, false
 }
 
 // touched collects the services that have to be merged again.
@@ -249,8 +212,8 @@ func (s *Services) parts(txn statedb.WriteTxn, of service, old *Global) []*Servi
 
 func (s *Services) part(txn statedb.WriteTxn, cluster string, of service) *Service {
 	entry, _, _ := s.exported.Get(txn, ByKey(cluster, of.namespace, of.name))
-	use := s.use[cluster]
-	if _, withheld := s.withheld[cluster]; withheld {
+	use := s.filters[cluster].policy
+	if s.filters[cluster].withheld {
 		use = Withheld
 	}
 	return s.judged(part(entry, statedb.Collect(s.slices.List(txn, SlicesByService(cluster, of.namespace, of.name))), use))

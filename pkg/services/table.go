@@ -6,6 +6,7 @@ import (
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/tables"
+	"github.com/mesh-agent/mesh-agent/pkg/store/objects"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -23,7 +24,6 @@ var (
 	nameIndex          = tables.TextIndex("name", false, (*Service).FullName)
 	sliceIndex         = tables.TextIndex("key", true, (*Slice).Key)
 	sliceServiceIndex  = tables.TextIndex("service", false, (*Slice).serviceKey)
-	exportIndex        = tables.TextIndex("key", true, (*Export).Key)
 	exportNameIndex    = tables.TextIndex("name", false, (*Export).FullName)
 	exportDerivedIndex = tables.TextIndex("derived", false, func(e *Export) string { return fullName(e.Namespace, wire.DerivedServiceName(e.Namespace, e.Name)) })
 	globalIndex        = tables.TextIndex("name", true, (*Global).FullName)
@@ -61,7 +61,7 @@ func SlicesByCluster(txn statedb.ReadTxn, t statedb.Table[*Slice], cluster strin
 
 // ExportByKey finds the export of a service by a cluster.
 func ExportByKey(cluster, namespace, name string) statedb.Query[*Export] {
-	return exportIndex.Query(key(cluster, namespace, name))
+	return objects.ByKey[Export](key(cluster, namespace, name))
 }
 
 // ExportsByName finds the exports of a service by all clusters.

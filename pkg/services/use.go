@@ -22,10 +22,10 @@ func (u BackendUse) String() string {
 	return [...]string{"full", "demoted", "withdrawn", "withheld"}[u]
 }
 
-// reach is the limit for [BackendUse]: parts with a worse use get no traffic. It is the best use
+// bestUse is the limit for [BackendUse]: parts with a worse use get no traffic. It is the best use
 // among the clusters that have a usable backend. If no cluster has one, it is [Withdrawn], so that
 // the policy never removes the last backends; withheld parts are always excluded.
-func (g *Global) reach() BackendUse {
+func (g *Global) bestUse() BackendUse {
 	best, worst := Withdrawn, Full
 	for _, p := range g.Parts {
 		if p.Offers() && p.Use < best && p.has(Conditions.Usable) {
@@ -60,12 +60,12 @@ func (s *Service) listed(reach BackendUse) bool {
 
 // InUse reports whether the backends of a part are in use: offered, and neither
 // withheld nor withdrawn.
-func (g *Global) InUse(part *Service) bool { return part.listed(g.reach()) }
+func (g *Global) InUse(part *Service) bool { return part.listed(g.bestUse()) }
 
 // inUse iterates over the parts whose backends are in use.
 func (g *Global) inUse() iter.Seq[*Service] {
 	return func(yield func(*Service) bool) {
-		reach := g.reach()
+		reach := g.bestUse()
 		for _, p := range g.Parts {
 			if p.listed(reach) && !yield(p) {
 				return

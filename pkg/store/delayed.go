@@ -27,14 +27,15 @@ func NewDelayed[T any](delay time.Duration, apply func([]Change[T])) *Delayed[T]
 	return &Delayed[T]{delay: delay, apply: apply, wake: waiting.NewSignal(), held: newHeldBack[T]()}
 }
 
-// Apply takes changes, like those of a Watch. All changes except deletions are applied when it returns.
-func (d *Delayed[T]) Apply(changes []Change[T]) {
+// Apply takes changes, like those of a Watch. All changes except deletions are applied when it returns. asOf is the time
+// until which the keys were known to be as they were before the changes.
+func (d *Delayed[T]) Apply(changes []Change[T], asOf time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var pass []Change[T]
 	due := time.Now().Add(d.delay)
 	for _, ch := range changes {
-		if ch, ok := d.held.change(ch, due); ok {
+		if ch, ok := d.held.change(ch, due, asOf); ok {
 			pass = append(pass, ch)
 		}
 	}
@@ -42,8 +43,19 @@ func (d *Delayed[T]) Apply(changes []Change[T]) {
 		d.apply(pass)
 	}
 	if len(d.held.since) > 0 {
-		d.wake.Give()
+		d.wake.Notify()
 	}
+}
+
+// AsOf returns the time until which the applied changes are those of the keys, if deletions are held back; false: none
+// are.
+func (d *Delayed[T]) AsOf() (at time.Time, held bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, held = d.held.next(); held {
+		at = d.held.since[0].asOf
+	}
+	return at, held
 }
 
 // Flush applies all deletions now. It is for the withdrawal of all keys, after which no key returns.
@@ -88,15 +100,16 @@ type deletion[T any] struct {
 	name string
 	old  *T
 	due  time.Time
+	asOf time.Time
 }
 
 func newHeldBack[T any]() heldBack[T] { return heldBack[T]{of: make(map[string]*deletion[T])} }
 
 // change takes a change, and returns the change to apply now, if there is one. due is the time at which a
-// deletion has to be passed on; it never decreases.
-func (h *heldBack[T]) change(ch Change[T], due time.Time) (Change[T], bool) {
+// deletion has to be passed on; neither it nor asOf ever decreases.
+func (h *heldBack[T]) change(ch Change[T], due, asOf time.Time) (Change[T], bool) {
 	if ch.New == nil {
-		gone := &deletion[T]{ch.Name, ch.Old, due}
+		gone := &deletion[T]{ch.Name, ch.Old, due, asOf}
 		h.of[ch.Name], h.since = gone, append(h.since, gone)
 		return ch, false
 	}

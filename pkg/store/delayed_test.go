@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -35,7 +36,7 @@ func TestHeldBackMachine(t *testing.T) {
 				}
 				ch := Change[string]{Name: name, Old: there[name], New: &value}
 				there[name] = &value
-				if ch, ok := h.change(ch, now.Add(delay)); ok {
+				if ch, ok := h.change(ch, now.Add(delay), now); ok {
 					if ch.Old != nil && *ch.Old == value {
 						table[name] = "" // the key has an equal value again, in another object
 					} else {
@@ -50,7 +51,7 @@ func TestHeldBackMachine(t *testing.T) {
 				if there[name] == nil {
 					return
 				}
-				if _, ok := h.change(Change[string]{Name: name, Old: there[name]}, now.Add(delay)); ok {
+				if _, ok := h.change(Change[string]{Name: name, Old: there[name]}, now.Add(delay), now); ok {
 					t.Fatalf("the deletion of %s is applied at once", name)
 				}
 				delete(there, name)
@@ -74,8 +75,12 @@ func TestHeldBackMachine(t *testing.T) {
 				if diff := cmp.Diff(want, map[string]string(table)); diff != "" {
 					t.Fatalf("(-want +table):\n%s", diff)
 				}
-				if next, more := h.next(); more != (len(gone) > 0) {
+				next, more := h.next()
+				if more != (len(gone) > 0) {
 					t.Fatalf("%d are held back, next at %v (%t)", len(gone), next, more)
+				}
+				if first := slices.MinFunc(append(slices.Collect(maps.Values(gone)), now), time.Time.Compare); more && !h.since[0].asOf.Equal(first) {
+					t.Fatalf("as of %s, and the first deletion was at %s", h.since[0].asOf, first)
 				}
 			},
 		})
@@ -115,7 +120,7 @@ func TestDeletionsAreDelayed(t *testing.T) {
 		go func() { ended <- d.Run(ctx) }()
 		one, two := 1, 2
 		change := func(name string, before, now *int) {
-			d.Apply([]Change[int]{{Name: name, Old: before, New: now}})
+			d.Apply([]Change[int]{{Name: name, Old: before, New: now}}, time.Now())
 		}
 		change("a", nil, &one)
 		change("b", nil, &one)

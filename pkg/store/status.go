@@ -38,10 +38,21 @@ type Status struct {
 	// Example is one of the refused keys; its zero value is none.
 	Example Refusal
 	Over    Over // which limits of keys are exceeded
+	// Held is the time until which the entries equal the keys, when deletions are held back ([Delayed]). AsOf may be
+	// later. Zero: none are held back.
+	Held time.Time
 	// Pending is the number of entries that our copy has not taken over yet; always 0 where nothing is copied.
 	Pending int
 	// Lag is how long recent events took to become visible.
 	Lag Lag
+}
+
+// KnownAsOf returns the last time at which the entries are known to equal the keys; zero when they were never confirmed.
+func (s *Status) KnownAsOf() time.Time {
+	if !s.Held.IsZero() && s.Held.Before(s.AsOf) {
+		return s.Held
+	}
+	return s.AsOf
 }
 
 // counts has the numbers of the values that a Watch knows, and the lags of its events.

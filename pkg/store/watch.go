@@ -140,7 +140,7 @@ func (w keeper[T]) Done(kvstore.Position) { w.sweep(w.set.Done()) }
 // no proof: it could not agree with the server.
 func (w keeper[T]) Proof() (follow.Proof, bool) {
 	p := follow.Proof{Prefix: w.prefix}
-	if w.set.Lacks() {
+	if w.set.Lacks() || w.set.Known() == 0 { // any history agrees with no keys, and a list of none costs nothing
 		return p, false
 	}
 	if w.set.Known() > follow.ProofKeys {

@@ -267,3 +267,22 @@ func TestRefusedIsAskedForMoreAndMoreRarely(t *testing.T) {
 		_ = r.stop()
 	})
 }
+
+// TestNoKeysAreNoProof: a server that was empty is restored from a backup. Its earlier history causes no changes.
+func TestNoKeysAreNoProof(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.put("a", "1")
+	r.mem.Unset(testPrefix + "a")
+	r.put("b", "1")
+	backup := r.mem.Backup()
+	r.mem.Wipe()
+	r.start(r.mem.Connect())
+	r.awaitStatus("the list of no keys", func(st Status) bool { return st.Synced && st.Following })
+	_ = r.stop()
+	r.mem.Restore(backup)
+	r.start(r.mem.Connect())
+	defer r.stop()
+	r.until(map[string]string{"b": "1"})
+	r.expect("+b=1")
+}

@@ -42,7 +42,7 @@ func (s *Stream) begin(ctx context.Context, reason string) error {
 		}
 	}
 	for i, sub := range s.subs {
-		if sub.Filter.Uses() != "" {
+		if sub.Filter.DependsOn() != "" {
 			sub.sent = make(map[string]struct{})
 		}
 		err := sub.each(now, func(object any) error { return s.put(ctx, sub, s.partly(now, Upsert, object, nil)) })
@@ -107,7 +107,7 @@ func (s *Stream) deliverDifferences(ctx context.Context, now *Snapshot) error {
 func (s *Stream) deliverNew(ctx context.Context, sub *Subscription, now *Snapshot) error {
 	follower := s.v.feed.followers[sub.index]
 	return sub.each(now, func(object any) error {
-		old, same := follower.match(sub.index, object, now, s.has)
+		old, same := follower.match(object, now, s.has)
 		switch sentBefore := s.sentBefore(s.has, sub, old, sub.kind.key(object)); {
 		case same && sentBefore:
 			return ctx.Err()
@@ -122,8 +122,8 @@ func (s *Stream) deliverNew(ctx context.Context, sub *Subscription, now *Snapsho
 func (s *Stream) deliverGone(ctx context.Context, sub *Subscription, now *Snapshot) error {
 	follower := s.v.feed.followers[sub.index]
 	return sub.each(s.has, func(object any) error {
-		is, _ := follower.match(sub.index, object, s.has, now)
-		if is != nil && sub.Filter.Passes(now, is) {
+		is, _ := follower.match(object, s.has, now)
+		if is != nil && sub.Filter.Matches(now, is) {
 			return ctx.Err()
 		}
 		e := s.partly(now, Delete, object, object)

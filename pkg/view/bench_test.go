@@ -11,7 +11,7 @@ import (
 func BenchmarkFeedIPs(b *testing.B) {
 	const n = 10_000
 	f := newFixture(b)
-	own := &ipcache.Cluster{Name: "c2", ID: 2}
+	own := &ipcache.Claimant{Name: "c2", ID: 2}
 	entries := make([]*ipcache.Entry, n)
 	step := uint32(0)
 	ops := make([]ipcache.Op, n)

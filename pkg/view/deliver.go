@@ -59,20 +59,21 @@ type name struct {
 // lookAgain sends the objects that newly pass the filter, or no longer pass it, because an object of another kind
 // changed.
 func (s *Stream) lookAgain(ctx context.Context, now *Snapshot, sub *Subscription, entries []feedEntry, position uint64) error {
-	other := sub.Filter.Uses()
+	other := sub.Filter.DependsOn()
 	if other == "" {
 		return nil
 	}
+	kind := s.v.indexOf(other)
 	var changed []any
 	for _, e := range entries {
-		if e.resource == indexOf(other) && e.object != nil {
+		if e.resource == kind && e.object != nil {
 			changed = append(changed, e.object)
 		}
 	}
 	if len(changed) == 0 {
 		return nil
 	}
-	for object := range sub.Filter.Touched(now, changed) {
+	for object := range sub.Filter.Affected(now, changed) {
 		sentBefore, has := s.changes(now, sub, feedEntry{object: object}, sub.kind.key(object))
 		if sentBefore == has {
 			continue
@@ -87,10 +88,10 @@ func (s *Stream) lookAgain(ctx context.Context, now *Snapshot, sub *Subscription
 // changes reports whether the reader has the object of a change, and whether it will have it afterwards. Both are false
 // for an object that the filter excludes by its name.
 func (s *Stream) changes(now *Snapshot, sub *Subscription, e feedEntry, key string) (sentBefore, has bool) {
-	if !sub.Filter.Named(e.object) {
+	if !sub.Filter.MatchesName(e.object) {
 		return false, false
 	}
-	return s.sentBefore(now, sub, e.before, key), !e.deleted && sub.Filter.Passes(now, e.object)
+	return s.sentBefore(now, sub, e.before, key), !e.deleted && sub.Filter.Matches(now, e.object)
 }
 
 func (s *Stream) deliverOne(ctx context.Context, now *Snapshot, sub *Subscription, e feedEntry, sentBefore, has bool, position uint64) error {
@@ -109,9 +110,9 @@ func (s *Stream) deliverOne(ctx context.Context, now *Snapshot, sub *Subscriptio
 
 // sentBefore reports whether the reader has an object; before is the object's previous version.
 func (s *Stream) sentBefore(now *Snapshot, sub *Subscription, before any, key string) bool {
-	if sub.Filter.Uses() != "" {
+	if sub.Filter.DependsOn() != "" {
 		_, sent := sub.sent[key]
 		return sent
 	}
-	return before != nil && sub.Filter.Passes(now, before)
+	return before != nil && sub.Filter.Matches(now, before)
 }

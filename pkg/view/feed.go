@@ -60,7 +60,7 @@ type feedEntry struct {
 	before   any    // the version at the position before this one; nil for none
 }
 
-type look struct {
+type round struct {
 	now time.Time
 	txn statedb.ReadTxn
 	ips *ipcache.Snapshot // nil: the present state of the cache
@@ -72,12 +72,12 @@ type look struct {
 type follower interface {
 	// drain emits all changes since the last call, up to the given look, each with the number of bytes that its object
 	// adds; it returns false when some changes are missing.
-	drain(at look, emit emitting) (complete bool)
+	drain(at round, emit emitting) (complete bool)
 	// polls reports whether each drain compares all objects: without readers, these drains are left out.
 	polls() bool
 	// match returns the object of the same name in another snapshot, nil when there is none, and whether both snapshots
-	// show the same for it. The object must be from the first snapshot, and of the resource with this index.
-	match(resource int, object any, from, in *Snapshot) (found any, same bool)
+	// show the same for it. The object must be from the first snapshot.
+	match(object any, from, in *Snapshot) (found any, same bool)
 	// changed returns a channel that is closed once there are changes; nil when there is no such signal.
 	changed() <-chan struct{}
 	// close ends the follower: the objects that it kept alive can be freed.
@@ -131,7 +131,7 @@ func (f *feed) wait(ctx context.Context, pause time.Duration) error {
 func (f *feed) take(now time.Time, asked bool) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := look{now: now, txn: f.db.ReadTxn()}
+	at := round{now: now, txn: f.db.ReadTxn()}
 	f.taking(func() {
 		for i, one := range f.followers {
 			if !one.polls() || asked || f.readers > 0 {
@@ -148,7 +148,7 @@ func (f *feed) take(now time.Time, asked bool) uint64 {
 func (f *feed) at(now time.Time, revision uint64, polled []int) (*Snapshot, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := look{now: now, txn: f.db.ReadTxn(), ips: f.ips.Snapshot()}
+	at := round{now: now, txn: f.db.ReadTxn(), ips: f.ips.Snapshot()}
 	fits := at.ips.Revision() >= revision
 	for _, one := range f.followers {
 		if ips, is := one.(*ipFollower); is && ips.revision > at.ips.Revision() && !f.over {
@@ -166,16 +166,16 @@ func (f *feed) at(now time.Time, revision uint64, polled []int) (*Snapshot, bool
 	}
 	for _, i := range polled {
 		if m.polled == nil {
-			m.polled = make(map[int]any, len(polled))
+			m.polled = make(map[Kind]any, len(polled))
 		}
-		m.polled[i] = f.followers[i].(interface{ shown() any }).shown()
+		f.followers[i].(interface{ show(*Snapshot) }).show(m)
 	}
 	m.Position = f.seq
 	return m, fits
 }
 
 // drain takes in the changes of one kind; mu is held.
-func (f *feed) drain(resource int, at look) {
+func (f *feed) drain(resource int, at round) {
 	one := f.followers[resource]
 	if f.over && !one.polls() {
 		return // it is closed

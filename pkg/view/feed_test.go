@@ -43,7 +43,7 @@ func TestAViewIsOneMoment(t *testing.T) {
 	changeAddresses := func() {
 		for i := range 15_000 {
 			a := netip.AddrFrom4([4]byte{10, 0, 0, byte(i % 3)})
-			e := ipcache.NewEntry(ipcache.Spec{Prefix: netip.PrefixFrom(a, 32), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Identity: uint32(i)})
+			e := ipcache.NewEntry(ipcache.Spec{Prefix: netip.PrefixFrom(a, 32), Cluster: &ipcache.Claimant{Name: "c2", ID: 2}, Identity: uint32(i)})
 			op := ipcache.Op{New: e}
 			if i%2 == 0 {
 				op = ipcache.Op{Old: e}
@@ -107,7 +107,7 @@ func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	now := epoch
 	drain := func() (names []string) {
 		now = now.Add(2 * polledInterval)
-		p.drain(look{now: now}, func(e feedEntry, _ int) {
+		p.drain(round{now: now}, func(e feedEntry, _ int) {
 			c := e.object.(remotecluster.Status)
 			names = append(names, fmt.Sprintf("%s %s %t", c.Name, c.State, e.deleted))
 		})
@@ -122,13 +122,13 @@ func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	check("first", "c2 ready false")
 	clusters = []remotecluster.Status{readyCluster("c2", 2)}
 	clusters[0].LastEvent = now
-	source := clusters[0].Sources[wire.IPs]
+	source := clusters[0].Families[wire.IPs]
 	source.Freshness.AsOf = now.Add(time.Second)
-	clusters[0].Sources[wire.IPs] = source
-	clusters[0].Outlook.Evidence.AsOf, clusters[0].Outlook.Evidence.Heartbeat = now, now
+	clusters[0].Families[wire.IPs] = source
+	clusters[0].Forecast.Evidence.AsOf, clusters[0].Forecast.Evidence.Heartbeat = now, now
 	check("fresher")
 	clusters = []remotecluster.Status{readyCluster("c2", 2)}
-	clusters[0].Outlook.State = disconnect.Demote
+	clusters[0].Forecast.State = disconnect.Demote
 	check("demoted", "c2 ready false")
 	clusters = []remotecluster.Status{readyCluster("c2", 2), connectingCluster("c3")}
 	clusters[0].State = remotecluster.Degraded
@@ -144,9 +144,9 @@ func TestWhoWasShownSomethingSeesItsEnd(t *testing.T) {
 	f := newFixture(t)
 	set := func(s remotecluster.FreshnessState) {
 		c := readyCluster("c2", 2)
-		for r, src := range c.Sources {
+		for r, src := range c.Families {
 			src.Freshness.State = s
-			c.Sources[r] = src
+			c.Families[r] = src
 		}
 		f.mesh.clusters = []remotecluster.Status{c} // with the same revision
 	}
@@ -154,17 +154,17 @@ func TestWhoWasShownSomethingSeesItsEnd(t *testing.T) {
 	f.Position()
 	set(remotecluster.FreshnessStale)
 	shown := f.Snapshot(t.Context(), Clusters)
-	if got := shown.Clusters()[0].Sources[wire.IPs].Freshness.State; got != remotecluster.FreshnessStale {
+	if got := shown.Clusters()[0].Families[wire.IPs].Freshness.State; got != remotecluster.FreshnessStale {
 		t.Fatalf("shown is %q", got)
 	}
 	set(remotecluster.FreshnessSynced)
 	f.feed.take(f.Now().Add(2*polledInterval), true)
-	entries, _, _, held := f.feed.after(shown.Position, []int{indexOf(Clusters)}, make([]feedEntry, 0, 10))
+	entries, _, _, held := f.feed.after(shown.Position, []int{f.indexOf(Clusters)}, make([]feedEntry, 0, 10))
 	if !held || len(entries) == 0 {
 		t.Fatalf("nothing came since (held %t)", held)
 	}
 	last := entries[len(entries)-1].object.(remotecluster.Status)
-	if got := last.Sources[wire.IPs].Freshness.State; got != remotecluster.FreshnessSynced {
+	if got := last.Families[wire.IPs].Freshness.State; got != remotecluster.FreshnessSynced {
 		t.Errorf("the last one is %q", got)
 	}
 }

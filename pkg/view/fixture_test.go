@@ -51,7 +51,7 @@ func newFixture(t testing.TB) *fixture {
 	tables, err := NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
 	waittest.Must(t, err)
 	f := &fixture{mesh: new(fakeMesh), nodes: tables.Nodes, ips: tables.IPs}
-	if f.View, err = New(Sources{Tables: tables, Reader: f.mesh, Now: func() time.Time { return epoch }}); err != nil {
+	if f.View, err = New(Params{Tables: tables, Reader: f.mesh, Now: func() time.Time { return epoch }}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.Close)
@@ -60,12 +60,12 @@ func newFixture(t testing.TB) *fixture {
 
 func readyCluster(name string, id uint32) remotecluster.Status {
 	c := remotecluster.Status{
-		Name: name, ID: id, State: remotecluster.Ready, Ready: true, Connected: true, Sources: make(map[wire.Resource]remotecluster.SourceStatus),
+		Name: name, ID: id, State: remotecluster.Ready, Ready: true, Connected: true, Families: make(map[wire.Resource]remotecluster.FamilyStatus),
 		LastEvent: epoch.Add(-2 * time.Second), LastSuccess: epoch.Add(-time.Second),
-		Outlook: &disconnect.Outlook{Since: epoch.Add(-time.Hour), Evidence: disconnect.Evidence{AsOf: epoch.Add(-time.Second), Heartbeat: epoch.Add(-time.Minute)}},
+		Forecast: &disconnect.Forecast{Since: epoch.Add(-time.Hour), Evidence: disconnect.Evidence{AsOf: epoch.Add(-time.Second), Heartbeat: epoch.Add(-time.Minute)}},
 	}
 	for i, r := range wire.Resources() {
-		c.Sources[r] = remotecluster.SourceStatus{
+		c.Families[r] = remotecluster.FamilyStatus{
 			Synced: true, Count: i, Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: epoch.Add(-time.Second)},
 		}
 	}

@@ -12,28 +12,25 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
-type tableFollower[T any] struct {
-	table   statedb.Table[T]
-	changes *tables.Follower[T]
+type tableFollower struct {
+	table   tables.Shown
+	changes tables.ShownFollower
 	known   statedb.ReadTxn // of the last look, to read the previous versions of objects; nil before the first one
-	// beside returns how many bytes a version of an object takes in addition to the other one; nil means no object.
-	beside func(object, other T) int
 }
 
-func (f *tableFollower[T]) drain(at look, emit emitting) bool {
-	f.changes.DrainTo(at.txn, func(object T, deleted bool) {
+func (f *tableFollower) drain(at round, emit emitting) bool {
+	f.changes.DrainTo(at.txn, func(object any, deleted bool) {
 		e := feedEntry{object: object, deleted: deleted}
-		var old, now T // nil for none
+		var now any // nil for none
 		if f.known != nil {
-			e.before = f.find(f.known, object)
-			old, _ = e.before.(T)
+			e.before = f.table.Find(f.known, object)
 		}
 		if !deleted {
 			now = object
 		}
 		if e.before != nil || !deleted { // an object that was created and deleted between two looks is left out
-			e.cost = costOf(f.beside(old, now))
-			emit(e, f.beside(now, old))
+			e.cost = costOf(f.table.Added(e.before, now))
+			emit(e, f.table.Added(now, e.before))
 		}
 	})
 	f.known = at.txn
@@ -43,26 +40,17 @@ func (f *tableFollower[T]) drain(at look, emit emitting) bool {
 // costOf converts a number of bytes to the type of an entry's cost.
 func costOf(bytes int) uint32 { return uint32(min(max(bytes, 0), math.MaxUint32)) }
 
-// find returns the object of the same name in a snapshot, nil when there is none.
-func (f *tableFollower[T]) find(txn statedb.ReadTxn, object T) any {
-	found, _, is := f.table.Get(txn, f.table.PrimaryIndexer().QueryFromObject(object))
-	if !is {
-		return nil
-	}
-	return found
-}
-
 // match compares pointers: objects of tables do not change.
-func (f *tableFollower[T]) match(_ int, object any, _, in *Snapshot) (any, bool) {
-	found := f.find(in.Txn, object.(T))
+func (f *tableFollower) match(object any, _, in *Snapshot) (any, bool) {
+	found := f.table.Find(in.Txn, object)
 	return found, found == object
 }
 
-func (f *tableFollower[T]) polls() bool { return false }
+func (f *tableFollower) polls() bool { return false }
 
-func (f *tableFollower[T]) changed() <-chan struct{} { return f.changes.Changed() }
+func (f *tableFollower) changed() <-chan struct{} { return f.changes.Changed() }
 
-func (f *tableFollower[T]) close() { f.changes.Close() }
+func (f *tableFollower) close() { f.changes.Close() }
 
 // ipFollower follows the winners of the cache.
 type ipFollower struct {
@@ -71,7 +59,7 @@ type ipFollower struct {
 	revision uint64
 }
 
-func (f *ipFollower) drain(at look, emit emitting) bool {
+func (f *ipFollower) drain(at round, emit emitting) bool {
 	end := f.ips.Revision()
 	if at.ips != nil {
 		end = at.ips.Revision()
@@ -107,7 +95,7 @@ func orNil(e *ipcache.Entry) any {
 	return e
 }
 
-func (f *ipFollower) match(_ int, object any, from, in *Snapshot) (any, bool) {
+func (f *ipFollower) match(object any, from, in *Snapshot) (any, bool) {
 	e := object.(*ipcache.Entry)
 	found := in.IPs.At(e)
 	return orNil(found), found == e && from.IPs.Claims(e) == in.IPs.Claims(e)
@@ -126,6 +114,7 @@ const polledInterval = 5 * feedInterval
 // polled follows data that is in no table, by comparing it with its previous version. Fields that change all the time
 // must not be compared.
 type polled[D any] struct {
+	kind   Kind
 	all    func() []D
 	name   func(D) string
 	steady func(D) any // the part that is compared
@@ -145,7 +134,7 @@ type polledItem[D any] struct {
 	steady any
 }
 
-func (f *polled[D]) drain(at look, emit emitting) bool {
+func (f *polled[D]) drain(at round, emit emitting) bool {
 	var revision uint64
 	if f.revision != nil {
 		revision = f.revision()
@@ -178,9 +167,9 @@ func (f *polled[D]) take(now time.Time, all []D, emit emitting) {
 	f.latest, f.known, f.looked = all, known, now
 }
 
-func (f *polled[D]) match(resource int, object any, _, in *Snapshot) (any, bool) {
+func (f *polled[D]) match(object any, _, in *Snapshot) (any, bool) {
 	d := object.(D)
-	all, _ := in.polled[resource].([]D)
+	all, _ := in.polled[f.kind].([]D)
 	i := slices.IndexFunc(all, func(o D) bool { return f.name(o) == f.name(d) })
 	if i < 0 {
 		return nil, false
@@ -188,7 +177,7 @@ func (f *polled[D]) match(resource int, object any, _, in *Snapshot) (any, bool)
 	return all[i], reflect.DeepEqual(f.steady(all[i]), f.steady(d))
 }
 
-func (f *polled[D]) shown() any { return f.latest }
+func (f *polled[D]) show(in *Snapshot) { in.polled[f.kind] = f.latest }
 
 func (f *polled[D]) polls() bool { return true }
 

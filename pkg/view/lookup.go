@@ -52,7 +52,7 @@ func (v *View) Lookup(addr netip.Addr) Found {
 	}
 	f.Identity, f.Node = v.IdentityOf(txn, winner), v.nodeOf(txn, winner)
 	if c, is := known[winner.Cluster().Name]; is {
-		f.Freshness = c.Sources[FamilyOf(winner)].Freshness
+		f.Freshness = c.Families[FamilyOf(winner)].Freshness
 	}
 	return f
 }

@@ -84,7 +84,7 @@ const (
 )
 
 func clusterCost(c remotecluster.Status) int {
-	return costCluster + costSource*len(c.Sources) + len(c.Message) + len(c.LastError)
+	return costCluster + costSource*len(c.Families) + len(c.Message) + len(c.LastError)
 }
 
 func healthCost(h HealthItem) int { return costHealth + len(h.Message) }

@@ -43,7 +43,7 @@ func (r *rewriting) write() {
 	for i := range ports {
 		ports[i] = wire.NamedPort{Name: fmt.Sprint("p", i), Port: uint16(r.n)}
 	}
-	r.entry = ipcache.NewEntry(ipcache.Spec{Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Identity: uint32(r.n), Ports: ports})
+	r.entry = ipcache.NewEntry(ipcache.Spec{Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: &ipcache.Claimant{Name: "c2", ID: 2}, Identity: uint32(r.n), Ports: ports})
 	r.id = &identities.Identity{ID: 70000, ClusterID: 2, Cluster: "c2", Labels: identities.NewLabels(wire.ParseLabels("k8s:app=" + strings.Repeat("y", 50_000) + fmt.Sprint(r.n) + ";"))}
 	r.f.Services.Apply([]store.Change[services.Service]{{Name: "c2/shop/cart", Old: was.service, New: r.service}})
 	r.f.nodes.Apply(become(was.node, r.node))

@@ -18,7 +18,7 @@ import (
 // TestObjectsPrintAsALine: users of the library print objects before anything else.
 func TestObjectsPrintAsALine(t *testing.T) {
 	t.Parallel()
-	east := &ipcache.Cluster{Name: "east", ID: 1}
+	east := &ipcache.Claimant{Name: "east", ID: 1}
 	entry := func(s ipcache.Spec) *ipcache.Entry {
 		s.Prefix, s.Cluster, s.Identity = netip.MustParsePrefix("10.1.0.7/32"), east, 66536
 		return ipcache.NewEntry(s)

@@ -28,7 +28,7 @@ type Snapshot struct {
 	// is a [View.DatedSnapshot].
 	Known map[string]remotecluster.Status
 
-	polled map[int]any // objects that are in no table, by index of the kind, of the requested kinds
+	polled map[Kind]any // objects that are in no table, of the requested kinds
 }
 
 // Snapshot returns the present state. Of the kinds that are in no table ([Clusters] and [Health]) it has only those in
@@ -73,7 +73,7 @@ func (s *Snapshot) Clusters() []remotecluster.Status {
 func (s *Snapshot) Health() []HealthItem { return shown[HealthItem](s, Health) }
 
 func shown[D any](s *Snapshot, k Kind) []D {
-	all, _ := s.polled[indexOf(k)].([]D)
+	all, _ := s.polled[k].([]D)
 	return all
 }
 
@@ -122,7 +122,7 @@ func (s *Snapshot) Doubt(cluster string, r wire.Resource) string {
 	if !known {
 		return ""
 	}
-	f := c.Sources[r].Freshness
+	f := c.Families[r].Freshness
 	switch {
 	case f.State == remotecluster.FreshnessSynced:
 		return ""

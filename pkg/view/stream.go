@@ -29,7 +29,8 @@ type Event struct {
 	Kind     Kind   // of Upsert, Delete and Synced
 	Position uint64 // of the change, or of the state
 	// Object is the present version of the object; for a Delete it is the last one. Before is the version that the
-	// reader of the stream had; nil: none.
+	// reader of the stream had; nil: none. In a stream that continues after a token, the first Before of an object may be a
+	// newer version than the reader's: the stream before may have left out a change that had already been replaced.
 	Object, Before any
 	Reason         string // of a Reset
 
@@ -60,16 +61,16 @@ type Receiver interface {
 
 // Filter chooses objects of one kind. Its methods are called by the goroutine that runs the stream.
 type Filter interface {
-	// Named applies the conditions on the name of an object, whose result never changes. Passes applies the rest, with
+	// MatchesName applies the conditions on the name of an object, whose result never changes. Matches applies the rest, with
 	// a snapshot.
-	Named(object any) bool
-	Passes(s *Snapshot, object any) bool
+	MatchesName(object any) bool
+	Matches(s *Snapshot, object any) bool
 	// All returns the objects of a snapshot; it may leave out some that do not pass.
 	All(s *Snapshot) iter.Seq[any]
-	// Uses names the other kind that Passes reads, empty for none. Touched returns the objects that may newly pass, or
+	// DependsOn names the other kind that Matches reads, empty for none. Affected returns the objects that may newly pass, or
 	// no longer pass, because of changes of that kind.
-	Uses() Kind
-	Touched(s *Snapshot, changed []any) iter.Seq[any]
+	DependsOn() Kind
+	Affected(s *Snapshot, changed []any) iter.Seq[any]
 }
 
 // Turns bounds how many streams may keep a snapshot while they are behind.
@@ -134,13 +135,13 @@ type Stream struct {
 // it begins with the state.
 func (v *View) Stream(token string, subscriptions ...Subscription) *Stream {
 	if len(subscriptions) == 0 {
-		for _, k := range Kinds() {
-			subscriptions = append(subscriptions, Subscription{Kind: k})
+		for i := range v.kinds {
+			subscriptions = append(subscriptions, Subscription{Kind: v.kinds[i].name})
 		}
 	}
 	s := &Stream{v: v, token: token}
 	for _, sub := range subscriptions {
-		sub.index = indexOf(sub.Kind)
+		sub.index = v.indexOf(sub.Kind)
 		sub.kind = &v.kinds[sub.index]
 		if sub.Filter == nil {
 			sub.Filter = everything{v, sub.kind}
@@ -160,16 +161,16 @@ type everything struct {
 	kind *kind
 }
 
-func (everything) Named(any) bool                             { return true }
-func (everything) Passes(*Snapshot, any) bool                 { return true }
-func (f everything) All(s *Snapshot) iter.Seq[any]            { return f.kind.all(f.v, s) }
-func (everything) Uses() Kind                                 { return "" }
-func (everything) Touched(*Snapshot, []any) (n iter.Seq[any]) { return n }
+func (everything) MatchesName(any) bool                        { return true }
+func (everything) Matches(*Snapshot, any) bool                 { return true }
+func (f everything) All(s *Snapshot) iter.Seq[any]             { return f.kind.all(f.v, s) }
+func (everything) DependsOn() Kind                             { return "" }
+func (everything) Affected(*Snapshot, []any) (n iter.Seq[any]) { return n }
 
 // each calls give with every object of a snapshot that passes the filter, until give fails.
 func (sub *Subscription) each(s *Snapshot, give func(object any) error) error {
 	for object := range sub.Filter.All(s) {
-		if !sub.Filter.Named(object) || !sub.Filter.Passes(s, object) {
+		if !sub.Filter.MatchesName(object) || !sub.Filter.Matches(s, object) {
 			continue
 		}
 		if err := give(object); err != nil {
@@ -181,7 +182,7 @@ func (sub *Subscription) each(s *Snapshot, give func(object any) error) error {
 
 // uses reports whether a filter depends on another kind: then the changes alone do not show what the reader has.
 func (s *Stream) uses() bool {
-	return slices.ContainsFunc(s.subs, func(sub *Subscription) bool { return sub.Filter.Uses() != "" })
+	return slices.ContainsFunc(s.subs, func(sub *Subscription) bool { return sub.Filter.DependsOn() != "" })
 }
 
 // resume returns the position at which the reader continues; false when it needs a state first.
@@ -289,8 +290,8 @@ func (s *Stream) kinds() []int {
 	var indexes []int
 	for _, sub := range s.subs {
 		indexes = append(indexes, sub.index)
-		if other := sub.Filter.Uses(); other != "" {
-			indexes = append(indexes, indexOf(other))
+		if other := sub.Filter.DependsOn(); other != "" {
+			indexes = append(indexes, s.v.indexOf(other))
 		}
 	}
 	return indexes

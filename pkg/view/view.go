@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
 	"github.com/mesh-agent/mesh-agent/internal/base/health"
 	"github.com/mesh-agent/mesh-agent/internal/base/natural"
+	"github.com/mesh-agent/mesh-agent/internal/base/tables"
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
@@ -24,8 +25,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Sources are the inputs of a view.
-type Sources struct {
+// Params are the inputs of a view.
+type Params struct {
 	*Tables // required
 
 	// Reader describes the clusters that are read; nil: none are.
@@ -45,7 +46,7 @@ type Sources struct {
 
 // View is the single source of all reads.
 type View struct {
-	Sources
+	Params
 	kinds []kind // in the feed's order
 	feed  *feed
 	pages sync.Pool // of *[]feedEntry, lent to streams: empty, with room for pageSize
@@ -55,13 +56,13 @@ type View struct {
 }
 
 // New returns a view, which follows its tables until Close.
-func New(sources Sources) (*View, error) {
-	if t := sources.Tables; t == nil || t.Tables == nil || t.Findings == nil {
+func New(p Params) (*View, error) {
+	if t := p.Tables; t == nil || t.Tables == nil || t.Findings == nil {
 		return nil, errors.New("view: Tables are missing")
 	}
 	v := &View{
-		Sources: sources, kinds: allKinds(),
-		byAddress: services.NewAddressIndex(sources.DB, sources.Services.Global()), byIdentity: ipcache.NewIdentityIndex(sources.IPs),
+		Params:    p,
+		byAddress: services.NewAddressIndex(p.DB, p.Services.Global()), byIdentity: ipcache.NewIdentityIndex(p.IPs),
 	}
 	if v.Reader == nil {
 		v.Reader = clustermesh.None{}
@@ -75,8 +76,11 @@ func New(sources Sources) (*View, error) {
 		page := make([]feedEntry, 0, pageSize)
 		return &page
 	}
-	followers := make([]follower, 0, len(v.kinds))
 	var err error
+	if v.kinds, err = kindsOf(v); err != nil {
+		return nil, err
+	}
+	followers := make([]follower, 0, len(v.kinds))
 	for _, k := range v.kinds {
 		f, failed := k.follow(v)
 		if err = failed; err != nil {
@@ -192,6 +196,14 @@ func (v *View) ClustersByName() map[string]remotecluster.Status {
 type Tables struct {
 	*clustermesh.Tables
 	Findings *findings.Findings
+}
+
+// Shown returns the tables whose rows are shown, by the names of their kinds.
+func (t *Tables) Shown() map[string]tables.Shown {
+	shown := t.Tables.Shown()
+	shown[string(Conflicts)] = tables.Show(t.Findings.Conflicts(), (*findings.Conflict).Key, tables.Whole((*findings.Conflict).Cost))
+	shown[string(Events)] = tables.Show(t.Findings.Events(), (*findings.Event).Key, tables.Whole((*findings.Event).Cost))
+	return shown
 }
 
 // NewTables returns empty tables in the database, to be used with this cache of addresses.

@@ -75,7 +75,7 @@ type Backend struct {
 	exists  bool                // guarded by mu; there may be a Lease
 
 	collecting sync.Mutex
-	seen       map[string]sighting // guarded by collecting; Leases of references, by name
+	seen       map[string]observation // guarded by collecting; Leases of references, by name
 }
 
 var _ allocator.Backend = (*Backend)(nil)
@@ -96,7 +96,7 @@ func New(client dynamic.Interface, c Config) (*Backend, error) {
 	return &Backend{
 		Config: c, identities: client.Resource(identityResource()), leases: client.Resource(leaseResource()).Namespace(c.Namespace),
 		name: "mesh-agent-node-" + nameOf(c.Node) + "-" + strings.ToLower(rand.Text()[:8]), writing: make(chan struct{}, 1), locks: make(chan struct{}, locksAtOnce),
-		held: make(map[uint64]struct{}), seen: make(map[string]sighting),
+		held: make(map[uint64]struct{}), seen: make(map[string]observation),
 	}, nil
 }
 

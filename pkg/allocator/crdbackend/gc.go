@@ -174,7 +174,7 @@ func (b *Backend) collectReferences(ctx context.Context) error {
 	}
 	b.collecting.Lock()
 	defer b.collecting.Unlock()
-	maps.DeleteFunc(b.seen, func(name string, _ sighting) bool { return !there[name] })
+	maps.DeleteFunc(b.seen, func(name string, _ observation) bool { return !there[name] })
 	return nil
 }
 

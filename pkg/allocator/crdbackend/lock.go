@@ -76,7 +76,7 @@ func (b *Backend) Lock(ctx context.Context, key allocator.Key) (allocator.Lock, 
 func (b *Backend) lock(ctx context.Context, key allocator.Key) (*lease, error) {
 	name := "mesh-agent-lock-" + hash(key)
 	holder := b.name + "/" + rand.Text() // unique to this call
-	var held sighting
+	var held observation
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		began := time.Now()
 		o, err := b.leases.Create(ctx, newLease(name, map[string]string{kindLabel: kindLock}, holder, lockLasts), metav1.CreateOptions{})
@@ -113,20 +113,20 @@ func (b *Backend) undo(name, holder string) {
 
 // expire deletes a lock that has had the same holder for too long. It returns the current holder, and when this
 // process first saw it.
-func (b *Backend) expire(ctx context.Context, name string, held sighting) (sighting, error) {
+func (b *Backend) expire(ctx context.Context, name string, held observation) (observation, error) {
 	o, err := b.leases.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return sighting{}, nil
+		return observation{}, nil
 	case err != nil:
 		return held, err
 	case held.version != string(o.GetUID()):
-		return sighting{string(o.GetUID()), time.Now()}, nil
+		return observation{string(o.GetUID()), time.Now()}, nil
 	case time.Since(held.at) < lockLasts:
 		return held, nil
 	}
 	b.Log.Warn("Deleted a lock that a client held too long", "lease", name)
-	return sighting{}, b.deleteLease(ctx, name, o.GetUID())
+	return observation{}, b.deleteLease(ctx, name, o.GetUID())
 }
 
 func (b *Backend) deleteLease(ctx context.Context, name string, uid types.UID) error {

@@ -138,8 +138,8 @@ func newLease(name string, labels map[string]string, holder string, lasts time.D
 	return o
 }
 
-// sighting is a version of a Lease, and when this process first saw it, by its own clock.
-type sighting struct {
+// observation is a version of a Lease, and when this process first saw it, by its own clock.
+type observation struct {
 	version string
 	at      time.Time
 }
@@ -187,7 +187,7 @@ func (b *Backend) isVoid(o *unstructured.Unstructured) bool {
 	defer b.collecting.Unlock()
 	s, known := b.seen[o.GetName()]
 	if !known || s.version != o.GetResourceVersion() {
-		b.seen[o.GetName()] = sighting{o.GetResourceVersion(), time.Now()}
+		b.seen[o.GetName()] = observation{o.GetResourceVersion(), time.Now()}
 		return false
 	}
 	return time.Since(s.at) > lasts(o)

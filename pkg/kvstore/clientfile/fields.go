@@ -147,6 +147,10 @@ func CheckEndpoint(ep string) error {
 	if strings.Contains(ep, "://") {
 		u, err := url.Parse(ep)
 		if err != nil {
+			var wrong *url.Error // has the endpoint, which may have a password
+			if errors.As(err, &wrong) {
+				err = wrong.Err
+			}
 			return err
 		}
 		switch {

@@ -180,10 +180,18 @@ func ParseOptions(opts map[string]string) (Options, error) {
 			continue
 		}
 		if err := f(opts[k]); err != nil {
-			errs = append(errs, fmt.Errorf("kvstore option %s=%q: %w", k, opts[k], err))
+			errs = append(errs, fmt.Errorf("kvstore option %s=%q: %w", k, shown(k, opts[k]), err))
 		}
 	}
 	return o, errors.Join(errs...)
+}
+
+// shown returns what a message may have of a value. A wrong address with a user may have a password at any place.
+func shown(option, value string) string {
+	if option == OptionAddress && strings.Contains(value, "@") {
+		return clientfile.LeftOut
+	}
+	return value
 }
 
 func (o *Options) setters() map[string]func(string) error {

@@ -210,7 +210,7 @@ func (e *Session) BootstrapBegins() { e.limit.set(e.limit.bootstrap) }
 // The next probe, which confirms the data that was read, is due at once.
 func (e *Session) BootstrapComplete() {
 	e.limit.set(e.limit.running)
-	e.doubts.Give()
+	e.doubts.Notify()
 }
 
 // End implements [Session].

@@ -148,7 +148,7 @@ func (s *stream) Recv() (kvstore.Batch, error) {
 	b, err := s.recv()
 	if err != nil {
 		if s.scope.ctx.Err() == nil {
-			s.e.doubts.Give()
+			s.e.doubts.Notify()
 		}
 		s.err = s.e.explain(s.scope, "watch", s.prefix, err)
 		s.scope.close()

@@ -54,7 +54,7 @@ func updateCases(is cases) {
 		}
 		for _, n := range []int{0, 100, 500} { // few, many without groups, many in groups; a busy etcd gives up more
 			value := fmt.Sprint(n)
-			kept := map[string]string{}
+			kept, absent := map[string]string{}, map[string]bool{}
 			writes := []kvstore.Write{
 				put("p/foreign", value), gone("p/foreigngone"), put("p/taken", value), put("p/absent", value), put("p/leased", value),
 				gone("p/leasedgone"), gone("p/nothing"),
@@ -63,6 +63,7 @@ func updateCases(is cases) {
 				writes = append(writes, put(fmt.Sprintf("p/more/%04d", i), value))
 			}
 			for i := range writes {
+				writes[i].Absent = func() { absent[writes[i].Key] = true }
 				writes[i].Kept = func(kv kvstore.KeyValue) {
 					if kept[writes[i].Key] = string(kv.Value); kv.Lease != 0 || kv.ModRevision == 0 || string(kv.Key) != writes[i].Key {
 						e.Errorf("kept is %+v for %s", kv, writes[i].Key)
@@ -73,6 +74,11 @@ func updateCases(is cases) {
 			want := kvstore.Result{Done: true, Met: true, Deleted: r.Deleted, At: e.head(w)}
 			e.errorIf(r != want || n == 0 != (r.Deleted == 1), "%d writes: %+v, want %+v", n, r, want)
 			e.same(fmt.Sprintf("kept of %d writes", n), map[string]string{"p/foreign": "theirs", "p/foreigngone": "theirs", "p/taken": "theirs"}, kept)
+			gone := map[string]bool{"p/nothing": true}
+			if n > 0 { // deleted in the round before
+				gone["p/leasedgone"] = true
+			}
+			e.same(fmt.Sprintf("absent of %d writes", n), gone, absent)
 			e.has(w, "p/foreign", "theirs")
 			e.has(w, "p/foreigngone", "theirs")
 			e.has(w, "p/leasedgone", "-")

@@ -116,7 +116,7 @@ func (m *Store) Watch(ctx context.Context, prefix string, after kvstore.Position
 	}
 	s := &stream{m: m, ctx: ctx, prefix: prefix, next: after.Revision + 1}
 	_, err := m.operate(ctx, "watch", prefix, func(st *contents) error {
-		s.broken = m.addr.broken
+		s.broken, s.cut = m.addr.broken, m.way().broken
 		switch {
 		case after.Revision > st.rev:
 			m.lose()
@@ -264,14 +264,24 @@ func (m *Store) operate(ctx context.Context, op, key string, f func(*contents) e
 }
 
 func (m *Store) tryOperate(ctx context.Context, op, key string, f func(*contents) error) (kvstore.Position, error) {
-	a := m.addr
-	later := a.failing(ctx, op, key)
-	if _, after := errors.AsType[*afterwards](later); later != nil && !after {
+	later := m.failing(ctx, op, key)
+	_, after := errors.AsType[*afterwards](later)
+	if _, late := errors.AsType[delayed](later); later != nil && !after && !late {
 		return kvstore.Position{}, later
 	}
 	if err := ctx.Err(); err != nil {
 		return kvstore.Position{}, err
 	}
+	pos, err := m.execute(f)
+	if err != nil && pos == (kvstore.Position{}) {
+		return pos, err
+	}
+	return pos, cmp.Or(err, arrive(ctx, later))
+}
+
+// execute does one operation. Without a position it was not done.
+func (m *Store) execute(f func(*contents) error) (kvstore.Position, error) {
+	a := m.addr
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if m.over == nil && (a.store.id != m.pinned || a.store.rev < m.highest) {
@@ -282,17 +292,27 @@ func (m *Store) tryOperate(ctx context.Context, op, key string, f func(*contents
 	}
 	err := f(a.store)
 	m.highest = a.store.rev
-	return kvstore.Position{ClusterID: a.store.id, Revision: a.store.rev}, cmp.Or(err, later)
+	return kvstore.Position{ClusterID: a.store.id, Revision: a.store.rev}, err
 }
 
-func (a *address) failing(ctx context.Context, op, key string) error {
-	a.mu.Lock()
-	fault := a.fault
-	a.mu.Unlock()
-	if fault == nil {
-		return nil
+// failing calls the faults.
+func (m *Store) failing(ctx context.Context, op, key string) error {
+	var faults [2]Fault
+	m.addr.locked(func(a *address) {
+		faults[0] = a.fault
+		if m.route != nil {
+			faults[1] = m.route.fault
+		}
+	})
+	for _, fault := range faults {
+		if fault == nil {
+			continue
+		}
+		if err := fault(ctx, op, key); err != nil {
+			return err
+		}
 	}
-	return fault(ctx, op, key)
+	return nil
 }
 
 // lose ends the session because another server answers; the mutex is held.

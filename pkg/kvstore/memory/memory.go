@@ -7,6 +7,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,8 +17,8 @@ import (
 )
 
 // Fault is called before each operation of a [Store]. If it returns an error, the operation fails
-// with it and is not executed; with an error made by [Afterwards] it is executed and then fails. A
-// fault may also block. Operations are "get", "list" (the first page), "page" (each further page),
+// with it and is not executed; with an error made by [Afterwards] it is executed and then fails, and with
+// one of [Delayed] its answer comes later. A fault may also block. Operations are "get", "list" (the first page), "page" (each further page),
 // "recall", "watch", "recv", "progress", "head", "probe"; "put", "delete", "delete prefix",
 // "update"; "lock" (several for each lock), "unlock"; "grant lease" and "keep leases alive". No
 // mutex is held during the call.
@@ -30,6 +31,7 @@ type Store struct {
 	*kvstore.EngineWriter
 
 	addr    *address
+	route   *route // nil: the common one
 	closing sync.Once
 
 	// Guarded by addr.mu.
@@ -43,24 +45,36 @@ var _ kvstore.Session = (*Store)(nil)
 
 // address is the address of a server. It outlives the server.
 type address struct {
-	mu    sync.Mutex
-	wake  chan struct{} // closed and replaced at each change of anything below
-	store *contents     // the server that is here now
-	// broken is how often all connections were cut, and breakErr the reason of the last time.
-	broken   int
-	breakErr error
-	fault    Fault
+	mu       sync.Mutex
+	wake     chan struct{} // closed and replaced at each change of anything below
+	store    *contents     // the server that is here now
+	route                  // of all sessions
+	recorder Recorder
 	pageSize int
 	interval time.Duration // between two probes of Run
 	ttl      time.Duration // of leases
+	lockTTL  time.Duration // of those of locks
 	expire   bool          // leases end because of time
 	nextID   uint64
 
 	nextLease int64 // ID of the latest lease
 }
 
+// route is a way to a server. The mutex of the address guards it.
+type route struct {
+	// broken is how often all connections were cut, and breakErr the reason of the last time.
+	broken   int
+	breakErr error
+	fault    Fault
+}
+
+// Recorder is called with the changes of each revision, in order, and before anyone else sees them. No changes: another
+// server is here now, whose contents follow. It must not call the [Store].
+type Recorder func(at kvstore.Position, changes []kvstore.Event)
+
 // contents is the contents of one server.
 type contents struct {
+	record    Recorder
 	id        uint64
 	rev       int64
 	compacted int64
@@ -74,7 +88,7 @@ type contents struct {
 
 // New starts an empty server and connects to it.
 func New() *Store {
-	a := &address{wake: make(chan struct{}), pageSize: 100, interval: 100 * time.Millisecond, ttl: LeaseTTL, nextID: 0xc1}
+	a := &address{wake: make(chan struct{}), pageSize: 100, interval: 100 * time.Millisecond, ttl: LeaseTTL, lockTTL: LeaseTTL, nextID: 0xc1}
 	a.install(a.nextID)
 	return (&Store{addr: a}).Connect()
 }
@@ -84,12 +98,24 @@ func (m *Store) Connect() *Store { return m.ConnectWith(nil) }
 
 // ConnectWith begins a new session whose keys are tied to these leases; nil: to leases of its own.
 func (m *Store) ConnectWith(leases *kvstore.Leases) *Store {
-	n := &Store{addr: m.addr}
-	var ttl time.Duration
-	m.addr.locked(func(a *address) { n.start(a); ttl = a.ttl })
-	n.EngineWriter = kvstore.NewWriter(n, kvstore.WriterOptions{LeaseTTL: ttl, LockTTL: ttl, Leases: leases, Hint: hint.Text})
+	n := &Store{addr: m.addr, route: m.route}
+	var ttl, lockTTL time.Duration
+	m.addr.locked(func(a *address) { n.start(a); ttl, lockTTL = a.ttl, a.lockTTL })
+	n.EngineWriter = kvstore.NewWriter(n, kvstore.WriterOptions{LeaseTTL: ttl, LockTTL: lockTTL, Leases: leases, Hint: hint.Text})
 	n.Join(n.pinned)
 	return n
+}
+
+// Route begins a session over a route of its own to the same server. [Store.SetFault] and [Store.Break] of it are about the
+// sessions that it has begun, and not about the others; those of a session without a route are about all.
+func (m *Store) Route() *Store { return (&Store{addr: m.addr, route: new(route)}).Connect() }
+
+// way is the part of the network that faults of this session are about.
+func (m *Store) way() *route {
+	if m.route != nil {
+		return m.route
+	}
+	return &m.addr.route
 }
 
 func (m *Store) start(a *address) {
@@ -104,10 +130,28 @@ func (m *Store) start(a *address) {
 
 // install puts an empty server at the address. Open streams break.
 func (a *address) install(id uint64) {
-	a.store = &contents{
+	a.serve(&contents{
 		id: id, rev: 1, items: make(map[string]kvstore.KeyValue), created: make(map[string]int64), leases: make(map[int64]*lease),
+	})
+}
+
+// serve puts a server with these contents at the address. Open streams break.
+func (a *address) serve(s *contents) {
+	a.store = s
+	s.record = a.recorder
+	if s.recordChanges(nil); len(s.items) > 0 {
+		s.recordChanges(slices.DeleteFunc(slices.Clone(s.history), func(e kvstore.Event) bool {
+			return s.items[string(e.Key)].ModRevision != e.ModRevision
+		}))
 	}
 	a.cut(errBroken)
+	a.changed()
+}
+
+func (s *contents) recordChanges(changes []kvstore.Event) {
+	if s.record != nil {
+		s.record(kvstore.Position{ClusterID: s.id, Revision: s.rev}, changes)
+	}
 }
 
 func (a *address) locked(f func(*address)) {
@@ -133,6 +177,14 @@ func (m *Store) Unset(key string) kvstore.Position {
 	return m.Write(deletion(key))
 }
 
+// Has reports whether the server has a key, without an operation of the session.
+func (m *Store) Has(key string) bool {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	_, is := m.addr.store.items[key]
+	return is
+}
+
 func deletion(key string) kvstore.Event {
 	return kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}}
 }
@@ -149,7 +201,7 @@ func (m *Store) Write(events ...kvstore.Event) kvstore.Position {
 }
 
 func (s *contents) write(events []kvstore.Event) {
-	rev := s.rev + 1
+	rev, before := s.rev+1, len(s.history)
 	for _, e := range events {
 		key := string(e.Key)
 		if e.Type == kvstore.EventDelete {
@@ -171,6 +223,9 @@ func (s *contents) write(events []kvstore.Event) {
 		}
 		s.history = append(s.history, e)
 		s.rev = rev
+	}
+	if len(s.history) > before {
+		s.recordChanges(s.history[before:])
 	}
 }
 
@@ -198,21 +253,59 @@ func (m *Store) Replace() {
 	})
 }
 
+// Backup is a copy of the contents of a server.
+type Backup struct{ contents contents }
+
+// Backup returns a copy of the server's contents.
+func (m *Store) Backup() *Backup {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	return &Backup{m.addr.store.clone()}
+}
+
+// Restore gives the server the contents of a backup, with its revision, cluster ID and leases, whose time begins again. Open
+// streams break, and sessions that have seen a later revision end with [kvstore.ErrServerChanged].
+func (m *Store) Restore(b *Backup) {
+	m.addr.locked(func(a *address) {
+		s := b.contents.clone()
+		for id, l := range s.leases {
+			s.leases[id] = a.newLease(id, l.ttl)
+		}
+		a.serve(&s)
+	})
+}
+
+func (s *contents) clone() contents {
+	c := *s
+	c.items, c.created, c.leases, c.history = maps.Clone(s.items), maps.Clone(s.created), maps.Clone(s.leases), slices.Clone(s.history)
+	return c
+}
+
+// SetRecorder installs a recorder; nil removes it. It is not called for what the server has already.
+func (m *Store) SetRecorder(r Recorder) {
+	m.addr.locked(func(a *address) { a.recorder, a.store.record = r, r })
+}
+
 // Wipe empties the server, which starts its revisions again with the same cluster ID, like
 // an etcd that lost its data and kept its token. Open streams break.
 func (m *Store) Wipe() { m.addr.locked(func(a *address) { a.install(a.store.id) }) }
 
 // Break ends all open streams with the error; nil: the connection was lost. The sessions continue.
-func (m *Store) Break(err error) { m.addr.locked(func(a *address) { a.cut(cmp.Or(err, errBroken)) }) }
-
-func (a *address) cut(err error) {
-	a.broken++
-	a.breakErr = err
-	a.changed()
+func (m *Store) Break(err error) {
+	m.addr.locked(func(a *address) {
+		m.way().cut(cmp.Or(err, errBroken))
+		a.changed()
+	})
 }
 
-// SetFault installs a fault for all sessions; nil removes it.
-func (m *Store) SetFault(f Fault) { m.addr.locked(func(a *address) { a.fault = f }) }
+func (r *route) cut(err error) {
+	r.broken++
+	r.breakErr = err
+}
+
+// SetFault installs a fault for all sessions, or those of the route; nil removes it. A fault of the route is called after
+// one of all sessions, unless that returns an error.
+func (m *Store) SetFault(f Fault) { m.addr.locked(func(*address) { m.way().fault = f }) }
 
 // SetPageSize sets the maximum number of keys in a page of a list; 100 at first.
 func (m *Store) SetPageSize(n int) { m.addr.locked(func(a *address) { a.pageSize = max(n, 1) }) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,5 +153,59 @@ func TestMemoryRunRecovers(t *testing.T) {
 			}
 		})
 		kvtest.WantErr(t, err, context.Canceled)
+	})
+}
+
+// TestBackups: a restored server has the contents, the revision and the leases of the backup. Sessions that have seen
+// later revisions end. A recorder gets every change once.
+func TestBackups(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := New()
+		m.ExpireAfter(time.Minute, time.Minute)
+		var mu sync.Mutex
+		recorded := map[string]string{} // guarded by mu
+		m.SetRecorder(func(_ kvstore.Position, changes []kvstore.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(changes) == 0 {
+				clear(recorded)
+			}
+			for _, e := range changes {
+				if recorded[string(e.Key)] = string(e.Value); e.Type == kvstore.EventDelete {
+					delete(recorded, string(e.Key))
+				}
+			}
+		})
+		text := func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return fmt.Sprint(recorded)
+		}
+		has := func(want string) {
+			t.Helper()
+			if got := text(); got != want {
+				t.Errorf("recorded is %s, want %s", got, want)
+			}
+		}
+		writer := m.Connect()
+		m.Set("a", "1")
+		_, err := writer.Put(t.Context(), "leased", []byte("1"), kvstore.Leased())
+		waittest.Must(t, err)
+		before, backup := m.Position(), m.Backup()
+		m.Set("a", "2")
+		m.Set("b", "2")
+		m.Unset("leased")
+		has("map[a:2 b:2]")
+		m.Restore(backup)
+		has("map[a:1 leased:1]")
+		if at := m.Position(); at != before {
+			t.Errorf("it is at %v, not %v", at, before)
+		}
+		m.Set("c", "3")
+		has("map[a:1 c:3 leased:1]")
+		waittest.Until(t, "the lease to end", func() bool { return text() == "map[a:1 c:3]" })
+		m.Replace()
+		has("map[]")
 	})
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sort"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -17,7 +18,8 @@ type stream struct {
 	m      *Store
 	ctx    context.Context
 	prefix string
-	broken int // the value of addr.broken when the stream was opened
+	// The numbers of cuts, of all connections and of the route, when the stream was opened.
+	broken, cut int
 
 	// Guarded by addr.mu.
 	next     int64 // the first revision that was not yet delivered
@@ -40,8 +42,9 @@ func (s *stream) Recv() (kvstore.Batch, error) {
 
 func (s *stream) recv() (kvstore.Batch, error) {
 	a := s.m.addr
-	if err := a.failing(s.ctx, "recv", s.prefix); err != nil {
-		return kvstore.Batch{}, err
+	later := s.m.failing(s.ctx, "recv", s.prefix)
+	if _, late := errors.AsType[delayed](later); later != nil && !late {
+		return kvstore.Batch{}, later
 	}
 	for {
 		a.mu.Lock()
@@ -49,7 +52,7 @@ func (s *stream) recv() (kvstore.Batch, error) {
 		wake := a.wake
 		a.mu.Unlock()
 		if ok || err != nil {
-			return b, err
+			return b, cmp.Or(err, arrive(s.ctx, later))
 		}
 		select {
 		case <-wake:
@@ -71,6 +74,8 @@ func (s *stream) take() (kvstore.Batch, bool, error) {
 		return kvstore.Batch{}, false, s.m.over
 	case s.broken != a.broken:
 		return kvstore.Batch{}, false, a.breakErr
+	case s.cut != s.m.way().broken:
+		return kvstore.Batch{}, false, s.m.way().breakErr
 	case s.next < a.store.compacted:
 		return kvstore.Batch{}, false, kvstore.ErrCompacted
 	}
@@ -113,7 +118,7 @@ func (s *stream) events(st *contents) (kvstore.Batch, bool) {
 // RequestProgress implements [kvstore.Stream].
 func (s *stream) RequestProgress() error {
 	a := s.m.addr
-	if err := a.failing(s.ctx, "progress", s.prefix); err != nil {
+	if err := s.m.failing(s.ctx, "progress", s.prefix); err != nil {
 		return hint.Failed("progress", s.prefix, err)
 	}
 	a.mu.Lock()

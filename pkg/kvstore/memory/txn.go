@@ -3,11 +3,13 @@ package memory
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -135,15 +137,31 @@ type afterwards struct{ error }
 
 func (a *afterwards) Unwrap() error { return a.error }
 
+// Delayed makes an error of a [Fault] with which an operation is executed, and its answer comes only after this time.
+func Delayed(by time.Duration) error { return delayed(by) }
+
+type delayed time.Duration
+
+func (d delayed) Error() string { return "the answer comes " + time.Duration(d).String() + " later" }
+
+// arrive waits until a delayed answer arrives, or ctx ends, and returns the error without the delay.
+func arrive(ctx context.Context, err error) error {
+	d, late := errors.AsType[delayed](err)
+	if !late {
+		return err
+	}
+	return waiting.Sleep(ctx, time.Duration(d))
+}
+
 // LeaseTTL is the TTL of all leases, unless [Store.ExpireAfter] sets another. With it a Store's sessions keep their
 // leases alive three times a second.
 const LeaseTTL = time.Second
 
 // ExpireAfter makes leases end because of time: when the TTL that they were granted with has passed since they were
-// granted or last kept alive. Sessions that begin afterwards ask for this TTL. Without it the server ends no lease
+// granted or last kept alive. Sessions that begin afterwards ask for these TTLs. Without it the server ends no lease
 // because of time.
-func (m *Store) ExpireAfter(ttl time.Duration) {
-	m.addr.locked(func(a *address) { a.ttl, a.expire = ttl, true })
+func (m *Store) ExpireAfter(leases, locks time.Duration) {
+	m.addr.locked(func(a *address) { a.ttl, a.lockTTL, a.expire = leases, locks, true })
 }
 
 // WatchNow implements [kvstore.Engine].

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
@@ -121,8 +120,7 @@ func (c *Canaries) keepAll(ctx context.Context, g *errgroup.Group) error {
 }
 
 func (c *Canaries) keep(ctx context.Context, one *canary) error {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 5*time.Millisecond, follow.RetryMax
+	pause := waiting.Pauses(5*time.Millisecond, follow.RetryMax)
 	for {
 		if err := c.awaitMissing(ctx, one); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
 )
 
@@ -187,4 +188,25 @@ func until(t testing.TB, cond func() bool) {
 		}
 		return errors.New("not yet")
 	})
+}
+
+// TestAKeyThatABackupBringsBackIsDeletedAgain: a kvstore that is restored from a backup has a key again that was deleted
+// since, with a lease that is kept alive. Those of others stay.
+func TestAKeyThatABackupBringsBackIsDeletedAgain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	d.mem.Set("p/theirs", "1")
+	leases := kvstore.NewLeases()
+	w := kvstore.NewDurable(func(context.Context, int) (kvstore.Session, error) { return d.mem.ConnectWith(leases), nil }, kvstore.DurableOptions{Leases: leases})
+	d.run(w.Run)
+	s := d.through(w, Params{Shared: true, CreateOnly: true})
+	s.Put("a", []byte("1"))
+	s.Put("b", []byte("1"))
+	s.Complete()
+	d.until("p/", map[string]string{"a": "1", "b": "1", "theirs": "1"})
+	backup := d.mem.Backup()
+	s.Delete("a")
+	d.until("p/", map[string]string{"b": "1", "theirs": "1"})
+	d.mem.Restore(backup)
+	d.until("p/", map[string]string{"b": "1", "theirs": "1"})
 }

@@ -16,7 +16,7 @@ import (
 // another value is written for the name. A list may come from another etcd: its contents count regardless of
 // their revisions, and the events of earlier writes are no longer awaited.
 type ledger struct {
-	shared bool // others have keys here too: only names that were wanted have a line
+	shared bool // others have keys here too: only names that were wanted have a line, and with keep the keys with our leases
 	lean   bool // values are held only until they are written or refused
 	keep   bool // keys without a lease belong to others and are not changed
 
@@ -52,6 +52,7 @@ type awaited struct {
 	server  uint64 // whose revision it is
 	hash    uint64 // of the value
 	deletes bool
+	absent  bool // it is a deletion, and there was no key
 }
 
 // line has the data of a name in addition to its present value.

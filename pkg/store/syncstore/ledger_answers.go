@@ -51,10 +51,10 @@ func (l *ledger) refusal(name string) error {
 }
 
 // proof returns the question about the past for [follow.Keeper]. Of shared keys only our own are known: the one
-// written last is the proof, if there is one.
+// written last is the proof. Without present keys there is none: any history agrees with that.
 func (l *ledger) proof(prefix string) (p follow.Proof, ok bool) {
 	p = follow.Proof{Prefix: prefix}
-	if l.shared && l.present == 0 {
+	if l.present == 0 {
 		return p, false
 	}
 	if l.shared || l.present > follow.ProofKeys {

@@ -231,3 +231,35 @@ func TestALateAnswerDelaysACheckpoint(t *testing.T) {
 		}
 	}
 }
+
+// TestADeletionOfWhatAnotherWrote: a deletion, sent before a list that does not have the key, deletes what another writer
+// wrote after that list. The event of that writer, whose value is wanted again, comes first.
+func TestADeletionOfWhatAnotherWrote(t *testing.T) {
+	t.Parallel()
+	r := newCheckpointRig()
+	r.put("v", "a")
+	put := r.take()
+	r.tell(r.make(put), put)
+	r.l.remove("a", time.Time{})
+	deletion := r.take()
+	r.l.beginList()
+	r.l.endList(kvstore.Position{Revision: r.rev}, ownsSeven)
+
+	r.rev++
+	theirs := r.rev
+	deleted := r.make(deletion)
+	r.put("v", "a")
+	c := r.l.newCheckpoint()
+	r.tell(theirs, put)
+	if c.isReached() {
+		t.Fatal("reached, and the key was deleted")
+	}
+	r.tell(deleted, deletion)
+	again := r.take()
+	if len(again) != 1 || c.isReached() {
+		t.Fatalf("%d writes after the deletion, reached: %t", len(again), c.isReached())
+	}
+	if r.tell(r.make(again), again); !c.isReached() {
+		t.Error("not reached after all")
+	}
+}

@@ -15,7 +15,7 @@ func (l *ledger) beginList() {
 }
 
 func (l *ledger) listItem(name []byte, kv *kvstore.KeyValue, owns func(int64) bool) {
-	if p, ok := l.lineFor(name, true); ok {
+	if p, ok := l.lineFor(name, l.mayOwn(kv, owns)); ok {
 		l.records.MarkSeen(p)
 		l.setPresent(p, kv, owns)
 	}
@@ -27,7 +27,7 @@ func (l *ledger) endList(at kvstore.Position, owns func(int64) bool) {
 	l.leases.refresh(owns)
 	l.listed, l.listedAt = true, at
 	for p, a := range l.awaited {
-		if a.server != at.ClusterID || a.rev <= at.Revision || a.deletes && !l.records.IsSeen(p) {
+		if a.server != at.ClusterID || a.rev <= at.Revision || a.absent && !l.records.IsSeen(p) {
 			l.eventArrived(p)
 		}
 	}
@@ -42,12 +42,12 @@ func (l *ledger) endList(at kvstore.Position, owns func(int64) bool) {
 
 func (l *ledger) applyEvent(name []byte, e *kvstore.Event, owns func(int64) bool) {
 	deletes := e.Type == kvstore.EventDelete
-	p, known := l.lineFor(name, !deletes)
+	p, known := l.lineFor(name, !deletes && l.mayOwn(&e.KeyValue, owns))
 	if !known || e.ModRevision <= l.records.At(p).Rev {
 		return
 	}
 	own := l.isOwn(p, e, owns)
-	if a, is := l.awaited[p]; is && (e.ModRevision >= a.rev || deletes && a.deletes) {
+	if a, is := l.awaited[p]; is && (e.ModRevision >= a.rev || deletes && a.absent) {
 		l.eventArrived(p)
 	}
 	if deletes {
@@ -60,11 +60,17 @@ func (l *ledger) applyEvent(name []byte, e *kvstore.Event, owns func(int64) bool
 	}
 }
 
+// mayOwn reports whether a present key without a line may be ours. In a shared prefix these are, with keep, the keys
+// with one of our leases: a kvstore that was restored from a backup has keys again that were deleted since.
+func (l *ledger) mayOwn(kv *kvstore.KeyValue, owns func(int64) bool) bool {
+	return !l.shared || l.keep && kv.Lease != 0 && owns(kv.Lease)
+}
+
 // lineFor returns the line of a key, and adds a missing one if add is set; not ok when there is none, as for
 // the keys of others in a shared prefix.
 func (l *ledger) lineFor(name []byte, add bool) (p records.Place, ok bool) {
 	p, known := l.records.Find(name)
-	if known || l.shared || !add {
+	if known || !add {
 		return p, known
 	}
 	return l.records.Add(string(name)), true

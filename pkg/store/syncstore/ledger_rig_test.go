@@ -105,6 +105,7 @@ func (r *ledgerRig) make(f *sentPart) {
 	case r.l.keep && there && is.Lease == 0:
 		f.kept, f.rev = &is.KeyValue, r.rev
 	case f.deletes:
+		f.absent = !there
 		f.rev = r.write(f.name, "", 0)
 	default:
 		f.rev, f.lease = r.write(f.name, string(f.value), r.lease), r.lease
@@ -119,7 +120,9 @@ func (r *ledgerRig) acknowledge(f *sentPart) {
 		}
 		r.l.finishKept(f.part, f.kept, r.owns, r.now)
 	} else {
-		r.written[f.name] = kvstore.Event{KeyValue: kvstore.KeyValue{Value: f.value, Lease: f.lease, ModRevision: f.rev}}
+		if !f.absent {
+			r.written[f.name] = kvstore.Event{KeyValue: kvstore.KeyValue{Value: f.value, Lease: f.lease, ModRevision: f.rev}}
+		}
 		r.l.finish(f.part, acknowledged, kvstore.Position{ClusterID: r.server, Revision: f.rev}, nil, r.now)
 	}
 }

@@ -127,7 +127,7 @@ func ledgerMachine(t *rapid.T) {
 			}
 			r.rev = rapid.SampledFrom([]int64{1, r.rev}).Draw(t, "revision")
 			for i := range r.sent {
-				r.sent[i].rev, r.sent[i].kept = 0, nil
+				r.sent[i].rev, r.sent[i].kept, r.sent[i].absent = 0, nil, false
 			}
 			for range rapid.IntRange(0, 3).Draw(t, "writes") {
 				foreign(t)

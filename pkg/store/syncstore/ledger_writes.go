@@ -15,7 +15,8 @@ type part struct {
 	value   []byte
 	deletes bool
 
-	kept *kvstore.KeyValue // another's key, because of which it was not made; nil when it was made
+	kept   *kvstore.KeyValue // another's key, because of which it was not made; nil when it was made
+	absent bool              // it deleted nothing, so that no event follows
 }
 
 type outcome uint8
@@ -214,17 +215,20 @@ func (l *ledger) awaitEvent(one part, r *records.Record[line], at kvstore.Positi
 	rev := at.Revision
 	switch {
 	case !l.listed: // the list decides
-		l.awaited[one.at] = awaited{rev: rev, server: at.ClusterID, hash: one.hash, deletes: one.deletes}
-		r.Obj.marks |= isAwaited
+		l.await(one, r, at)
 	case rev < r.Rev: // a later event has arrived, which is not ours
 		l.eventArrived(one.at)
 		l.markLost(one.at)
-	case rev == r.Rev || one.deletes && !r.Obj.marks.has(isPresent):
+	case rev == r.Rev || one.absent && !r.Obj.marks.has(isPresent):
 		l.eventArrived(one.at)
-	default:
-		l.awaited[one.at] = awaited{rev: rev, server: at.ClusterID, hash: one.hash, deletes: one.deletes}
-		r.Obj.marks |= isAwaited
+	default: // where the key was absent, and known as present: the event of another's deletion
+		l.await(one, r, at)
 	}
+}
+
+func (l *ledger) await(one part, r *records.Record[line], at kvstore.Position) {
+	l.awaited[one.at] = awaited{rev: at.Revision, server: at.ClusterID, hash: one.hash, deletes: one.deletes, absent: one.absent}
+	r.Obj.marks |= isAwaited
 }
 
 func (l *ledger) backlog() int {

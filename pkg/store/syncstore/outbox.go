@@ -87,7 +87,7 @@ func (o *Outbox) remove(s *Sync) {
 
 func (o *Outbox) offer(s *Sync) {
 	o.enqueue(s)
-	o.wake.Give()
+	o.wake.Notify()
 }
 
 func (o *Outbox) enqueue(syncs ...*Sync) {

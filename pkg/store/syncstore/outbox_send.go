@@ -197,7 +197,7 @@ func (b batch) writes() []kvstore.Write {
 	for _, w := range b {
 		for i := range w.parts {
 			p := &w.parts[i]
-			one := kvstore.Write{Key: w.of.p.Prefix + p.name, Value: p.value, Delete: p.deletes, Unleased: w.of.p.Unleased}
+			one := kvstore.Write{Key: w.of.p.Prefix + p.name, Value: p.value, Delete: p.deletes, Unleased: w.of.p.Unleased, Absent: func() { p.absent = true }}
 			if w.of.p.CreateOnly {
 				one.Kept = func(kv kvstore.KeyValue) { p.kept = &kv }
 			}

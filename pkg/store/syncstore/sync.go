@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
@@ -36,7 +37,8 @@ type Params struct {
 	// write checks this in its own transaction: of two writers that create a key at once, only one succeeds. A
 	// name that another writer has counts as written. Contradicted, which may be nil, is called when
 	// [Sync.Contradictions] may have changed; it must not block, and may be called by several goroutines. An
-	// Unleased Sync could not distinguish its own keys.
+	// Unleased Sync could not distinguish its own keys. In a Shared prefix, the keys that are tied to a lease of
+	// the writer are the Sync's, also those of names that it was never given.
 	CreateOnly   bool
 	Contradicted func()
 	// Vital: puts are made even without granted space ([Outbox.Grant]).
@@ -71,6 +73,9 @@ type Status struct {
 	Stopped bool
 	// Synced: everything that the owner had given was written once.
 	Synced bool
+	// AsOf is the time as of which the present keys are known; zero when they never were. It advances with a list, and
+	// with [Sync.Observe].
+	AsOf time.Time
 	// Errors counts the writes of keys that were refused.
 	Errors int64
 	// Err is the latest of these errors, with the key, while any key is refused; else the reason why the keys
@@ -191,9 +196,13 @@ func (s *Sync) updateRetryAt(l *ledger) {
 		at = next.UnixNano()
 	}
 	if s.retryAt.Swap(at) != at && at != 0 {
-		s.p.Outbox.wake.Give()
+		s.p.Outbox.wake.Notify()
 	}
 }
+
+// Observe takes the result of a linearizable read of the kvstore ([kvstore.Durable.OnProbe]). Once everything up to its
+// revision was followed, the present keys are known as of the time before that read.
+func (s *Sync) Observe(p kvstore.Probe) { s.follower.Observe(p) }
 
 // Status returns a copy of the present status.
 func (s *Sync) Status() Status {
@@ -202,7 +211,8 @@ func (s *Sync) Status() Status {
 	defer s.mu.Unlock()
 	l := &s.ledger
 	st := Status{
-		Wanted: l.wanted, Pending: l.dirty, Failed: len(l.failures.of), Stopped: l.stopped && l.dirty > 0, Synced: l.synced, Errors: s.errors.Load(),
+		Wanted: l.wanted, Pending: l.dirty, Failed: len(l.failures.of), Stopped: l.stopped && l.dirty > 0, Synced: l.synced, AsOf: follower.AsOf,
+		Errors: s.errors.Load(),
 	}
 	switch {
 	case st.Failed > 0:

@@ -205,26 +205,16 @@ func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
 
 // Sessions calls Run in one session of a client after another, until ctx ends or the client is closed.
 func (f *Follower) Sessions(ctx context.Context, k Keeper, s Session) error {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, RetryMax
-	for {
-		started := time.Now()
-		err := f.Run(ctx, k, s)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, kvstore.ErrClosed):
-			return err
+	return waiting.UntilDone(ctx, retryMin, RetryMax, func() error {
+		err := f.Run(ctx, k, s) // it returns no nil
+		if errors.Is(err, kvstore.ErrClosed) {
+			return backoff.Permanent(err)
 		}
+		return err
+	}, func(err error, _ time.Duration) {
 		f.Log.Debug("The session ended", "prefix", s.Prefix, "error", err)
 		f.set(func(st *Status) { st.Err = err })
-		if time.Since(started) > RetryMax {
-			pause.Reset()
-		}
-		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
-			return err
-		}
-	}
+	})
 }
 
 // receive passes the next batch of a stream to the keeper, as soon as the bounds of the session allow it.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -20,7 +21,7 @@ const ProofKeys = 64
 // request reads its state at the position: up to ProofKeys keys with their revisions and values, and the number
 // of keys.
 //
-// For a keeper with at most ProofKeys keys this compares everything. For a larger one the comparison begins at
+// A keeper without keys has no proof. For a keeper with at most ProofKeys keys this compares everything. For a larger one the comparison begins at
 // the key that was written last: another history has the same revision of this key, and the same keys after it,
 // only by chance. One case is not detected: a server restored from a backup that is newer than the last change
 // here, whose revision exceeds the position, with the same number of keys, and with changes only of keys that
@@ -67,8 +68,11 @@ func NameOf(key []byte, prefix string) []byte {
 }
 
 // RetryMax bounds the pause between two tries to resume a broken stream within one session. The session's own
-// watchdog gives up long before this bound matters.
-const RetryMax = 5 * time.Second
+// watchdog gives up long before this bound matters. The first pause is retryMin.
+const (
+	RetryMax = 5 * time.Second
+	retryMin = 50 * time.Millisecond
+)
 
 // refusedMax bounds this pause where our user may not read the prefix: only a change of the rights helps, and
 // the next session tries at once. With the jitter, half of the pause, it is a minute.
@@ -79,10 +83,7 @@ const refusedMax = 40 * time.Second
 type pauses struct{ broken, refused *backoff.ExponentialBackOff }
 
 func newPauses() pauses {
-	p := pauses{backoff.NewExponentialBackOff(), backoff.NewExponentialBackOff()}
-	p.broken.InitialInterval, p.broken.MaxInterval = 50*time.Millisecond, RetryMax
-	p.refused.InitialInterval, p.refused.MaxInterval = p.broken.InitialInterval, refusedMax
-	return p
+	return pauses{waiting.Pauses(retryMin, RetryMax), waiting.Pauses(retryMin, refusedMax)}
 }
 
 // after returns the pause after an error. The pauses after refusals grow only with consecutive refusals.

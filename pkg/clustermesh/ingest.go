@@ -13,9 +13,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// View is the merged view of all clusters: the tables of the domain packages,
+// Ingest writes the tables of the domain packages, which are the merged view of all clusters,
 // and the layout that numeric identities are read with.
-type View struct {
+type Ingest struct {
 	*Tables
 	// Described returns the status of the services and endpoint slices of the own cluster
 	// that are read from its description. Nil: they are read from its kvstore like the
@@ -38,14 +38,14 @@ type View struct {
 	judged  uint64 // revision of the own networks that all backends were last judged with; guarded by judging
 }
 
-// NewView returns a view with these tables, for the own cluster's layout.
-func NewView(local wire.ClusterInfo, t *Tables) (*View, error) {
+// NewIngest returns the writer of these tables, for the own cluster's layout.
+func NewIngest(local wire.ClusterInfo, t *Tables) (*Ingest, error) {
 	layout, err := wire.NewLayout(local.MaxConnectedClusters)
 	if err != nil {
 		return nil, err
 	}
 	t.Services.JudgeBackends(backendJudge{t.IPs})
-	return &View{Tables: t, NodeDelay: NodeDelay, layout: layout, slices: wire.NewSliceDecoder(), judged: t.IPs.OwnRevision()}, nil
+	return &Ingest{Tables: t, NodeDelay: NodeDelay, layout: layout, slices: wire.NewSliceDecoder(), judged: t.IPs.OwnRevision()}, nil
 }
 
 // backendJudge judges service backends by the rules for claims on addresses.
@@ -61,7 +61,7 @@ func (j backendJudge) Enforces() bool { return j.ips.Enforces() }
 
 // judgeBackends judges the backends of all services again when the own networks have
 // changed. This is rare.
-func (v *View) judgeBackends() {
+func (v *Ingest) judgeBackends() {
 	v.judging.Lock()
 	defer v.judging.Unlock()
 	if now := v.IPs.OwnRevision(); now != v.judged {

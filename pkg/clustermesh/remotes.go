@@ -20,8 +20,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Mesh is the set of remote clusters: one controller for each client file.
-type Mesh struct {
+// Remotes is the set of remote clusters: one controller for each client file.
+type Remotes struct {
 	Params
 	started  time.Time
 	dir      *directory
@@ -30,18 +30,18 @@ type Mesh struct {
 	loaded   loadedFile             // the client file of local
 	ids      *ids
 	policy   *policy        // nil without one
-	stirred  waiting.Signal // something about the clusters has changed
+	changed  waiting.Signal // something about the clusters has changed
 	revision atomic.Uint64
 	ready    atomic.Bool // never becomes false again
 
-	mu      sync.Mutex
-	scanned bool
-	ignored []Ignored
-	members map[string]*member
-	without map[string]bool // subjects that were not synced when the mesh became ready: see Missing
+	mu       sync.Mutex
+	scanned  bool
+	ignored  []Ignored
+	members  map[string]*member
+	unsynced map[string]bool // subjects that were not synced when the mesh became ready: see Missing
 }
 
-// member is one cluster. The fields are guarded by the mesh's mu.
+// member is one cluster. The fields are guarded by the mu of Remotes.
 type member struct {
 	cluster *remotecluster.Cluster
 	file    File
@@ -52,8 +52,8 @@ type member struct {
 	broken  dirwatch.Broken // not zero: its file exists, but is no longer a valid client file
 }
 
-// New returns a mesh that watches nothing until Run is called.
-func New(p Params) *Mesh {
+// New returns the clusters of a directory, which nothing watches until Run is called.
+func New(p Params) *Remotes {
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	p.Timings = cmp.Or(p.Timings, remotecluster.DefaultTimings())
 	dir := newDirectory(p.Directory, p.Local.Name, p.Log)
@@ -61,14 +61,14 @@ func New(p Params) *Mesh {
 	if p.Poll > 0 {
 		dir.NoEvents, dir.Rescan = true, p.Poll
 	}
-	m := &Mesh{
+	m := &Remotes{
 		Params:  p,
 		started: time.Now(),
 		dir:     dir,
 		pool:    newPool(p.Engine, p.Timings.RetryMin, p.Timings.RetryMax),
 		ids:     newIDs(p.Local.Name, p.Local.ID, p.Granted, p.StateDir, p.Log),
 		policy:  newPolicy(&p),
-		stirred: waiting.NewSignal(),
+		changed: waiting.NewSignal(),
 		members: make(map[string]*member),
 	}
 	if p.Own != nil {
@@ -79,7 +79,7 @@ func New(p Params) *Mesh {
 
 // Run follows the directory and runs the clusters until ctx ends. It returns
 // when all of them have stopped; nothing is withdrawn.
-func (m *Mesh) Run(ctx context.Context) error {
+func (m *Remotes) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	m.pool.own(ctx, g)
 	if m.local != nil {
@@ -114,7 +114,7 @@ func (m *Mesh) Run(ctx context.Context) error {
 }
 
 // takeOver drains the entries that an earlier process has left of clusters without a client file.
-func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
+func (m *Remotes) takeOver(ctx context.Context, supervise func([]string)) error {
 	names, err := m.Leftovers(ctx)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
 
 // want applies the contents of the directory, signals the clusters that changed, and returns
 // the names of new clusters, which need a supervisor. read is true if the directory could be read.
-func (m *Mesh) want(files map[string]File, ignored []Ignored, broken map[string]dirwatch.Broken, read bool) (added []string) {
+func (m *Remotes) want(files map[string]File, ignored []Ignored, broken map[string]dirwatch.Broken, read bool) (added []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, b := range broken {
@@ -179,20 +179,20 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored, broken map[string]
 }
 
 // newCluster returns the controller of a remote cluster. Its status shows the client file before it runs.
-func (m *Mesh) newCluster(name, file string) *remotecluster.Cluster {
+func (m *Remotes) newCluster(name, file string) *remotecluster.Cluster {
 	p := m.params(name)
 	p.File, p.CacheTTL, p.Budget, p.Memory = file, m.CacheTTL, m.Budgets.Of(name), m.Memory.Account(name)
 	return m.newController(p)
 }
 
 // newController returns a controller with its consumer.
-func (m *Mesh) newController(p remotecluster.Params) *remotecluster.Cluster {
+func (m *Remotes) newController(p remotecluster.Params) *remotecluster.Cluster {
 	p.Consumer = m.Consumer(Target{Name: p.Name, Own: p.Origin == remotecluster.OriginLocal, Changed: p.Changed, Log: p.Log})
 	return remotecluster.New(p)
 }
 
 // params returns the parameters that all controllers have in common.
-func (m *Mesh) params(name string) remotecluster.Params {
+func (m *Remotes) params(name string) remotecluster.Params {
 	layout, _ := wire.NewLayout(m.Params.Local.MaxConnectedClusters) // no error for a validated number; otherwise the zero layout
 	return remotecluster.Params{
 		Name:   name,
@@ -221,14 +221,14 @@ func (mb *member) signal() {
 }
 
 // bump increases the revision, after a change of the clusters.
-func (m *Mesh) bump() {
+func (m *Remotes) bump() {
 	m.revision.Add(1)
-	m.stirred.Give()
+	m.changed.Notify()
 }
 
 // supervise runs one cluster, again for each change of its file, until the file is removed (then the
 // cluster is drained and forgotten) or ctx ends. A file that is restored meanwhile is used after the drain.
-func (m *Mesh) supervise(ctx context.Context, name string) error {
+func (m *Remotes) supervise(ctx context.Context, name string) error {
 	for {
 		mb, file, wanted, changed := m.member(name)
 		if wanted {
@@ -255,7 +255,7 @@ func (m *Mesh) supervise(ctx context.Context, name string) error {
 	}
 }
 
-func (m *Mesh) member(name string) (*member, File, bool, <-chan struct{}) {
+func (m *Remotes) member(name string) (*member, File, bool, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mb := m.members[name]
@@ -278,7 +278,7 @@ func runUntil(ctx context.Context, c *remotecluster.Cluster, path string, change
 
 // forget removes a drained cluster, and reports whether it did. A cluster whose file
 // exists again gets a new controller instead: the old one was drained for good.
-func (m *Mesh) forget(name string) bool {
+func (m *Remotes) forget(name string) bool {
 	defer m.policy.forget(name) // runs after mu is released
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -295,7 +295,7 @@ func (m *Mesh) forget(name string) bool {
 
 // followGrants starts new sessions of the clusters whose permitted claims have
 // changed, so that all their entries are judged again, until ctx ends.
-func (m *Mesh) followGrants(ctx context.Context) error {
+func (m *Remotes) followGrants(ctx context.Context) error {
 	before, changed := m.Granted.Get()
 	for {
 		select {
@@ -317,7 +317,7 @@ func (m *Mesh) followGrants(ctx context.Context) error {
 }
 
 // rechecks reports whether all entries of the cluster must be judged again. It resets this mark.
-func (m *Mesh) rechecks(mb *member) bool {
+func (m *Remotes) rechecks(mb *member) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	yes := mb.recheck

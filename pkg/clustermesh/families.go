@@ -16,67 +16,67 @@ import (
 )
 
 // Consumer returns a function that returns the consumer for a cluster, which fills the view. It is for [Params].
-func (v *View) Consumer(m *store.Metrics) func(Target) remotecluster.Consumer {
+func (v *Ingest) Consumer(m *store.Metrics) func(Target) remotecluster.Consumer {
 	return func(t Target) remotecluster.Consumer {
 		log := t.Log.With("cluster", t.Name)
 		if t.Own {
-			return v.ownReader(t, m, log)
+			return v.ownConsumer(t, m, log)
 		}
-		return &reader{view: v, cluster: t.Name, sources: v.sources(t, m, log)}
+		return &consumer{ingest: v, cluster: t.Name, families: v.families(t, m, log)}
 	}
 }
 
-// reader fills the view with one cluster.
-type reader struct {
-	view    *View
-	cluster string
-	sources []remotecluster.Source
-	nodes   *ownNodes // of the own cluster; nil otherwise
+// consumer fills the view with one cluster.
+type consumer struct {
+	ingest   *Ingest
+	cluster  string
+	families []remotecluster.Family
+	nodes    *ownNodes // of the own cluster; nil otherwise
 }
 
-// Sources implements [remotecluster.Consumer].
-func (r *reader) Sources() []remotecluster.Source { return r.sources }
+// Families implements [remotecluster.Consumer].
+func (r *consumer) Families() []remotecluster.Family { return r.families }
 
 // SkipOptional implements [remotecluster.Consumer]: an agent works without optional resources.
-func (r *reader) SkipOptional() bool { return true }
+func (r *consumer) SkipOptional() bool { return true }
 
 // Follow implements [remotecluster.Consumer].
-func (r *reader) Follow(ctx context.Context) {
+func (r *consumer) Follow(ctx context.Context) {
 	if r.nodes != nil {
 		_ = r.nodes.delayed.Run(ctx) // applies deletions when they are due; the error is that of ctx
 	}
 }
 
 // Withhold implements [remotecluster.Consumer].
-func (r *reader) Withhold(yes bool) { r.view.Services.Withhold(r.cluster, yes) }
+func (r *consumer) Withhold(yes bool) { r.ingest.Services.Withhold(r.cluster, yes) }
 
-// ownReader returns the reader of the own cluster: its nodes, and the resources from a description, have
-// other sources than those of remote clusters.
-func (v *View) ownReader(t Target, m *store.Metrics, log *slog.Logger) *reader {
+// ownConsumer returns the consumer of the own cluster: its nodes, and the resources from a description, have
+// other families than those of remote clusters.
+func (v *Ingest) ownConsumer(t Target, m *store.Metrics, log *slog.Logger) *consumer {
 	own := v.ownNodes(t.Changed, m, log)
-	r := &reader{view: v, cluster: t.Name, sources: v.sources(t, m, log), nodes: &own}
-	for i, s := range r.sources {
+	r := &consumer{ingest: v, cluster: t.Name, families: v.families(t, m, log), nodes: &own}
+	for i, s := range r.families {
 		switch of := s.Resource(); {
 		case of == wire.Nodes:
-			r.sources[i] = own
+			r.families[i] = own
 		case v.Described != nil && (of == wire.Services || of == wire.EndpointSlices):
-			r.sources[i] = described{of, v.Described}
+			r.families[i] = described{of, v.Described}
 		}
 	}
 	return r
 }
 
-func (v *View) sources(t Target, m *store.Metrics, log *slog.Logger) []remotecluster.Source {
-	var all []remotecluster.Source
+func (v *Ingest) families(t Target, m *store.Metrics, log *slog.Logger) []remotecluster.Family {
+	var all []remotecluster.Family
 	for _, f := range v.feeds() {
 		if v.Reads == nil || v.Reads(t.Own, f.resource) {
-			all = append(all, f.source(t.Changed, m, log))
+			all = append(all, f.family(t.Changed, m, log))
 		}
 	}
 	return all
 }
 
-// described is the source of a resource of the own cluster that is read from its description. It
+// described is the family of a resource of the own cluster that is read from its description. It
 // only reports the status.
 type described struct {
 	resource wire.Resource
@@ -95,11 +95,11 @@ func (d described) Run(ctx context.Context, _ store.Session) error {
 	return ctx.Err()
 }
 
-func watch[T any](r wire.Resource, decode func(wire.Expect) store.Decode[T], apply func([]store.Change[T]), refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source {
+func watch[T any](r wire.Resource, decode func(wire.Expect) store.Decode[T], apply func([]store.Change[T]), refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Family {
 	return store.NewWatch(store.Kind[T]{Resource: r, Decode: decode, Apply: apply, Refused: refused, Metrics: m}, log)
 }
 
-func (v *View) applyIPs(changes []store.Change[ipcache.Entry]) {
+func (v *Ingest) applyIPs(changes []store.Change[ipcache.Entry]) {
 	ops := make([]ipcache.Op, len(changes))
 	for i, ch := range changes {
 		ops[i] = ipcache.Op{Old: ch.Old, New: ch.New}
@@ -109,14 +109,14 @@ func (v *View) applyIPs(changes []store.Change[ipcache.Entry]) {
 
 // ApplyNodes returns a function that applies each batch of nodes twice: to the nodes, and to the
 // claims on addresses that they make. New claims are applied before obsolete ones are removed (wire.md §4.3).
-func (v *View) ApplyNodes() func([]store.Change[nodes.Node]) {
-	claimant := new(ipcache.Cluster) // shared by the entries of one cluster
+func (v *Ingest) ApplyNodes() func([]store.Change[nodes.Node]) {
+	claimant := new(ipcache.Claimant) // shared by the entries of one cluster
 	return func(changes []store.Change[nodes.Node]) {
 		v.Nodes.Apply(changes)
 		var ops []ipcache.Op
 		for _, ch := range changes {
 			if n := cmp.Or(ch.New, ch.Old); n.Cluster != claimant.Name || n.ClusterID != claimant.ID {
-				claimant = &ipcache.Cluster{Name: n.Cluster, ID: n.ClusterID}
+				claimant = &ipcache.Claimant{Name: n.Cluster, ID: n.ClusterID}
 			}
 			ops = appendNode(ops, ch, claimant)
 		}
@@ -125,7 +125,7 @@ func (v *View) ApplyNodes() func([]store.Change[nodes.Node]) {
 	}
 }
 
-func appendNode(ops []ipcache.Op, ch store.Change[nodes.Node], claimant *ipcache.Cluster) []ipcache.Op {
+func appendNode(ops []ipcache.Op, ch store.Change[nodes.Node], claimant *ipcache.Claimant) []ipcache.Op {
 	old := claimsOf(ch.Old, claimant)
 	for key, e := range claimsOf(ch.New, claimant) {
 		ops = append(ops, ipcache.Op{Old: old[key], New: e})
@@ -143,7 +143,7 @@ type claimKey struct {
 	kind   ipcache.Kind
 }
 
-func claimsOf(n *nodes.Node, cluster *ipcache.Cluster) map[claimKey]*ipcache.Entry {
+func claimsOf(n *nodes.Node, cluster *ipcache.Claimant) map[claimKey]*ipcache.Entry {
 	if n == nil {
 		return nil
 	}
@@ -176,20 +176,32 @@ func kindOf(r nodes.Role) ipcache.Kind {
 // and then writes the node again.
 const NodeDelay = 30 * time.Second
 
-// ownNodes is the source of the own cluster's nodes. Deletions are applied with a delay,
+// ownNodes is the family of the own cluster's nodes. Deletions are applied with a delay,
 // except when everything is withdrawn: then no node is written again.
 type ownNodes struct {
-	remotecluster.Source
+	remotecluster.Family
 	delayed *store.Delayed[nodes.Node]
 }
 
-func (v *View) ownNodes(refused func(), m *store.Metrics, log *slog.Logger) ownNodes {
-	delayed := store.NewDelayed(v.NodeDelay, v.ApplyNodes())
-	return ownNodes{watch(wire.Nodes, decodeNode, delayed.Apply, refused, m, log), delayed}
+func (v *Ingest) ownNodes(refused func(), m *store.Metrics, log *slog.Logger) ownNodes {
+	o := ownNodes{delayed: store.NewDelayed(v.NodeDelay, v.ApplyNodes())}
+	var watched remotecluster.Family
+	watched = watch(wire.Nodes, decodeNode, func(changes []store.Change[nodes.Node]) {
+		o.delayed.Apply(changes, watched.Status().AsOf)
+	}, refused, m, log)
+	o.Family = watched
+	return o
 }
 
-// Drain implements [remotecluster.Source].
+// Status implements [remotecluster.Family].
+func (o ownNodes) Status() store.Status {
+	st := o.Family.Status()
+	st.Held, _ = o.delayed.AsOf()
+	return st
+}
+
+// Drain implements [remotecluster.Family].
 func (o ownNodes) Drain() {
-	o.Source.Drain()
+	o.Family.Drain()
 	o.delayed.Flush()
 }

@@ -15,12 +15,12 @@ import (
 // the others only the keys are kept; they are listed when there is room.
 const Listed = 200
 
-// book is the conflicts that a detector has found.
-type book struct {
-	listed map[string]*Conflict       // by key
-	room   map[inPart]int             // how many are listed
-	hidden map[Kind]map[string]*crowd // the conflicts that are not listed, by their clusters
-	dirty  bool                       // hidden has changed since the last look
+// conflictSet is the conflicts that a detector has found.
+type conflictSet struct {
+	listed map[string]*Conflict               // by key
+	room   map[inPart]int                     // how many are listed
+	hidden map[Kind]map[string]*unlistedGroup // the conflicts that are not listed, by their clusters
+	dirty  bool                               // hidden has changed since the last look
 }
 
 // inPart identifies a cluster's part in the conflicts of a kind.
@@ -29,18 +29,18 @@ type inPart struct {
 	cluster string
 }
 
-// crowd is the unlisted conflicts of one kind between the same clusters.
-type crowd struct {
+// unlistedGroup is the unlisted conflicts of one kind between the same clusters.
+type unlistedGroup struct {
 	clusters []string
 	keys     map[string]struct{}
 }
 
-func newBook() *book {
-	return &book{listed: make(map[string]*Conflict), room: make(map[inPart]int), hidden: make(map[Kind]map[string]*crowd)}
+func newConflictSet() *conflictSet {
+	return &conflictSet{listed: make(map[string]*Conflict), room: make(map[inPart]int), hidden: make(map[Kind]map[string]*unlistedGroup)}
 }
 
 // set stores the present conflict of a subject, nil for none.
-func (b *book) set(key string, c *Conflict, v *verdicts) {
+func (b *conflictSet) set(key string, c *Conflict, v *verdicts) {
 	old := b.listed[key]
 	if old == nil && len(b.hidden) > 0 {
 		b.forget(key)
@@ -52,16 +52,16 @@ func (b *book) set(key string, c *Conflict, v *verdicts) {
 		b.count(old, -1)
 		b.count(c, +1)
 		b.listed[key] = c
-		v.came = append(v.came, c)
+		v.began = append(v.began, c)
 	case c == nil && old != nil:
 		b.count(old, -1)
 		delete(b.listed, key)
-		v.gone = append(v.gone, key)
+		v.ended = append(v.ended, key)
 	}
 }
 
-// setAll stores all present conflicts: all other conflicts of the book are over.
-func (b *book) setAll(all []*Conflict, v *verdicts) {
+// setAll stores all present conflicts: all other conflicts of the set are over.
+func (b *conflictSet) setAll(all []*Conflict, v *verdicts) {
 	are := make(map[string]bool, len(all))
 	for _, c := range all {
 		are[c.Key()] = true
@@ -75,7 +75,7 @@ func (b *book) setAll(all []*Conflict, v *verdicts) {
 }
 
 // keys returns the keys of all conflicts, including the unlisted ones.
-func (b *book) keys() []string {
+func (b *conflictSet) keys() []string {
 	keys := slices.Collect(maps.Keys(b.listed))
 	for _, of := range b.hidden {
 		for _, c := range of {
@@ -86,10 +86,10 @@ func (b *book) keys() []string {
 }
 
 // has reports whether there is a conflict with this key.
-func (b *book) has(key string) bool { return b.listed[key] != nil || b.crowdOf(key) != nil }
+func (b *conflictSet) has(key string) bool { return b.listed[key] != nil || b.groupOf(key) != nil }
 
 // free returns the largest room that one of the clusters has.
-func (b *book) free(k Kind, clusters []string) int {
+func (b *conflictSet) free(k Kind, clusters []string) int {
 	most := 0
 	for _, name := range clusters {
 		most = max(most, Listed-b.room[inPart{k, name}])
@@ -97,7 +97,7 @@ func (b *book) free(k Kind, clusters []string) int {
 	return most
 }
 
-func (b *book) count(c *Conflict, by int) {
+func (b *conflictSet) count(c *Conflict, by int) {
 	if c == nil {
 		return
 	}
@@ -110,23 +110,23 @@ func (b *book) count(c *Conflict, by int) {
 }
 
 // hide stores a conflict that is not listed.
-func (b *book) hide(key string, c *Conflict) {
+func (b *conflictSet) hide(key string, c *Conflict) {
 	of := b.hidden[c.Kind]
 	if of == nil {
-		of = make(map[string]*crowd)
+		of = make(map[string]*unlistedGroup)
 		b.hidden[c.Kind] = of
 	}
 	between := strings.Join(c.Clusters, ",")
 	if of[between] == nil {
-		of[between] = &crowd{clusters: c.Clusters, keys: make(map[string]struct{})}
+		of[between] = &unlistedGroup{clusters: c.Clusters, keys: make(map[string]struct{})}
 	}
 	of[between].keys[key] = struct{}{}
 	b.dirty = true
 }
 
 // forget removes a key from the unlisted conflicts, if it is there.
-func (b *book) forget(key string) {
-	c := b.crowdOf(key)
+func (b *conflictSet) forget(key string) {
+	c := b.groupOf(key)
 	if c == nil {
 		return
 	}
@@ -140,8 +140,8 @@ func (b *book) forget(key string) {
 	b.dirty = true
 }
 
-// crowdOf finds the unlisted conflicts that include a key; nil for none.
-func (b *book) crowdOf(key string) *crowd {
+// groupOf finds the unlisted conflicts that include a key; nil for none.
+func (b *conflictSet) groupOf(key string) *unlistedGroup {
 	for _, c := range b.hidden[kindOfKey(key)] {
 		if _, is := c.keys[key]; is {
 			return c
@@ -163,7 +163,7 @@ func subjectOf(key string) string {
 
 // judgeMore calls judge again for subjects of unlisted conflicts that there is room for now: those that still exist
 // become listed.
-func (b *book) judgeMore(judge func(key string)) {
+func (b *conflictSet) judgeMore(judge func(key string)) {
 	var keys []string
 	for kind, of := range b.hidden {
 		for _, c := range of {
@@ -181,13 +181,13 @@ func (b *book) judgeMore(judge func(key string)) {
 	}
 }
 
-// unlisted returns one conflict for each kind, with the number of conflicts that some books do not list, and their
+// unlisted returns one conflict for each kind, with the number of conflicts that some sets do not list, and their
 // clusters.
-func unlisted(books ...*book) []*Conflict {
+func unlisted(sets ...*conflictSet) []*Conflict {
 	var all []*Conflict
 	for _, kind := range Kinds() {
 		n, clusters := 0, []string(nil)
-		for _, b := range books {
+		for _, b := range sets {
 			for _, c := range b.hidden[kind] {
 				n += len(c.keys)
 				clusters = append(clusters, c.clusters...)
