@@ -5,6 +5,7 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -30,10 +31,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// The intervals of the agents: that of the probes of a real etcd, the TTL of leases and locks, and the interval of the
-// readings of a directory.
+// The intervals of the agents: that of the probes of a real etcd, the TTL of leases, which is shorter than the default, so
+// that leases end in short simulations, and the interval of the readings of a directory.
 const (
-	leaseTTL      = kvstore.DefaultLockTTL
+	leaseTTL      = 5 * time.Minute
 	probeInterval = 10 * time.Second
 	poll          = 30 * time.Second
 )
@@ -45,8 +46,10 @@ type Cluster struct {
 	Source *local.Cluster
 	// Store is the kvstore of the cluster.
 	Store *memory.Store
-	// Mesh is the view of all clusters.
+	// Mesh is the view of all clusters. A new agent has another one.
 	Mesh *mesh.Mesh
+	// Direct, unless nil, is the view of a program that reads the kvstores of the other clusters without a mirror.
+	Direct *mesh.Mesh
 
 	operator *operate.Operator
 	mirror   *mirror.Mirror
@@ -57,22 +60,40 @@ type Cluster struct {
 // World is a set of clusters that read each other.
 type World struct {
 	Clusters []*Cluster
-	servers  memory.Servers
+	Params
+	servers memory.Servers // of all routes
+	routes  map[[2]*Cluster]*memory.Store
 }
 
-// New returns a world of clusters with these names, whose agents do not run yet. Its client files are in the directory.
-func New(directory string, log *slog.Logger, names ...string) (*World, error) {
-	w := &World{servers: make(memory.Servers)}
+// Params are the parameters of a world. Log is required.
+type Params struct {
+	Directory string // of the client files
+	Direct    bool   // each cluster has a program that reads the other kvstores without a mirror
+	Log       *slog.Logger
+}
+
+// New returns a world of clusters with these names, whose agents do not run yet.
+func New(p Params, names ...string) (*World, error) {
+	w := &World{Params: p, servers: make(memory.Servers), routes: make(map[[2]*Cluster]*memory.Store)}
 	for i, name := range names {
 		store := memory.New()
 		store.SetProbeInterval(probeInterval)
-		store.ExpireAfter(leaseTTL)
-		w.servers[endpoint(name)] = store
+		store.ExpireAfter(leaseTTL, kvstore.DefaultLockTTL)
 		own := wire.ClusterInfo{Name: name, ID: uint32(i + 1), MaxConnectedClusters: 255} //nolint:gosec // few
-		w.Clusters = append(w.Clusters, &Cluster{Own: own, Store: store})
+		source, err := local.New(statedb.New())
+		if err != nil {
+			return nil, err
+		}
+		w.Clusters = append(w.Clusters, &Cluster{Own: own, Store: store, Source: source})
+	}
+	for _, from := range w.Clusters {
+		for _, to := range w.Clusters {
+			route := to.Store.Route()
+			w.routes[[2]*Cluster{from, to}], w.servers[endpoint(from, to)] = route, route
+		}
 	}
 	for _, c := range w.Clusters {
-		if err := w.assemble(c, filepath.Join(directory, c.Own.Name), log.With("agent", c.Own.Name)); err != nil {
+		if err := errors.Join(w.writeClientFiles(c), w.Renew(c)); err != nil {
 			return nil, err
 		}
 	}
@@ -81,44 +102,69 @@ func New(directory string, log *slog.Logger, names ...string) (*World, error) {
 
 // Run runs all agents until ctx ends.
 func (w *World) Run(ctx context.Context) error {
-	var parts []func(context.Context) error
+	var all []func(context.Context) error
 	for _, c := range w.Clusters {
-		parts = append(parts, c.writer.Run, c.operator.Run, c.mirror.Run, c.Mesh.Run)
+		all = append(all, c.Run)
+	}
+	return waiting.Together(ctx, all...)
+}
+
+// Run runs the agent of the cluster until ctx ends. Each agent runs once ([World.Renew]).
+func (c *Cluster) Run(ctx context.Context) error {
+	parts := []func(context.Context) error{c.writer.Run, c.operator.Run, c.mirror.Run, c.Mesh.Run}
+	if c.Direct != nil {
+		parts = append(parts, c.Direct.Run)
 	}
 	return waiting.Together(ctx, parts...)
 }
 
-func endpoint(cluster string) string { return "http://" + cluster + ":2379" }
+// Route is the part of the network between the programs of a cluster and the kvstore of a cluster, perhaps its own.
+func (w *World) Route(from, to *Cluster) *memory.Store { return w.routes[[2]*Cluster{from, to}] }
 
-// assemble makes the parts of the agent of a cluster. Its mirror reads the kvstores of the other clusters, and its mesh
-// the copies of them in the own kvstore.
-func (w *World) assemble(c *Cluster, directory string, log *slog.Logger) (err error) {
-	name := c.Own.Name
-	originals, copies := filepath.Join(directory, "originals"), filepath.Join(directory, "copies")
+func endpoint(from, to *Cluster) string {
+	return "http://" + to.Own.Name + "." + from.Own.Name + ":2379"
+}
+
+// Originals returns the client file of a cluster with which other clusters read it, and Copies that for its copy.
+func (w *World) Originals(reader, read *Cluster) string { return w.file(reader, "originals", read) }
+
+// Copies is the same for the copy in the kvstore of the reader.
+func (w *World) Copies(reader, read *Cluster) string { return w.file(reader, "copies", read) }
+
+func (w *World) file(reader *Cluster, directory string, read *Cluster) string {
+	return filepath.Join(w.Directory, reader.Own.Name, directory, read.Own.Name)
+}
+
+// writeClientFiles writes the client files of the agent of a cluster.
+func (w *World) writeClientFiles(c *Cluster) error {
 	for _, other := range w.Clusters {
 		if other == c {
 			continue
 		}
-		if err := writeClientFile(originals, other.Own.Name, endpoint(other.Own.Name)); err != nil {
-			return err
-		}
-		if err := writeClientFile(copies, other.Own.Name, endpoint(name)); err != nil {
+		if err := errors.Join(
+			WriteClientFile(w.Originals(c, other), c, other), WriteClientFile(w.Copies(c, other), c, c),
+		); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// Renew gives a cluster another agent, which does not run yet and knows nothing. Its mirror reads the kvstores of the
+// other clusters, and its mesh the copies of them in the own kvstore.
+func (w *World) Renew(c *Cluster) (err error) {
+	name, log := c.Own.Name, w.Log.With("agent", c.Own.Name)
+	originals, copies := filepath.Join(w.Directory, name, "originals"), filepath.Join(w.Directory, name, "copies")
 	leases := kvstore.NewLeases()
-	c.writer = kvstore.NewDurable(func(context.Context, int) (kvstore.Session, error) { return c.Store.ConnectWith(leases), nil },
+	c.writer = kvstore.NewDurable(func(context.Context, int) (kvstore.Session, error) { return w.Route(c, c).ConnectWith(leases), nil },
 		kvstore.DurableOptions{Leases: leases, Log: log})
-	if c.Source, err = local.New(statedb.New()); err != nil {
-		return err
-	}
 	layout, err := wire.NewLayout(c.Own.MaxConnectedClusters)
 	if err != nil {
 		return err
 	}
 	c.operator, err = operate.New(operate.Params{
 		Own: c.Own, Writer: c.writer, Source: c.Source, GlobalNamespaces: true, NodesAndAddresses: true,
-		Identities: identity.Cluster{Name: name, ID: c.Own.ID, Layout: layout}, LocksGCInterval: operate.DefaultLocksGCInterval, Log: log,
+		Identities: identity.Owner{Name: name, ID: c.Own.ID, Layout: layout}, LocksGCInterval: operate.DefaultLocksGCInterval, Log: log,
 	})
 	if err != nil {
 		return err
@@ -131,24 +177,31 @@ func (w *World) assemble(c *Cluster, directory string, log *slog.Logger) (err er
 	c.Mesh, err = mesh.New(mesh.Config{
 		Directory: copies, ClusterName: name, ClusterID: c.Own.ID, MaxConnectedClusters: c.Own.MaxConnectedClusters,
 		Engine: w.servers, Poll: poll, Log: log,
-		Own: &clustermesh.OwnKVStore{Load: func() (*clientfile.Config, error) { return clientfile.New(endpoint(name)) }},
+		Own: &clustermesh.OwnKVStore{Load: func() (*clientfile.Config, error) { return clientfile.New(endpoint(c, c)) }},
 	})
 	if err != nil {
 		return err
+	}
+	if w.Direct {
+		c.Direct, err = mesh.New(mesh.Config{Directory: originals, MaxConnectedClusters: c.Own.MaxConnectedClusters, Engine: w.servers, Poll: poll, Log: log})
+		if err != nil {
+			return err
+		}
 	}
 	c.dns, err = dnsserver.New(dnsserver.Params{View: c.Mesh.View, Cluster: name, Log: log})
 	return err
 }
 
-func writeClientFile(directory, cluster, endpoint string) error {
-	if err := os.MkdirAll(directory, 0o700); err != nil {
+// WriteClientFile writes a client file of the agent of a cluster, which leads to the kvstore of a cluster.
+func WriteClientFile(path string, from, to *Cluster) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(directory, cluster), []byte("endpoints: ["+endpoint+"]\n"), 0o600)
+	return os.WriteFile(path, []byte("endpoints: ["+endpoint(from, to)+"]\n"), 0o600)
 }
 
-// Originals describes the other clusters as the mirror reads them.
-func (c *Cluster) Originals() []remotecluster.Status { return c.mirror.Clusters() }
+// Mirrored describes the other clusters as the mirror reads them.
+func (c *Cluster) Mirrored() []remotecluster.Status { return c.mirror.Clusters() }
 
 // Resolve asks the DNS server of the cluster for the IPv4 addresses of a name, as a client on the same node does.
 func (c *Cluster) Resolve(name string) (addresses []string, err error) {

@@ -64,7 +64,7 @@ func TestAnHour(t *testing.T) {
 	}
 	directory := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w, err := agents.New(directory, slog.New(slog.DiscardHandler), "east", "west")
+		w, err := agents.New(agents.Params{Directory: directory, Log: slog.New(slog.DiscardHandler)}, "east", "west")
 		waittest.Must(t, err)
 		east, west := w.Clusters[0], w.Clusters[1]
 		for i, c := range w.Clusters {
@@ -94,7 +94,7 @@ func TestAnHour(t *testing.T) {
 				if got, err := west.Resolve("cart.shop.svc.clusterset.local"); err != nil || !slices.Contains(got, "10.2.0.1") {
 					t.Errorf("minute %d: %s, %v", minute, got, err)
 				}
-				if st := west.Originals()[0]; st.Ready || isFresh(st) {
+				if st := west.Mirrored()[0]; st.Ready || isFresh(st) {
 					t.Errorf("minute %d: the mirror reports a cluster that it cannot reach as fresh: %+v", minute, st)
 				}
 			default:
@@ -116,10 +116,47 @@ func TestAnHour(t *testing.T) {
 
 // isFresh reports whether a source of the cluster is reported as fresh.
 func isFresh(st remotecluster.Status) bool {
-	for _, s := range st.Sources {
+	for _, s := range st.Families {
 		if s.Freshness.State == remotecluster.FreshnessSynced {
 			return true
 		}
 	}
 	return false
+}
+
+// TestAMirrorWhoseEtcdIsSilent: while the own kvstore does not answer, a copy is known as of the time before that, although
+// the original is confirmed all the time: the own kvstore may have lost the copy, for example with its leases.
+func TestAMirrorWhoseEtcdIsSilent(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w, err := agents.New(agents.Params{Directory: directory, Direct: true, Log: slog.New(slog.DiscardHandler)}, "east", "west")
+		waittest.Must(t, err)
+		for _, c := range w.Clusters {
+			c.Source.Listed()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		west := w.Clusters[1]
+		asOf := func(all []remotecluster.Status) time.Time {
+			if len(all) == 0 {
+				return time.Time{}
+			}
+			return all[0].Families[wire.Services].Freshness.AsOf
+		}
+		start := time.Now()
+		waittest.Until(t, "a copy that was confirmed", func() bool { return asOf(west.Mirrored()).After(start.Add(30 * time.Second)) })
+		silent := time.Now()
+		west.Store.SetFault(func(ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() })
+		waittest.Until(t, "the original to be confirmed again", func() bool { return asOf(west.Direct.Clusters()).After(silent.Add(time.Minute)) })
+		if at := asOf(west.Mirrored()); at.After(silent) {
+			t.Errorf("the copy is known as of %s, %s after the last answer", at, at.Sub(silent))
+		}
+		west.Store.SetFault(nil)
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
 }

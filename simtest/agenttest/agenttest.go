@@ -57,8 +57,9 @@ func InProcess(t *testing.T, flags map[string]string) (a *Process, stop func()) 
 	for name, value := range flags {
 		Must(t, s.Set(name, value))
 	}
-	h := agent.NewHive(version.Info{}, config.ModeRun, level)
-	s.Give(h)
+	c, err := s.Load(func(string) string { return "" })
+	Must(t, errors.Join(err, s.Check()))
+	h := agent.NewHive(version.Info{}, config.ModeRun, c, level)
 	log := slog.New(slog.NewTextHandler(a.Log, nil))
 	Must(t, h.Start(log, t.Context()))
 	stop = sync.OnceFunc(func() {

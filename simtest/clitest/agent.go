@@ -9,23 +9,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cilium/statedb"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/mesh-agent/mesh-agent/internal/base/health"
 	"github.com/mesh-agent/mesh-agent/internal/base/logging"
 	"github.com/mesh-agent/mesh-agent/internal/serve/httpapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
-	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/meshtest/fakemesh"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/viewtest"
 )
 
 // Agent is a server over real tables, on real sockets.
@@ -51,9 +48,9 @@ func Serve(t *testing.T, is fakemesh.Facts) *Agent {
 func ServeWith(t *testing.T, is fakemesh.Facts, settings api.Settings) *Agent {
 	t.Helper()
 	a := &Agent{Mesh: &fakemesh.Mesh{Is: is}}
-	sources := a.Sources(t)
-	sources.Settings = settings
-	s, err := httpapi.NewServer(sources, slog.New(slog.DiscardHandler))
+	params := a.Params(t)
+	params.Settings = settings
+	s, err := httpapi.NewServer(params, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +61,7 @@ func ServeWith(t *testing.T, is fakemesh.Facts, settings api.Settings) *Agent {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx) }()
-	go func() { _ = sources.View.Run(ctx) }()
+	go func() { _ = params.View.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -74,13 +71,12 @@ func ServeWith(t *testing.T, is fakemesh.Facts, settings api.Settings) *Agent {
 	return a
 }
 
-// Sources returns the sources that the agent serves.
-func (a *Agent) Sources(t *testing.T) httpapi.Sources {
+// Params returns what the agent serves.
+func (a *Agent) Params(t *testing.T) httpapi.Params {
 	t.Helper()
-	tables, err := view.NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	world := viewtest.NewWith(t, viewtest.Options{Now: time.Now})
+	world.Mesh.Is, a.Mesh = a.Mesh.Is, world.Mesh
+	tables := world.Tables
 	n, s, i, ips := tables.Nodes, tables.Services, tables.Identities, tables.IPs
 	_, level, err := logging.New(io.Discard, "info", "text")
 	if err != nil {
@@ -108,30 +104,19 @@ func (a *Agent) Sources(t *testing.T) httpapi.Sources {
 	i.Apply([]store.Change[identities.Identity]{{Name: "131072", New: &identities.Identity{
 		ID: 131072, Cluster: "c2", ClusterID: 2, Labels: identities.NewLabels(wire.ParseLabels("k8s:app=web;k8s:tier=front;")),
 	}}})
-	c2, c3 := &ipcache.Cluster{Name: "c2", ID: 2}, &ipcache.Cluster{Name: "c3", ID: 3}
-	host := func(c *ipcache.Cluster, identity uint32, name string) ipcache.Op {
+	c2, c3 := &ipcache.Claimant{Name: "c2", ID: 2}, &ipcache.Claimant{Name: "c3", ID: 3}
+	host := func(c *ipcache.Claimant, identity uint32, name string) ipcache.Op {
 		return ipcache.Op{New: ipcache.NewEntry(ipcache.Spec{
 			Prefix: netip.MustParsePrefix("10.2.1.10/32"), Cluster: c, Source: wire.SourceClusterMesh, Identity: identity,
 			HostIP: addr("192.168.2.1"), Namespace: "default", Name: name,
 		})}
 	}
 	ips.Apply([]ipcache.Op{host(c2, 131072, "web-0"), host(c3, 196608, "other")})
-	watch, err := findings.NewWatch(tables.Findings, findings.Sources{Tables: tables.Tables, Reader: a.Mesh})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(watch.Close)
-	watch.Look(time.Now())
-	reg := health.New()
-	reg.NewScope("clustermesh").OK("fine")
-	seen, err := view.New(view.Sources{Tables: tables, Reader: a.Mesh, Scopes: reg})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(seen.Close)
-	return httpapi.Sources{
+	world.Findings.Look(time.Now())
+	world.Scopes.NewScope("clustermesh").OK("fine")
+	return httpapi.Params{
 		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: time.Now().Add(-time.Hour), Mode: "run"},
-		View:  seen, Gatherer: prometheus.NewRegistry(), LogLevel: level,
+		View:  world.View, Gatherer: prometheus.NewRegistry(), LogLevel: level,
 		Settings: api.Settings{"cluster-name": "c1"},
 	}
 }
@@ -144,10 +129,10 @@ func Well(name string, id uint32) remotecluster.Status {
 		Name: name, ID: id, State: remotecluster.Ready, Ready: true, Connected: true,
 		ConnectedSince: time.Now().Add(-time.Minute), ConfigFile: "/mesh/" + name, Endpoints: []string{"https://" + name + ":2379"},
 		Capabilities: &wire.Capabilities{SyncedCanaries: true, MaxConnectedClusters: 255},
-		Sources:      make(map[wire.Resource]remotecluster.SourceStatus),
+		Families:     make(map[wire.Resource]remotecluster.FamilyStatus),
 	}
 	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs, wire.EndpointSlices} {
-		c.Sources[r] = remotecluster.SourceStatus{
+		c.Families[r] = remotecluster.FamilyStatus{
 			Synced: true, Count: 7, Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: time.Now()},
 		}
 	}
@@ -159,9 +144,9 @@ func Lost(name string) remotecluster.Status {
 	c := Well(name, 9)
 	c.State, c.Ready, c.Connected, c.Message = remotecluster.Degraded, false, false, "not connected: connection refused"
 	c.Failures, c.LastFailure, c.LastError = 3, time.Now().Add(-time.Minute), "connection refused"
-	for r, s := range c.Sources {
+	for r, s := range c.Families {
 		s.Freshness = remotecluster.Freshness{State: remotecluster.FreshnessStale, AsOf: time.Now().Add(-3 * time.Minute)}
-		c.Sources[r] = s
+		c.Families[r] = s
 	}
 	return c
 }

@@ -107,7 +107,7 @@ func (r *Running) SetChurn(rate float64) error {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
 	r.rate = rate
-	r.rateChanged.Give()
+	r.rateChanged.Notify()
 	return nil
 }
 

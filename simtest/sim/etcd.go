@@ -115,7 +115,7 @@ func (e *etcd) adopt(ctx context.Context, s *etcdserver.Server) error {
 	e.server, e.client, e.id, e.config = s, c, s.ClusterID(), s.Config()
 	e.config.Addr = "" // any free port is fine again: the gate's address stays
 	e.thawAt = time.Time{}
-	e.changed.Give()
+	e.changed.Notify()
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (e *etcd) end() {
 		e.server.Kill()
 	}
 	e.server, e.client = nil, nil
-	e.changed.Give()
+	e.changed.Notify()
 }
 
 // endpoint is the URL for readers, which never changes.

@@ -88,7 +88,7 @@ func (r *Running) Freeze(d time.Duration) error {
 	if d > 0 {
 		e.thawAt = time.Now().Add(d)
 	}
-	e.changed.Give()
+	e.changed.Notify()
 	return nil
 }
 

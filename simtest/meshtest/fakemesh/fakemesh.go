@@ -22,7 +22,7 @@ type Facts struct {
 	revision uint64 // how often they were changed
 }
 
-// Mesh has the state that the test gives it. It implements the interfaces that read the state of a [clustermesh.Mesh].
+// Mesh has the state that the test gives it. It implements the interfaces that read the state of [clustermesh.Remotes].
 type Mesh struct {
 	Is Facts // guarded by mu as soon as another goroutine reads it: see Set
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/cilium/statedb"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/health"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -29,33 +31,52 @@ const Own = "own"
 // Epoch is the present time in all worlds.
 var Epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
-// World is a view of real tables, and a mesh whose state the test sets. One goroutine at a time may use it; any may use
-// its view.
+// World is a view of real tables with their findings, and a mesh whose state the test sets. One goroutine at a time may
+// use it; any may use its view.
 type World struct {
-	View *view.View
-	Mesh *fakemesh.Mesh
+	View     *view.View
+	Mesh     *fakemesh.Mesh
+	Tables   *view.Tables
+	Findings *findings.Watch
+	Scopes   *health.Registry
 
-	tables   *view.Tables
-	clusters map[string]*ipcache.Cluster
+	clusters map[string]*ipcache.Claimant
+}
+
+// Options are what a world may have of its own: the size of the view's ring ([view.Params]), and its clock. The zero
+// value has the usual size, and always [Epoch].
+type Options struct {
+	Ring uint64
+	Now  func() time.Time
 }
 
 // New returns an empty world, which is closed at the end of the test.
 func New(tb testing.TB) *World {
+	tb.Helper()
+	return NewWith(tb, Options{})
+}
+
+// NewWith returns an empty world with these options, which is closed at the end of the test.
+func NewWith(tb testing.TB, o Options) *World {
 	tb.Helper()
 	tables, err := view.NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	w := &World{
-		Mesh: new(fakemesh.Mesh), tables: tables, clusters: make(map[string]*ipcache.Cluster),
+		Mesh: new(fakemesh.Mesh), Tables: tables, Scopes: health.New(), clusters: make(map[string]*ipcache.Claimant),
 	}
-	w.View, err = view.New(view.Sources{
-		Tables: tables, Reader: w.Mesh, Now: func() time.Time { return Epoch },
-	})
-	if err != nil {
+	if o.Now == nil {
+		o.Now = func() time.Time { return Epoch }
+	}
+	if w.View, err = view.New(view.Params{Tables: tables, Reader: w.Mesh, Scopes: w.Scopes, Ring: o.Ring, Now: o.Now}); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(w.View.Close)
+	if w.Findings, err = findings.NewWatch(tables.Findings, findings.Params{Tables: tables.Tables, Reader: w.Mesh}); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(w.Findings.Close)
 	return w
 }
 
@@ -92,13 +113,13 @@ func (w *World) Do(line string) error {
 	case "not-ready":
 		w.Mesh.Set(func(is *fakemesh.Facts) { is.NotReady = map[string]string{"mesh": strings.Join(words[1:], " ")} })
 	case "use":
-		w.tables.Services.SetUse(args[0], map[string]services.BackendUse{"full": services.Full, "demoted": services.Demoted, "withdrawn": services.Withdrawn}[args[1]])
+		w.Tables.Services.SetUse(args[0], map[string]services.BackendUse{"full": services.Full, "demoted": services.Demoted, "withdrawn": services.Withdrawn}[args[1]])
 	case "service":
 		return w.service(args[0], args[1], words[3:])
 	case "no-service":
 		namespace, name, _ := strings.Cut(args[1], "/")
 		old := &services.Service{Cluster: args[0], Namespace: namespace, Name: name}
-		w.tables.Services.Apply([]store.Change[services.Service]{{Name: old.Key(), Old: old}})
+		w.Tables.Services.Apply([]store.Change[services.Service]{{Name: old.Key(), Old: old}})
 	case "export", "no-export":
 		namespace, name, _ := strings.Cut(args[1], "/")
 		e := &services.Export{Cluster: args[0], Namespace: namespace, Name: name, Created: Epoch}
@@ -106,7 +127,7 @@ func (w *World) Do(line string) error {
 		if words[0] == "no-export" {
 			change = store.Change[services.Export]{Name: args[1], Old: e}
 		}
-		w.tables.Services.ApplyExports([]store.Change[services.Export]{change})
+		w.Tables.Services.ApplyExports([]store.Change[services.Export]{change})
 	case "node":
 		return w.node(args[0], args[1], words[3:])
 	case "address", "no-address":
@@ -130,7 +151,7 @@ func (w *World) Do(line string) error {
 		if words[0] == "no-address" {
 			op = ipcache.Op{Old: op.New}
 		}
-		w.tables.IPs.Apply([]ipcache.Op{op})
+		w.Tables.IPs.Apply([]ipcache.Op{op})
 	default:
 		return ErrUnknown
 	}
@@ -160,10 +181,10 @@ func (w *World) cluster(name string, cached, read bool) {
 		f, state = remotecluster.Freshness{State: remotecluster.FreshnessUnknown}, remotecluster.Connecting
 	}
 	c := remotecluster.Status{
-		Name: name, ID: w.number(name).ID, State: state, Ready: read, Connected: read && !cached, Sources: make(map[wire.Resource]remotecluster.SourceStatus),
+		Name: name, ID: w.number(name).ID, State: state, Ready: read, Connected: read && !cached, Families: make(map[wire.Resource]remotecluster.FamilyStatus),
 	}
 	for _, r := range wire.Resources() {
-		c.Sources[r] = remotecluster.SourceStatus{Synced: read, Count: 1, Exported: true, Freshness: f}
+		c.Families[r] = remotecluster.FamilyStatus{Synced: read, Count: 1, Exported: true, Freshness: f}
 	}
 	w.Mesh.Set(func(is *fakemesh.Facts) {
 		is.Clusters = slices.DeleteFunc(slices.Clone(is.Clusters), func(o remotecluster.Status) bool { return o.Name == name })
@@ -172,10 +193,10 @@ func (w *World) cluster(name string, cached, read bool) {
 }
 
 // number gives each cluster an ID.
-func (w *World) number(name string) *ipcache.Cluster {
+func (w *World) number(name string) *ipcache.Claimant {
 	c := w.clusters[name]
 	if c == nil {
-		c = &ipcache.Cluster{Name: name, ID: uint32(len(w.clusters) + 1)}
+		c = &ipcache.Claimant{Name: name, ID: uint32(len(w.clusters) + 1)}
 		w.clusters[name] = c
 	}
 	return c
@@ -230,7 +251,7 @@ func (w *World) Apply(all ...*services.Service) {
 	for _, s := range all {
 		changes = append(changes, store.Change[services.Service]{Name: s.Key(), New: s})
 	}
-	w.tables.Services.Apply(changes)
+	w.Tables.Services.Apply(changes)
 }
 
 func parseBackend(word string) (b services.Backend, err error) {
@@ -304,11 +325,11 @@ func (w *World) node(cluster, name string, addresses []string) error {
 		n.Addresses = append(n.Addresses, nodes.Address{Type: wire.AddressInternalIP, IP: ip})
 		w.claim(ipcache.Spec{Prefix: netip.PrefixFrom(ip, ip.BitLen()), Kind: ipcache.KindNode, Source: sourceOf(cluster), Identity: 6, Name: name}, cluster)
 	}
-	w.tables.Nodes.Apply([]store.Change[nodes.Node]{{Name: n.Key(), New: n}})
+	w.Tables.Nodes.Apply([]store.Change[nodes.Node]{{Name: n.Key(), New: n}})
 	return nil
 }
 
 func (w *World) claim(s ipcache.Spec, cluster string) {
 	s.Cluster = w.number(cluster)
-	w.tables.IPs.Apply([]ipcache.Op{{New: ipcache.NewEntry(s)}})
+	w.Tables.IPs.Apply([]ipcache.Op{{New: ipcache.NewEntry(s)}})
 }

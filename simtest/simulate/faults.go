@@ -1,0 +1,249 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
+	"github.com/mesh-agent/mesh-agent/simtest/agents"
+)
+
+// fault is one kind of fault of a cluster. Without an end it happens at once.
+type fault struct {
+	name       string
+	lasts      time.Duration // on average
+	begin, end func(*cluster, *rand.Rand)
+}
+
+// faults are all kinds.
+func faults() []fault {
+	all := []fault{
+		{name: "compact", begin: func(c *cluster, _ *rand.Rand) { c.Store.Compact() }},
+		{ // its history is dropped again and again, also that which a slow reader has not read yet
+			name: "compacting", lasts: 3 * time.Minute,
+			begin: func(c *cluster, _ *rand.Rand) {
+				ctx, stop := context.WithCancel(c.w.ctx)
+				c.stopCompacting = stop
+				go func() {
+					for waiting.Sleep(ctx, 500*time.Millisecond) == nil {
+						c.Store.Compact()
+					}
+				}()
+			},
+			end: func(c *cluster, _ *rand.Rand) { c.stopCompacting() },
+		},
+		{name: "expire", begin: func(c *cluster, _ *rand.Rand) { c.Store.ExpireLeases() }},
+		{ // another client deletes some keys of a family
+			name: "deletion", begin: func(c *cluster, r *rand.Rand) {
+				of := c.history.families[r.IntN(len(c.history.families))]
+				names := slices.Sorted(maps.Keys(c.history.now(of)))
+				for range min(len(names), 1+r.IntN(5)) {
+					c.Store.Unset(of.prefix + names[r.IntN(len(names))])
+				}
+			},
+		},
+		{name: "replace", begin: func(c *cluster, _ *rand.Rand) { c.Store.Replace() }},
+		{name: "wipe", begin: func(c *cluster, _ *rand.Rand) { c.Store.Wipe() }},
+		{ // the kvstore is restored from a backup that was made at the begin
+			name: "backup", lasts: 2 * time.Minute,
+			begin: func(c *cluster, _ *rand.Rand) { c.backup = c.Store.Backup() },
+			end:   func(c *cluster, _ *rand.Rand) { c.Store.Restore(c.backup); c.backup = nil },
+		},
+		{ // its agent ends, and another one starts
+			name: "stop", lasts: time.Minute,
+			begin: func(c *cluster, _ *rand.Rand) { c.stop() },
+			end:   func(c *cluster, _ *rand.Rand) { c.start() },
+		},
+		{ // the same without a last word: its agent can write nothing when it ends
+			name: "crash", lasts: time.Minute,
+			begin: func(c *cluster, _ *rand.Rand) {
+				own := c.routes[c.Own.ID-1]
+				var before bool
+				own.change(func() { before, own.away = own.away, true })
+				c.stop()
+				own.change(func() { own.away = before })
+			},
+			end: func(c *cluster, _ *rand.Rand) { c.start() },
+		},
+		{ // its agent loses the client file of another cluster
+			name: "unlink", lasts: 4 * time.Minute,
+			begin: func(c *cluster, r *rand.Rand) {
+				c.unlinked = c.file(r)
+				_ = os.Remove(c.unlinked.path) // another fault may have removed it
+			},
+			end: func(c *cluster, _ *rand.Rand) {
+				c.note(agents.WriteClientFile(c.unlinked.path, c.Cluster, c.unlinked.to))
+			},
+		},
+		{ // its agent starts again without the client file of a cluster that it has copied
+			name: "leave", lasts: 4 * time.Minute,
+			begin: func(c *cluster, r *rand.Rand) {
+				other := c.w.clusters[(int(c.Own.ID)+r.IntN(len(c.w.clusters)-1))%len(c.w.clusters)]
+				c.left = link{c.w.Originals(c.Cluster, other.Cluster), other.Cluster}
+				c.stop()
+				_ = os.Remove(c.left.path) // another fault may have removed it
+				c.start()
+			},
+			end: func(c *cluster, _ *rand.Rand) { c.note(agents.WriteClientFile(c.left.path, c.Cluster, c.left.to)) },
+		},
+		{ // a client file is half-written
+			name: "half", lasts: 90 * time.Second,
+			begin: func(c *cluster, r *rand.Rand) {
+				c.half = c.file(r)
+				c.note(os.WriteFile(c.half.path, []byte("endpoints: [http:"), 0o600))
+			},
+			end: func(c *cluster, _ *rand.Rand) { c.note(agents.WriteClientFile(c.half.path, c.Cluster, c.half.to)) },
+		},
+	}
+	for _, f := range networkFaults() {
+		all = append(all, f.ofStore(), f.ofRoute())
+	}
+	return all
+}
+
+// networkFault is a kind of fault of a network.
+type networkFault struct {
+	name       string
+	lasts      time.Duration
+	begin, end func(*network, *rand.Rand)
+}
+
+func networkFaults() []networkFault {
+	return []networkFault{
+		{ // nothing arrives, and that is known
+			"away", time.Minute,
+			func(n *network, _ *rand.Rand) {
+				n.change(func() { n.away = true })
+				n.store.Break(errAway)
+			},
+			func(n *network, _ *rand.Rand) { n.change(func() { n.away = false }) },
+		},
+		{ // nothing is answered, and then everything
+			"frozen", 40 * time.Second,
+			func(n *network, _ *rand.Rand) { n.change(func() { n.thaw = make(chan struct{}) }) },
+			func(n *network, _ *rand.Rand) { n.change(func() { close(n.thaw); n.thaw = nil }) },
+		},
+		{ // requests are answered, and events do not arrive
+			"deaf", 40 * time.Second,
+			func(n *network, _ *rand.Rand) { n.change(func() { n.heard = make(chan struct{}) }) },
+			func(n *network, _ *rand.Rand) { n.change(func() { close(n.heard); n.heard = nil }) },
+		},
+		{ // requests are lost, or their answers
+			"lossy", 2 * time.Minute,
+			func(n *network, r *rand.Rand) {
+				n.change(func() { n.lost, n.unanswered = 0.3*r.Float64(), 0.3*r.Float64() })
+			},
+			func(n *network, _ *rand.Rand) { n.change(func() { n.lost, n.unanswered = 0, 0 }) },
+		},
+		{
+			"slow", 2 * time.Minute,
+			func(n *network, r *rand.Rand) {
+				n.change(func() { n.late = time.Duration(r.IntN(3000)) * time.Millisecond })
+			},
+			func(n *network, _ *rand.Rand) { n.change(func() { n.late = 0 }) },
+		},
+		{"cut", 0, func(n *network, _ *rand.Rand) { n.store.Break(nil) }, nil},
+	}
+}
+
+// ofStore is the fault of all networks of the kvstore of a cluster.
+func (f networkFault) ofStore() fault {
+	one := fault{name: f.name, lasts: f.lasts, begin: func(c *cluster, r *rand.Rand) { f.begin(&c.net, r) }}
+	if f.end != nil {
+		one.end = func(c *cluster, r *rand.Rand) { f.end(&c.net, r) }
+	}
+	return one
+}
+
+// ofRoute is the fault of the network between the programs of a cluster and one kvstore, which others reach.
+func (f networkFault) ofRoute() fault {
+	name := "route-" + f.name
+	one := fault{name: name, lasts: f.lasts, begin: func(c *cluster, r *rand.Rand) {
+		c.over[name] = c.routes[r.IntN(len(c.routes))]
+		f.begin(c.over[name], r)
+	}}
+	if f.end != nil {
+		one.end = func(c *cluster, r *rand.Rand) { f.end(c.over[name], r) }
+	}
+	return one
+}
+
+func faultOf(name string) (fault, bool) {
+	all := faults()
+	i := slices.IndexFunc(all, func(f fault) bool { return f.name == name })
+	if i < 0 {
+		return fault{}, false
+	}
+	return all[i], true
+}
+
+var (
+	errAway = errors.New("no route to host")
+	errLost = errors.New("the request timed out")
+)
+
+// network is a way to a kvstore. It loses nothing, unless something below is set.
+type network struct {
+	store      *memory.Store // a session over the network
+	mu         sync.Mutex
+	rng        *rand.Rand
+	away       bool
+	thaw       chan struct{} // nil unless it is frozen
+	heard      chan struct{} // nil unless events do not arrive
+	lost       float64       // probability that a request is lost
+	unanswered float64       // the same of the answer
+	late       time.Duration // maximum delay
+}
+
+func (n *network) change(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f()
+}
+
+// fault is the [memory.Fault] of the kvstore.
+func (n *network) fault(ctx context.Context, op, _ string) error {
+	n.mu.Lock()
+	away, thaw, late := n.away, n.thaw, time.Duration(0)
+	if op == "recv" && thaw == nil {
+		thaw = n.heard
+	}
+	if op == "progress" { // it is sent and not waited for
+		thaw = nil
+	} else if n.late > 0 {
+		late = time.Duration(n.rng.Int64N(int64(n.late)))
+	}
+	lost, unanswered := n.rng.Float64() < n.lost, n.rng.Float64() < n.unanswered
+	n.mu.Unlock()
+	if away {
+		return errAway
+	}
+	if thaw != nil {
+		select {
+		case <-thaw:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if late > 0 && op != "recv" {
+		if err := waiting.Sleep(ctx, late/2); err != nil {
+			return err
+		}
+	}
+	switch {
+	case lost:
+		return errLost
+	case unanswered:
+		return memory.Afterwards(errLost)
+	case late > 0:
+		return memory.Delayed(late / 2)
+	}
+	return nil
+}

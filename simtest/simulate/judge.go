@@ -1,0 +1,209 @@
+package simulate
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/mesh"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/model"
+)
+
+// judge compares what programs show with the histories of the kvstores.
+type judge struct {
+	w *world
+
+	mu     sync.Mutex // guards claims
+	claims map[remotecluster.FreshnessState]int
+}
+
+func newJudge(w *world) *judge {
+	return &judge{w: w, claims: make(map[remotecluster.FreshnessState]int)}
+}
+
+// counts counts a claim that was judged.
+func (j *judge) counts(f remotecluster.Freshness) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.claims[f.State]++
+}
+
+// look judges the claims of the programs of a cluster.
+func (j *judge) look(c *cluster) {
+	if c.cancel == nil {
+		return
+	}
+	for _, s := range c.screens {
+		s.look()
+	}
+	c.copied.look()
+}
+
+// late is how long a change may take when nothing is wrong with either cluster. It takes milliseconds.
+const late = 10 * time.Second
+
+// copied is what a mirror has copied, followed change by change.
+type copied struct {
+	c      *cluster
+	mu     sync.Mutex
+	doubts map[familyOf]*doubts // guarded by mu
+}
+
+func newCopied(c *cluster) *copied {
+	m := &copied{c: c, doubts: make(map[familyOf]*doubts)}
+	for _, of := range c.w.clusters {
+		for _, r := range model.Families() {
+			m.doubts[familyOf{of.Own.Name, r}] = newDoubts()
+		}
+	}
+	return m
+}
+
+// look judges the claims of a mirror: since the time of the claim the copy had, for each key, a value that the original
+// had since then. The own kvstore may have lost it a moment ago.
+func (m *copied) look() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, st := range m.c.Mirrored() {
+		for _, r := range model.Families() {
+			family := st.Families[r]
+			if family.Freshness.AsOf.IsZero() || !family.Synced {
+				continue
+			}
+			m.c.w.judge.counts(family.Freshness)
+			if wrong := m.claim(m.c.w.named(st.Name), r, family.Freshness.AsOf); wrong != "" {
+				m.c.w.found(fmt.Errorf("%s %s: the mirror says that the %s of %s are %s, and %s",
+					m.c.Own.Name, clock(time.Now()), r, st.Name, family.Freshness, wrong))
+			}
+		}
+	}
+}
+
+// claim returns the key that shows that the copy of a family is not as new as this; empty: it is.
+func (m *copied) claim(of *cluster, r wire.Resource, asOf time.Time) string {
+	original, copies := of.history.of(r, of.Own.Name, false), m.c.history.of(r, of.Own.Name, true)
+	d := m.doubts[familyOf{of.Own.Name, r}]
+	d.addChanges(of.history, original)
+	d.addChanges(m.c.history, copies)
+	for name := range d.names {
+		have, want := m.c.history.values(copies, name, asOf), of.history.values(original, name, asOf)
+		if have[len(have)-1] == want[len(want)-1] {
+			delete(d.names, name)
+			continue
+		}
+		if at := of.history.changed(original, name); time.Since(at) > late && m.c.isUndisturbed(of.Own.Name, at) {
+			return fmt.Sprintf("%s after the last change of %s it still has %q, not %q", time.Since(at), name, have[len(have)-1], want[len(want)-1])
+		}
+		if !slices.ContainsFunc(have, func(value string) bool { return slices.Contains(want, value) }) {
+			return fmt.Sprintf("has %q for %s, where the original has %q since then", have, name, want)
+		}
+	}
+	return ""
+}
+
+// rest returns a description of a difference between the world and the one that must follow once nothing changes, or nil
+// when there is none: each kvstore has the described keys, each view equals the model of the kvstores, each copy its original,
+// and DNS answers with all backends.
+func (j *judge) rest() (describe func() string) {
+	for _, c := range j.w.clusters {
+		if wrong := c.unpublished(); wrong != "" {
+			return func() string { return wrong }
+		}
+	}
+	for _, c := range j.w.clusters {
+		for _, o := range j.w.clusters {
+			for _, r := range model.Families() {
+				want, got := o.history.now(o.history.of(r, o.Own.Name, false)), c.history.now(c.history.of(r, o.Own.Name, true))
+				if o != c && !maps.EqualFunc(want, got, bytes.Equal) {
+					return func() string {
+						return fmt.Sprintf("the copies of the %s of %s in the kvstore of %s (-original +copy):\n%s", r, o.Own.Name, c.Own.Name, gocmp.Diff(want, got))
+					}
+				}
+			}
+		}
+	}
+	var all []model.Contents
+	for _, c := range j.w.clusters {
+		all = append(all, c.contents())
+	}
+	for i, c := range j.w.clusters {
+		others := slices.Concat(all[:i], all[i+1:])
+		for _, v := range []struct {
+			whose string
+			want  model.Picture
+			got   *mesh.Mesh
+		}{
+			{"the view of " + c.Own.Name, model.Of(all, 0, c.Own.Name), c.Mesh},
+			{"the view of the program of " + c.Own.Name, model.Of(others, 0), c.Direct},
+		} {
+			if got := model.Look(v.got.Tables.Tables, model.Hidden{}).Picture; !maps.Equal(v.want, got) {
+				return func() string { return fmt.Sprintf("%s (-model +view):\n%s", v.whose, gocmp.Diff(v.want, got)) }
+			}
+		}
+	}
+	wrong := j.names(all)
+	for _, c := range j.w.clusters {
+		for _, r := range c.readers {
+			wrong = cmp.Or(wrong, r.difference())
+		}
+	}
+	if wrong != "" {
+		return func() string { return wrong }
+	}
+	return nil
+}
+
+// contents are the values in force of a cluster.
+func (c *cluster) contents() model.Contents {
+	all := model.Contents{Name: c.Own.Name, ID: c.Own.ID, Values: make(map[string][]byte)}
+	for _, r := range model.Families() {
+		prefix := r.Prefix(c.Own.Name, false)
+		for name, value := range c.history.now(c.history.of(r, c.Own.Name, false)) {
+			all.Values[prefix+name] = value
+		}
+	}
+	return all
+}
+
+// names compares the answers of DNS with the backends of the services in the kvstores.
+func (j *judge) names(all []model.Contents) string {
+	want := make(map[string][]string)
+	for _, c := range all {
+		prefix := wire.Services.Prefix(c.Name, false)
+		for key, value := range c.Values {
+			name, is := strings.CutPrefix(key, prefix)
+			if !is {
+				continue
+			}
+			s, err := wire.DecodeService(name, value, model.Expect(c.Name, c.ID, 0))
+			if err != nil || !s.Shared {
+				continue
+			}
+			for ip := range s.Backends {
+				want[name] = append(want[name], ip)
+			}
+		}
+	}
+	for _, c := range j.w.clusters {
+		for i := range numServices {
+			local := fmt.Sprint("s", i)
+			name := "shop/" + local
+			got, _ := c.Resolve(local + ".shop.svc.clusterset.local") // an error: no addresses
+			slices.Sort(got)
+			slices.Sort(want[name])
+			if !slices.Equal(got, want[name]) {
+				return fmt.Sprintf("DNS of %s answers for %s with %s, not with %s", c.Own.Name, name, got, want[name])
+			}
+		}
+	}
+	return ""
+}

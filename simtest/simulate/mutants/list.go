@@ -1,0 +1,54 @@
+package main
+
+// mutant is a defect: in a file a text, which occurs there once, is replaced by another one.
+type mutant struct {
+	name, file, old, new string
+}
+
+// mutants are defects that the judge has to find.
+func mutants() []mutant {
+	const follow, store, sync, mirror = "pkg/store/internal/follow/", "pkg/store/", "pkg/store/syncstore/", "internal/own/mirror/"
+	return []mutant{
+		{
+			"sweep before the list is complete", follow + "follow.go",
+			"if err != nil {\n\t\treturn err\n\t}\n\tk.Done(at)\n", "k.Done(at)\n\tif err != nil {\n\t\treturn err\n\t}\n",
+		},
+		{"resume without proof", follow + "resume.go", "if !k.Agrees(proof, past) {", "if !k.Agrees(proof, past) && past.Count < 0 {"},
+		{"known as of the end of the list", follow + "state.go", "s.pending, s.status.AsOf = nil, start", "s.pending, s.status.AsOf = nil, time.Now()"},
+		{"known as of a probe whose revision has not come", follow + "state.go", "case p.Head.Revision > s.applied.Revision:", "case p.Head.Revision < 0:"},
+		{"a probe proves without a stream", follow + "state.go", "if p.Err != nil || s.stream == nil {", "if p.Err != nil {"},
+		{"a compaction ends nothing", follow + "follow.go", "\"prefix\", s.Prefix)\n\t\t\tf.ListAgain()\n", "\"prefix\", s.Prefix)\n\t\t\tif at, err := s.Client.Head(ctx); err == nil {\n\t\t\t\tf.pos = at\n\t\t\t}\n"},
+		{"an older event overwrites a newer one", store + "set.go", "} else if r := s.records.At(p); !s.listing && rev <= r.Rev {", "} else if r := s.records.At(p); !s.listing && rev < r.Rev-1000 {"},
+		{"the list of another server is compared by revision", store + "set.go", "!s.listing && rev <= r.Rev {", "rev <= r.Rev {"},
+		{"a list deletes nothing", store + "set.go", "if !s.records.IsSeen(p) {\n\t\treturn s.forget(p)", "if !s.records.IsSeen(p) && s.listing {\n\t\treturn s.forget(p)"},
+		{"the last event of a batch is lost", store + "watch.go", "for i := range b.Events {\n\t\t\te := &b.Events[i]", "for i := range b.Events[:(len(b.Events)+1)/2] {\n\t\t\te := &b.Events[i]"},
+		{"keys of ended leases are not written again", sync + "ledger.go", " || !l.leases.ours(r.Obj.lease)\n\t}\n\treturn r.Obj.marks.has(isUncertain)", "\n\t}\n\treturn r.Obj.marks.has(isUncertain)"},
+		{"the event of a write is not awaited", sync + "ledger_writes.go", "default: // where the key was absent, and known as present: the event of another's deletion\n\t\tl.await(one, r, at)", "default:\n\t\tl.eventArrived(one.at)"},
+		{"a write without an answer counts", sync + "outbox_send.go", "b.finish(unknown, kvstore.Position{}, nil)", "b.finish(acknowledged, res.At, nil)"},
+		{"stray keys stay", sync + "ledger.go", "r.Obj.marks.has(isPresent) && (l.complete || r.Obj.marks.has(isWithdrawn))", "r.Obj.marks.has(isPresent) && r.Obj.marks.has(isWithdrawn)"},
+		{"a list of the own keys ends no wait", sync + "ledger_present.go", "if a.server != at.ClusterID || a.rev <= at.Revision ||", "if a.rev <= at.Revision ||"},
+		{"a copy is as fresh as its source", mirror + "family.go", "if written.Pending == 0 && written.Err == \"\" {", "if written.Pending >= 0 {"},
+		{"a copy loses deletions", mirror + "family.go", "f.sync.Delete(ch.Name)\n", "_ = ch.Name\n"},
+		{"a removed cluster stays in the cache", mirror + "copy.go", "if c.KeepRemoved {", "if c.name != \"\" {"},
+		{"a value that was asked for is not supplied", mirror + "family.go", "f.sync.Supply(name, value)", "_ = value"},
+		{"a node that returned is deleted", store + "delayed.go", "delete(h.of, ch.Name)\n\t\tch.Old = gone.old", "ch.Old = gone.old"},
+		{"answers of DNS are kept although the service changed", "internal/serve/dnsserver/kept.go", "return e != nil && e.key == *key && e.service.Value() == g", "return e != nil && e.key == *key && e.value != nil"},
+		{"a key with another value is not written again", sync + "ledger.go", "!r.Obj.marks.has(isPresent) || r.Hash != r.Obj.want ||", "!r.Obj.marks.has(isPresent) ||"},
+		{"keys that a list lacks count as present", sync + "ledger_present.go", "l.setAbsent(p, at.Revision)\n", "l.update(p)\n"},
+		{"deletions by others are not seen", sync + "ledger_present.go", "if deletes {\n\t\tl.setAbsent(p, e.ModRevision)\n\t} else {", "if !deletes {"},
+		{"a copy is as fresh as its source, whatever its own etcd says", mirror + "family.go", "if written.AsOf.Before(st.AsOf) {", "if written.AsOf.IsZero() {"},
+		{"the configuration of a removed cluster stays", mirror + "copy.go", "func(ctx context.Context) error { return c.configs.withdraw(ctx, c.name) },", "func(context.Context) error { return nil },"},
+		{"a removed cluster keeps its entries", "pkg/remotecluster/cluster.go", "for _, s := range c.families {\n\t\ts.Drain()\n\t}\n\tc.step(drained)", "c.step(drained)"},
+		{"a change that was left out stays the one before", "pkg/view/deliver.go", "\t\t\te.before = earlier\n", "\t\t\t_ = earlier\n"},
+		{"a stream that goes on leaves one change out", "pkg/view/stream.go", "return position, known\n", "return position + 1, known\n"},
+		{"a deletion is not sent to the readers of the changes", "pkg/view/deliver.go", "if !sentBefore && !has {", "if !has {"},
+		{"the winner of an address is the cluster with the higher ID", "pkg/ipcache/entry.go", "if c := e.cluster.compare(o.cluster); c != 0 {", "if c := o.cluster.compare(e.cluster); c != 0 {"},
+		{"an address that moves leaves its old claim", "pkg/ipcache/core.go", "if old != nil {\n\t\tc.update(old.place(), old, nil)\n\t}\n}\n\n// claimed", "}\n\n// claimed"},
+		{"a service counts although its cluster does not share it", "pkg/services/service.go", "func (s *Service) Offers() bool { return s.Shared || s.Local() }", "func (s *Service) Offers() bool { return true }"},
+		{"a slice of a service that is gone stays published", "internal/own/publish/services.go", "\t\ts.endpointSlices.Delete(name)\n", "\t\t_ = name\n"},
+		{"our nodes are known as of the last answer, although one is still shown", "pkg/clustermesh/families.go", "st.Held, _ = o.delayed.AsOf()", "_, _ = o.delayed.AsOf()"},
+		{"a list that was cut off is resumed", follow + "follow.go", "f.ListAgain()\n\tf.listing(true)", "f.listing(true)"},
+		{"a session goes on with another server", "pkg/store/internal/follow/follow.go", "if s.Prefix != f.prefix {\n\t\tf.prefix, f.pos = s.Prefix, kvstore.Position{}", "if s.Prefix != f.prefix {\n\t\tf.prefix = s.Prefix"},
+		{"a probe counts without a revision", follow + "state.go", "case p.Head.ClusterID != s.applied.ClusterID:", "case p.Head.ClusterID == 0:"},
+	}
+}

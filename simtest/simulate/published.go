@@ -1,0 +1,135 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/model"
+)
+
+// described is what a cluster has to publish, by family and the rest of the key: the part of each value that its
+// description decides. It is computed from the description alone.
+func (c *cluster) described() map[wire.Resource]map[string]string {
+	all := make(map[wire.Resource]map[string]string)
+	for _, r := range model.Families() {
+		all[r] = make(map[string]string)
+	}
+	s := c.Source
+	for n := range s.CiliumNodes.Table().All(s.CiliumNodes.Snapshot()) {
+		var addresses []string
+		for _, a := range n.Spec.Addresses {
+			addresses = append(addresses, a.IP)
+		}
+		all[wire.Nodes][n.Name] = fmt.Sprint(addresses)
+	}
+	for e := range s.CiliumEndpoints.Table().All(s.CiliumEndpoints.Snapshot()) {
+		for _, a := range e.Status.Networking.Addressing {
+			all[wire.IPs][a.IPv4] = fmt.Sprint(e.Status.Identity.ID, " ", e.Name)
+		}
+	}
+	for i := range s.CiliumIdentities.Table().All(s.CiliumIdentities.Snapshot()) {
+		all[wire.Identities][i.Name] = i.SecurityLabels["k8s:app"]
+	}
+	for svc := range s.Services.Table().All(s.Services.Snapshot()) {
+		if svc.Annotations[wire.AnnotationGlobal] == "true" {
+			backends, slices := c.backends(local.Name(svc))
+			all[wire.Services][local.Name(svc)] = fmt.Sprint(backends)
+			for _, name := range slices {
+				all[wire.EndpointSlices][name] = fmt.Sprint(backends)
+			}
+		}
+	}
+	return all
+}
+
+// backends returns the addresses of the backends of a service, sorted, and the names of its slices.
+func (c *cluster) backends(service string) (addresses, names []string) {
+	s := c.Source.EndpointSlices
+	for slice := range s.Table().All(s.Snapshot()) {
+		if "shop/"+slice.Labels[wire.LabelServiceName] != service {
+			continue
+		}
+		names = append(names, local.Name(slice))
+		for _, e := range slice.Endpoints {
+			addresses = append(addresses, e.Addresses...)
+		}
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses), names
+}
+
+// published is the same part of a value that the kvstore has.
+func published(of *recorded, name string, value []byte) string {
+	switch of.r {
+	case wire.Nodes:
+		n, err := wire.DecodeNode(name, value, of.of)
+		if err != nil {
+			return err.Error()
+		}
+		var addresses []string
+		for _, a := range n.IPAddresses {
+			addresses = append(addresses, a.IP.String())
+		}
+		return fmt.Sprint(addresses)
+	case wire.IPs:
+		ip, err := wire.DecodeIP(name, value, of.of)
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint(ip.Identity, " ", ip.Pod)
+	case wire.Identities:
+		_, app, _ := strings.Cut(string(value), "k8s:app=")
+		app, _, _ = strings.Cut(app, ";")
+		return app
+	case wire.Services:
+		s, err := wire.DecodeService(name, value, of.of)
+		if err != nil {
+			return err.Error()
+		}
+		var addresses []string
+		for ip := range s.Backends {
+			addresses = append(addresses, ip)
+		}
+		slices.Sort(addresses)
+		return fmt.Sprint(addresses)
+	case wire.EndpointSlices:
+		s, err := wire.DecodeEndpointSlice(name, value, of.of)
+		if err != nil {
+			return err.Error()
+		}
+		var addresses []string
+		for _, e := range s.Endpoints {
+			addresses = append(addresses, e.Addresses...)
+		}
+		slices.Sort(addresses)
+		return fmt.Sprint(slices.Compact(addresses))
+	}
+	return ""
+}
+
+// unpublished returns how the kvstore of the cluster differs from its description; empty when it does not.
+func (c *cluster) unpublished() string {
+	want := c.described()
+	for _, r := range model.Families() {
+		of := c.history.of(r, c.Own.Name, false)
+		now := c.history.now(of)
+		for name, text := range want[r] {
+			value, is := now[name]
+			if !is {
+				return fmt.Sprintf("%s%s is not published", of.prefix, name)
+			}
+			if got := published(of, name, value); got != text {
+				return fmt.Sprintf("%s%s is published with %s, not with %s", of.prefix, name, got, text)
+			}
+		}
+		for name := range now {
+			if _, is := want[r][name]; !is {
+				return fmt.Sprintf("%s%s is published, and nothing is described that it could be of", of.prefix, name)
+			}
+		}
+	}
+	return ""
+}

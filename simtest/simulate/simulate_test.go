@@ -1,0 +1,152 @@
+package simulate
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/simtest/agents"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
+)
+
+var (
+	flagSeed    = flag.Uint64("simulate.seed", 0, "the first seed; 0: random ones")
+	flagSeeds   = flag.Int("simulate.seeds", 1, "number of seeds")
+	flagHours   = flag.Float64("simulate.hours", 0, "simulated hours of each seed; 0: two fixed seeds, and few hours, since the race detector makes them 20 times slower")
+	flagPlan    = flag.String("simulate.plan", "", "file with the plan; empty: made from the seed")
+	flagJournal = flag.String("simulate.journal", "", "file for the journal of the last seed")
+	flagShrink  = flag.Int("simulate.shrink", 0, "how often to run a plan that failed again, to print a smaller one that fails, too")
+	flagLog     = flag.Bool("simulate.log", false, "show the logs of the agents")
+)
+
+// run simulates a plan, and returns an error with everything that was wrong.
+func run(t *testing.T, seen *situations, directory string, seed uint64, size Size, plan Plan) (err error) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		notes, failed := newJournal(*flagJournal)
+		waittest.Must(t, failed)
+		w, failed := newWorld(ctx, agents.Params{Directory: directory, Direct: true}, notes, seen, seed, size.Clusters)
+		waittest.Must(t, failed)
+		j := w.judge
+		start, rng := time.Now(), rand.New(rand.NewPCG(seed, 1))
+		looks, next := 0, time.Duration(0)
+		lookUntil := func(end time.Duration) {
+			for next < end {
+				sleepUntil(start, next)
+				j.look(w.clusters[rng.IntN(len(w.clusters))])
+				looks++
+				next += time.Duration(rng.ExpFloat64() * float64(5*time.Second))
+			}
+			sleepUntil(start, end)
+		}
+		for _, s := range plan {
+			lookUntil(s.At)
+			w.do(s)
+		}
+		lookUntil(size.Length)
+		w.heal()
+		healed := time.Now()
+		rests := func() {
+			since := time.Now()
+			diff := j.rest()
+			for ; diff != nil && time.Since(since) < calmAfter; diff = j.rest() {
+				lookUntil(time.Since(start) + time.Second)
+			}
+			if diff != nil {
+				w.found(fmt.Errorf("%s after the last fault %s", calmAfter, diff()))
+			}
+		}
+		rests()
+		calm := time.Since(healed)
+		gone := w.removals(rng)
+		left := leftOf(gone)
+		for since := time.Now(); left != "" && time.Since(since) < removalTakes; left = leftOf(gone) {
+			lookUntil(time.Since(start) + 10*time.Second)
+		}
+		if left != "" {
+			w.found(fmt.Errorf("after %s there are %s", removalTakes, left))
+		}
+		for _, r := range gone {
+			r.back(w)
+		}
+		rests()
+		for _, c := range w.clusters {
+			w.found(c.history.meaning())
+		}
+		cancel()
+		for _, c := range w.clusters {
+			c.stop()
+		}
+		sum, failed := notes.end()
+		waittest.Must(t, failed)
+		t.Logf("seed %d: %d steps, %d looks, claims %v, all equal %s after the last fault, journal: %s", seed, len(plan), looks, j.claims, calm.Round(time.Second), sum)
+		err = w.verdict()
+	})
+	return err
+}
+
+// calmAfter is the time after the last fault in which everything has to be equal: leases end, and lists are read again.
+const calmAfter = 15 * time.Minute
+
+// hoursForAll is the length of a campaign that must see everything that happens sometimes.
+const hoursForAll = 20
+
+// TestCampaign simulates some plans.
+func TestCampaign(t *testing.T) {
+	t.Parallel()
+	length := *flagHours
+	switch {
+	case length == 0 && testing.Short():
+		length = 0.05
+	case length == 0:
+		length = 0.2
+	}
+	size := DefaultSize(time.Duration(length * float64(time.Hour)))
+	var seeds []uint64
+	for i := range *flagSeeds {
+		if *flagSeed != 0 {
+			seeds = append(seeds, *flagSeed+uint64(i)) //nolint:gosec // not negative
+		} else {
+			seeds = append(seeds, rand.Uint64()>>32)
+		}
+	}
+	if *flagHours == 0 {
+		seeds = []uint64{1, 2}
+	}
+	var shown slog.Handler
+	if *flagLog {
+		shown = slog.NewTextHandler(os.Stderr, nil)
+	}
+	began, seen := time.Now(), newSituations(shown)
+	for _, seed := range seeds {
+		plan := NewPlan(seed, size)
+		if *flagPlan != "" {
+			text, err := os.ReadFile(*flagPlan)
+			waittest.Must(t, err)
+			plan, err = ParsePlan(string(text))
+			waittest.Must(t, err)
+		}
+		again := func(p Plan) error { return run(t, seen, t.TempDir(), seed, size, p) }
+		if err := again(plan); err != nil {
+			plan = shrink(plan, *flagShrink, func(p Plan) bool {
+				failed := again(p)
+				if failed != nil {
+					err = failed
+				}
+				return failed != nil
+			})
+			t.Fatalf("-simulate.seed=%d -simulate.hours=%g: %v\nThe plan:\n%s", seed, length, err, plan)
+		}
+	}
+	hours := float64(len(seeds)) * length
+	t.Logf("%g simulated hours in %s\n%s", hours, time.Since(began).Round(10*time.Millisecond), seen)
+	if missing := seen.missing(); len(missing) > 0 && hours >= hoursForAll {
+		t.Errorf("in %g hours these situations did not occur: %q", hours, missing)
+	}
+}

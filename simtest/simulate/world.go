@@ -1,0 +1,233 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
+	"github.com/mesh-agent/mesh-agent/pkg/mesh"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/agents"
+)
+
+// world is a mesh under simulation, and its judge.
+type world struct {
+	*agents.World
+	clusters []*cluster
+	ctx      context.Context
+	judge    *judge
+	journal  *journal
+	seen     *situations
+
+	mu     sync.Mutex
+	faults []error // what the judge found, and what failed; guarded by mu
+}
+
+// cluster is a cluster with the faults that it has now.
+type cluster struct {
+	*agents.Cluster
+	w       *world
+	history *history
+	net     network    // of all that read and write its kvstore
+	routes  []*network // from the programs of the cluster to the kvstore of each cluster, in their order
+
+	active               map[string]bool     // faults that have begun and not ended
+	over                 map[string]*network // the route that a fault is about
+	flaps                flaps
+	stopCompacting       context.CancelFunc
+	backup               *memory.Backup
+	unlinked, left, half link
+
+	// The running agent, and what it shows; cancel is nil when none runs.
+	cancel  context.CancelFunc
+	ended   chan error
+	screens []*screen
+	readers []*reader
+	copied  *copied
+}
+
+// link is a client file, and the cluster that it leads to.
+type link struct {
+	path string
+	to   *agents.Cluster
+}
+
+// newWorld returns a running mesh, which ends with ctx.
+func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situations, seed uint64, clusters int) (*world, error) {
+	var names []string
+	for i := range clusters {
+		names = append(names, fmt.Sprint("c", i+1))
+	}
+	w := &world{ctx: ctx, journal: notes, seen: seen}
+	w.judge = newJudge(w)
+	p.Log = slog.New(seen.of(w.found))
+	all, err := agents.New(p, names...)
+	if err != nil {
+		return nil, err
+	}
+	w.World = all
+	var infos []wire.ClusterInfo
+	for _, one := range all.Clusters {
+		infos = append(infos, one.Own)
+	}
+	for i, one := range all.Clusters {
+		c := &cluster{Cluster: one, w: w, history: newHistory(one.Own, infos), active: make(map[string]bool), over: make(map[string]*network), flaps: flaps{active: make(map[string]bool)}}
+		for i, to := range all.Clusters {
+			n := &network{store: all.Route(one, to), rng: rand.New(rand.NewPCG(seed, uint64(1000*c.Own.ID)+uint64(i)))}
+			n.store.SetFault(n.fault)
+			c.routes = append(c.routes, n)
+		}
+		c.net.store = c.Store
+		c.net.rng = rand.New(rand.NewPCG(seed, uint64(i+1)))
+		c.Store.SetPageSize(10)
+		c.Store.SetRecorder(func(at kvstore.Position, changes []kvstore.Event) {
+			for _, e := range changes {
+				notes.note("%s %d %s %s %s", one.Own.Name, at.Revision, e.Type, e.Key, e.Value)
+			}
+			w.found(c.history.record(changes, c))
+		})
+		c.Store.SetFault(c.net.fault)
+		description{rand.New(rand.NewPCG(seed, uint64(100+i))), one}.fill()
+		w.clusters = append(w.clusters, c)
+	}
+	for _, c := range w.clusters {
+		c.run()
+	}
+	return w, nil
+}
+
+// named returns a cluster by its name.
+func (w *world) named(name string) *cluster {
+	return w.clusters[slices.IndexFunc(w.clusters, func(c *cluster) bool { return c.Own.Name == name })]
+}
+
+// found notes what must not be.
+func (w *world) found(err error) {
+	if err == nil {
+		return
+	}
+	w.journal.note("found: %v", err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.faults) < 10 {
+		w.faults = append(w.faults, err)
+	}
+}
+
+// verdict returns everything that was found.
+func (w *world) verdict() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(w.faults...)
+}
+
+func (c *cluster) note(err error) { c.w.found(err) }
+
+func (c *cluster) run() {
+	ctx, cancel := context.WithCancel(c.w.ctx)
+	c.cancel, c.ended, c.copied = cancel, make(chan error, 1), newCopied(c)
+	agent, ended, copied := c.Cluster, c.ended, c.copied
+	c.screens, c.readers = nil, nil
+	for i, m := range []*mesh.Mesh{c.Mesh, c.Direct} {
+		s, err := newScreen(c, m, m == c.Mesh)
+		c.note(err)
+		c.screens = append(c.screens, s)
+		whose := c.Own.Name + map[bool]string{true: "", false: "'s program"}[m == c.Mesh]
+		c.readers = append(c.readers, newReader(whose, m, rand.New(rand.NewPCG(uint64(c.Own.ID), uint64(i)))))
+	}
+	screens, readers := c.screens, c.readers
+	c.flaps.start()
+	go func() {
+		var judging sync.WaitGroup
+		for _, s := range screens {
+			judging.Go(func() { s.follow(ctx, copied.look) })
+		}
+		for _, r := range readers {
+			judging.Go(func() { c.note(r.run(ctx)) })
+		}
+		err := agent.Run(ctx)
+		judging.Wait()
+		for _, s := range screens {
+			s.close()
+		}
+		ended <- err
+	}()
+}
+
+// isUndisturbed reports whether no fault was active, from some time before a time until now, that could delay a change of a
+// key of a cluster, or of its copy in this one, or cause one.
+func (c *cluster) isUndisturbed(of string, at time.Time) bool {
+	return c.flaps.undisturbed(at) && c.w.named(of).flaps.undisturbed(at)
+}
+
+// stop ends the agent, if it runs, and start starts another one, if none runs.
+func (c *cluster) stop() {
+	if c.cancel == nil {
+		return
+	}
+	c.cancel()
+	if err := <-c.ended; !errors.Is(err, context.Canceled) {
+		c.note(fmt.Errorf("the agent of %s ended with %w", c.Own.Name, err))
+	}
+	c.cancel = nil
+}
+
+func (c *cluster) start() {
+	if c.cancel != nil {
+		return
+	}
+	c.note(c.w.Renew(c.Cluster))
+	c.run()
+}
+
+// file returns a client file of the agent.
+func (c *cluster) file(r *rand.Rand) link {
+	others := slices.DeleteFunc(slices.Clone(c.w.Clusters), func(o *agents.Cluster) bool { return o == c.Cluster })
+	other := others[r.IntN(len(others))]
+	if r.IntN(2) == 0 {
+		return link{c.w.Originals(c.Cluster, other), other}
+	}
+	return link{c.w.Copies(c.Cluster, other), c.Cluster}
+}
+
+// do makes a step. A fault that lasts does not begin again, and one that has not begun does not end, so that each part
+// of a plan is a plan.
+func (w *world) do(s Step) {
+	c := w.clusters[s.Cluster%len(w.clusters)]
+	w.journal.note("%s", s)
+	c.flaps.step(s)
+	name, ends := cutEnding(s.Do)
+	f, is := faultOf(name)
+	switch {
+	case !is:
+		description{s.rng(), c.Cluster}.do(s.Do)
+	case ends && c.active[name]:
+		delete(c.active, name)
+		f.end(c, s.rng())
+	case !ends && !c.active[name]:
+		w.seen.note(begins + name)
+		c.active[name] = f.end != nil
+		f.begin(c, s.rng())
+	}
+}
+
+// heal ends all faults.
+func (w *world) heal() {
+	for i, c := range w.clusters {
+		for _, f := range faults() {
+			if c.active[f.name] {
+				w.do(Step{Cluster: i, Do: ending + f.name})
+			}
+		}
+	}
+}
+
+// sleepUntil waits until the time since the start has passed.
+func sleepUntil(start time.Time, at time.Duration) { time.Sleep(time.Until(start.Add(at))) }
