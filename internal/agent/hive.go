@@ -14,7 +14,6 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
-	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/internal/base/health"
 	"github.com/mesh-agent/mesh-agent/internal/base/logging"
 	"github.com/mesh-agent/mesh-agent/internal/base/version"
@@ -55,9 +54,8 @@ func meshDirectory(m config.Mode, c config.Config) string {
 }
 
 // NewHive returns the hive of a mode: its parts and their dependencies. level is the level of its log.
-func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
+func NewHive(v version.Info, m config.Mode, c config.Config, level *logging.Level) *hive.Hive {
 	opts := hive.DefaultOptions()
-	opts.EnvPrefix = config.EnvPrefix
 	opts.StopTimeout = stopTimeout
 	opts.LogThreshold = time.Second
 	opts.ModulePrivateProviders = cell.ModulePrivateProviders{
@@ -68,8 +66,8 @@ func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 	}
 	return hive.NewWithOptions(
 		opts,
-		cell.Config(config.Default()),
-		cell.Provide(health.New, newRegistry, newMetrics, func() *logging.Level { return level }, func() config.Mode { return m }, func() version.Info { return v }, func() *servers { return new(servers) }),
+		cell.Provide(func() (version.Info, config.Mode, config.Config, *logging.Level) { return v, m, c, level }),
+		cell.Provide(health.New, newRegistry, newMetrics, func() *servers { return new(servers) }),
 		job.Cell,
 		statedb.Cell,
 		viewCell(),
@@ -84,9 +82,9 @@ func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 func viewCell() cell.Cell {
 	return cell.Group(
 		cell.Provide(
-			newTables,
+			func(db *statedb.DB, c config.Config) (*view.Tables, error) { return mesh.NewTables(db, c.ClaimRules) },
 			newMesh,
-			func(m *mesh.Mesh) (*view.View, *clustermesh.View) { return m.View, m.Ingest },
+			func(m *mesh.Mesh) (*view.View, *clustermesh.Ingest) { return m.View, m.Ingest },
 			newClusterSize,
 			func() *claims.Current { return new(claims.Current) },
 		),
@@ -101,7 +99,7 @@ func viewCell() cell.Cell {
 		),
 		cell.Module(
 			findingsModule, "Conflicts and recent events",
-			cell.Invoke(func(jobs job.Group, m *mesh.Mesh) { saying(jobs, "watch", "watching", m.Findings.Run) }),
+			cell.Invoke(func(jobs job.Group, m *mesh.Mesh) { startJob(jobs, "watch", "watching", m.Findings.Run) }),
 		),
 	)
 }
@@ -111,7 +109,7 @@ func apiCell() cell.Cell {
 		"api", "HTTP over a unix socket and TCP",
 		cell.Provide(newAPI, newTLS, func(v *view.View) *history.History { return history.New(v.Clusters) }),
 		cell.Invoke(serveAPI, followCertificates),
-		cell.Invoke(func(jobs job.Group, h *history.History) { saying(jobs, "history", "remembering", h.Run) }),
+		cell.Invoke(func(jobs job.Group, h *history.History) { startJob(jobs, "history", "remembering", h.Run) }),
 	)
 }
 
@@ -147,12 +145,8 @@ func newAPI(p apiParams) (*httpapi.Server, error) {
 		}
 		options = append(options, httpapi.WithPage(page))
 	}
-	names, err := p.Config.Listening.HostNames()
-	if err != nil {
-		return nil, exit.UsageError{Err: err}
-	}
-	options = append(options, httpapi.WithNames(names), httpapi.WithTLS(p.TLS))
-	sources := httpapi.Sources{
+	options = append(options, httpapi.WithNames(p.Config.HostNames), httpapi.WithTLS(p.TLS))
+	params := httpapi.Params{
 		Agent: api.AgentInfo{
 			Version: p.Version.Version, Cluster: p.Config.ClusterName, ClusterID: p.Config.ClusterID,
 			Node: p.Config.NodeName, Started: time.Now(), Mode: string(p.Mode),
@@ -160,7 +154,7 @@ func newAPI(p apiParams) (*httpapi.Server, error) {
 		},
 		View:       p.Mesh.View,
 		Asker:      p.Config.Asker(),
-		Zone:       p.Config.Serving.DNS.ZoneNames()[0],
+		Zone:       p.Config.DNSZones[0],
 		Missing:    p.Mesh.Missing,
 		Serving:    p.Servers.serving,
 		XDSClients: p.Servers.xdsClients,
@@ -170,18 +164,18 @@ func newAPI(p apiParams) (*httpapi.Server, error) {
 		History:    p.History,
 	}
 	if p.Role.leader != nil {
-		sources.Leads = p.Role.leader.Leads
+		params.Leads = p.Role.leader.Leads
 	}
 	if p.Writer != nil {
-		sources.Writer, sources.Written = p.Writer, p.Writing.Written
+		params.Writer, params.Written = p.Writer, p.Writing.Written
 	}
 	if s, stops := p.Role.leader.(stopping); stops {
-		sources.Stopped = s.Stopped
+		params.Stopped = s.Stopped
 	}
 	if described := p.Config.Local.DescribedBy(); described != "" && p.Mode != config.ModeMirror {
-		sources.Described, sources.DescribedBy = p.Own, described
+		params.Described, params.DescribedBy = p.Own, described
 	}
-	return httpapi.NewServer(sources, p.Log, options...)
+	return httpapi.NewServer(params, p.Log, options...)
 }
 
 // serveAPI opens the sockets when the program starts, so that the program ends when an address is in use. It serves
@@ -190,11 +184,11 @@ func serveAPI(c config.Config, s *httpapi.Server, lc cell.Lifecycle, jobs job.Gr
 	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error {
 		return s.Listen(c.Listen, c.Socket, c.Socket == api.DefaultSocket)
 	}})
-	saying(jobs, "serve", "serving", s.Serve)
+	startJob(jobs, "serve", "serving", s.Serve)
 	if at := c.Listening.Probes; at != "" {
 		probes := &transport.Probes{IsReady: func() bool { ready, _ := s.View.Ready(); return ready }, Log: log}
 		lc.Append(cell.Hook{OnStart: func(cell.HookContext) error { return probes.Listen(at) }})
-		saying(jobs, "probes", "answering health checks on "+at, probes.Serve)
+		startJob(jobs, "probes", "answering health checks on "+at, probes.Serve)
 	}
 	return reg.Register(s.Collector())
 }

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -19,7 +18,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/own/operate"
 	"github.com/mesh-agent/mesh-agent/internal/own/rights"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
-	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -29,7 +27,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/mesh"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func operateCell() cell.Cell {
@@ -50,19 +47,15 @@ func operateCell() cell.Cell {
 func newOperator(
 	c config.Config, from *local.Cluster, w *kvstore.Durable, writing *syncstore.Metrics, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*operate.Operator, error) {
-	layout, err := wire.NewLayout(c.MaxConnectedClusters)
-	if err != nil {
-		return nil, err
-	}
 	allocation, err := c.AllocationBackend(nil)
 	if err != nil {
 		return nil, exit.UsageError{Err: err}
 	}
 	p := operate.Params{
 		Allocation: allocation,
-		Own:        c.Own(), Writer: w, GlobalNamespaces: c.Local.GlobalNamespaces, ServiceExports: c.Operate.PublishesExports(),
+		Own:        c.Own, Writer: w, GlobalNamespaces: c.Local.GlobalNamespaces, ServiceExports: c.Operate.PublishesExports(),
 		NodesAndAddresses: c.Operate.NodesAndAddresses, SlicesOnly: c.Operate.PublishesSlicesOnly(),
-		Identities: identity.Cluster{Name: c.ClusterName, ID: c.ClusterID, Layout: layout},
+		Identities: identity.Owner{Name: c.ClusterName, ID: c.ClusterID, Layout: c.Layout},
 		GCInterval: c.Operate.GCInterval, GCPerMinute: c.Operate.GCPerMinute, LocksGCInterval: operate.DefaultLocksGCInterval,
 		Report: reportTasks(h), Published: w.BootstrapComplete, Metrics: writing, Collected: allocator.NewMetrics(reg), Log: log,
 	}
@@ -95,11 +88,7 @@ func ensureUsers(c config.Config, ctx context.Context, w *kvstore.Durable) error
 	if err != nil {
 		return err
 	}
-	opts, err := c.KVStoreOptions()
-	if err != nil {
-		return err
-	}
-	cfg, err := opts.Config()
+	cfg, err := c.KVStoreOpt.Config()
 	if err != nil {
 		return err
 	}
@@ -126,23 +115,16 @@ func newMirror(
 	c config.Config, granted *claims.Current, size clusterSize, w *kvstore.Durable, of *etcd.Metrics, reading *store.Metrics, writing *syncstore.Metrics,
 	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*mirror.Mirror, error) {
-	opts, err := c.KVStoreOptions()
-	if err != nil {
-		return nil, fmt.Errorf("--kvstore-opt: %w", err)
-	}
-	budgets, err := budget.ParseOn(mirror.DefaultBudget(), c.RemoteBudget)
-	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", config.RemoteBudget, err)
-	}
+	opts := c.KVStoreOptions()
 	opts.Metrics, opts.ClusterSize, opts.Log = of, size, log
 	m, err := mirror.New(mirror.Params{
 		Params: clustermesh.Params{
-			Granted: granted, StateDir: c.Claims.StateDir, Directory: c.ClustermeshConfig, Local: c.Own(), Engine: opts, CacheTTL: c.ClustermeshCacheTTL,
-			SyncTimeout: c.Mirror.SyncTimeout, Budgets: budgets, Batches: store.NewTurns(runtime.GOMAXPROCS(0)), Lists: mesh.ListsAtOnce(),
+			Granted: granted, StateDir: c.Claims.StateDir, Directory: c.ClustermeshConfig, Local: c.Own, Engine: opts, CacheTTL: c.ClustermeshCacheTTL,
+			SyncTimeout: c.Mirror.SyncTimeout, Budgets: c.MirrorBudget, Batches: store.NewTurns(runtime.GOMAXPROCS(0)), Lists: mesh.ListsAtOnce(),
 			Report: reportDirectory(h.NewScope("directory"), c.ClustermeshConfig), Log: log,
 		},
 		Writer: w, ReadyTimeout: c.Mirror.ReadyTimeout, DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,
-		Rate: c.Mirror.Rate(), Room: c.Mirror.Room(), Copied: w.BootstrapComplete, Metrics: reading, Writing: writing,
+		Rate: c.MirrorRate, Room: c.MirrorRoom, Copied: w.BootstrapComplete, Metrics: reading, Writing: writing,
 	})
 	if err != nil {
 		return nil, err

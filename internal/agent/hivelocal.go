@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"time"
 
 	"github.com/cilium/hive/cell"
@@ -84,7 +83,7 @@ func newSource(c config.Config, m config.Mode, into *local.Cluster, h cell.Healt
 // because this program allocates them. It is empty for an operator with the crd mode: the operator publishes these
 // identities, because no other process writes them to the kvstore.
 func withoutIdentities(c config.Config, m config.Mode) string {
-	if m == config.ModeOperate && c.Allocation.Place() == modes.CRD {
+	if m == config.ModeOperate && c.AllocationMode == modes.CRD {
 		return ""
 	}
 	return crdbackend.ManagedBy + "=" + crdbackend.Manager
@@ -100,17 +99,16 @@ func memberCell() cell.Cell {
 
 // showLocal writes the description into the view: services always, exports and nodes only without a kvstore of the
 // own cluster.
-func showLocal(c config.Config, from *local.Cluster, v *clustermesh.View, jobs job.Group, log *slog.Logger) {
+func showLocal(c config.Config, from *local.Cluster, v *clustermesh.Ingest, jobs job.Group, log *slog.Logger) {
 	if !c.Local.Given() {
 		return
 	}
-	opts, err := c.KVStoreOptions()
-	alone := err == nil && !opts.HasLocal()
-	services := publish.NewView(from, c.Own(), c.Local.GlobalNamespaces, v.Services, log)
+	alone := !c.KVStoreOpt.HasLocal()
+	services := publish.NewOwnServices(from, c.Own, c.Local.GlobalNamespaces, v.Services, log)
 	services.Exports = alone
 	runs(jobs, "services", services.Run)
 	if alone {
-		runs(jobs, "nodes", publish.NewNodes(from, c.Own(), publish.NodesParams{View: v.ApplyNodes(), Log: log}).Run)
+		runs(jobs, "nodes", publish.NewNodes(from, c.Own, publish.NodesParams{View: v.ApplyNodes(), Log: log}).Run)
 	}
 }
 
@@ -120,22 +118,12 @@ func registerNode(
 	if w == nil {
 		return nil
 	}
-	labels, err := publish.NewLabelFilter(c.Local.Labels)
-	if err != nil {
-		return err
-	}
-	var address netip.Addr
-	if c.NodeIP != "" {
-		if address, err = c.NodeAddress(); err != nil {
-			return exit.Usagef("--node-ip: %w", err)
-		}
-	}
 	allocation, err := c.AllocationBackend(reg)
 	if err != nil {
 		return exit.UsageError{Err: err}
 	}
 	n, err := register.New(register.Params{
-		Own: c.Own(), Name: c.NodeName, Address: address, Guess: c.NodeAddress, Source: from, GlobalNamespaces: c.Local.GlobalNamespaces, Labels: labels,
+		Own: c.Own, Name: c.NodeName, Address: c.NodeIP, Guess: c.NodeAddress, Source: from, GlobalNamespaces: c.Local.GlobalNamespaces, Labels: c.PodLabels,
 		Writer: w, Registered: w.BootstrapComplete, PeriodicSync: c.KVStore.PeriodicSync, Metrics: writing, Identities: allocator.NewMetrics(reg),
 		Allocation: allocation, Log: log,
 	})

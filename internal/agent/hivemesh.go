@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -14,18 +13,15 @@ import (
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
-	"github.com/cilium/statedb"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
-	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/internal/base/health"
 	"github.com/mesh-agent/mesh-agent/internal/base/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
-	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mesh"
@@ -75,11 +71,11 @@ func meshCell() cell.Cell {
 
 // runs adds a job that runs until the program stops.
 func runs(jobs job.Group, name string, run func(context.Context) error) {
-	saying(jobs, name, "running", run)
+	startJob(jobs, name, "running", run)
 }
 
-// saying does the same as runs, with another message in the health.
-func saying(jobs job.Group, name, message string, run func(context.Context) error) {
+// startJob does the same as runs, with another message in the health.
+func startJob(jobs job.Group, name, message string, run func(context.Context) error) {
 	jobs.Add(job.OneShot(name, func(ctx context.Context, h cell.Health) error {
 		h.OK(message)
 		return run(ctx)
@@ -116,46 +112,31 @@ func newMesh(p meshParams) (*mesh.Mesh, error) {
 	if p.Config.Local.Given() && p.From != nil {
 		parts.Described = p.From
 	}
-	c, err := meshConfig(p)
-	if err != nil {
-		return nil, err
-	}
-	return mesh.Assemble(c, parts)
+	return mesh.Assemble(meshConfig(p), parts)
 }
 
 // meshConfig is the configuration of the mesh. One that reads no clusters itself needs less of it.
-func meshConfig(p meshParams) (mesh.Config, error) {
+func meshConfig(p meshParams) mesh.Config {
 	c := p.Config
 	m := mesh.Config{
 		ClusterName: c.ClusterName, ClusterID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters,
 		Granted: p.Granted, Metrics: p.Metrics, Log: p.Log.With(moduleKey, p.Role.module),
 	}
 	if p.Role.reader != nil {
-		return m, nil
+		return m
 	}
-	opts, err := c.KVStoreOptions()
-	if err != nil {
-		return m, fmt.Errorf("--kvstore-opt: %w", err)
-	}
-	policy, err := disconnect.ParsePolicy(c.DisconnectPolicy)
-	if err != nil {
-		return m, fmt.Errorf("--%s: %w", config.DisconnectPolicy, err)
-	}
-	budgets, err := budget.Parse(c.RemoteBudget)
-	if err != nil {
-		return m, fmt.Errorf("--%s: %w", config.RemoteBudget, err)
-	}
-	warnOfBudgets(budgets, c.ClustermeshConfig, m.Log)
+	warnOfBudgets(c.RemoteBudget, c.ClustermeshConfig, m.Log)
+	opts := c.KVStoreOptions()
 	opts.Metrics, opts.ClusterSize, opts.Log = p.Etcd, p.Size, m.Log
 	m.Engine = opts
 	if opts.HasLocal() {
 		m.Own = &clustermesh.OwnKVStore{Path: opts.ConfigPath, Load: opts.Config}
 	}
 	m.Directory, m.StateDir = c.ClustermeshConfig, c.Claims.StateDir
-	m.SyncTimeout, m.CacheTTL, m.Policy = c.ClustermeshSyncTimeout, c.ClustermeshCacheTTL, &policy
-	m.Budgets, m.Memory = &budgets, budget.NewMemory(c.RemoteMemoryLimit())
+	m.SyncTimeout, m.CacheTTL, m.Policy = c.ClustermeshSyncTimeout, c.ClustermeshCacheTTL, &c.DisconnectPolicy
+	m.Budgets, m.Memory = &c.RemoteBudget, budget.NewMemory(c.RemoteMemoryLimit())
 	m.Report = reportDirectory(p.Scopes.NewScope(p.Role.module+".directory"), c.ClustermeshConfig)
-	return m, nil
+	return m
 }
 
 // reportDirectory returns a function that reports in the health whether the mesh directory can be read.
@@ -174,23 +155,11 @@ func reporting(h cell.Health, failed, well string) func(error) {
 	}
 }
 
-func newTables(db *statedb.DB, c config.Config) (*view.Tables, error) {
-	rules, err := c.Claims.Rules()
-	if err != nil {
-		return nil, err
-	}
-	return mesh.NewTables(db, rules)
-}
-
 // tellUnknownNetworks logs the flags of own networks that this agent does not know, and that remote clusters can
 // therefore claim. Where the agent reads its own nodes, these announce the pod networks.
-func tellUnknownNetworks(c config.Config, log *slog.Logger) error {
-	opts, err := c.KVStoreOptions()
-	if err != nil {
-		return err
-	}
+func tellUnknownNetworks(c config.Config, log *slog.Logger) {
 	var missing []string
-	if c.Claims.PodCIDR == "" && !opts.HasLocal() && !c.Local.Given() {
+	if c.Claims.PodCIDR == "" && !c.KVStoreOpt.HasLocal() && !c.Local.Given() {
 		missing = append(missing, "--pod-cidr")
 	}
 	if c.Claims.ServiceCIDR == "" {
@@ -199,21 +168,15 @@ func tellUnknownNetworks(c config.Config, log *slog.Logger) error {
 	if len(missing) > 0 {
 		log.Info("Not all networks of the own cluster are known: remote clusters can claim addresses in unknown ones (docs/claims.md)", "missing", strings.Join(missing, ", "))
 	}
-	return nil
 }
 
 // followClaims puts the policy file in force, and then follows its changes.
-func followClaims(c config.Config, current *claims.Current, h cell.Health, jobs job.Group, log *slog.Logger) error {
+func followClaims(c config.Config, current *claims.Current, h cell.Health, jobs job.Group, log *slog.Logger) {
 	file := c.Claims.ClaimPolicyFile
 	if file == "" {
-		return nil
+		return
 	}
-	first, err := claims.Load(file) // before the agent reads any cluster
-	if err != nil {
-		return exit.Usagef("--claim-policy-file: %w", err)
-	}
-	current.Set(first)
+	current.Set(c.ClaimPolicy) // before the agent reads any cluster
 	report := reporting(h.NewScope("claim-policy"), "the previous claim policy stays in use", "following "+file)
 	runs(jobs, "claim-policy", func(ctx context.Context) error { return current.Follow(ctx, file, report, log) })
-	return nil
 }

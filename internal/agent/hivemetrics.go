@@ -18,7 +18,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // newRegistry creates the registry of the program, and the boundaries of all parts that serve clients, or that write
@@ -135,11 +134,7 @@ func showClusterSize(size clusterSize, reg prometheus.Registerer) error {
 
 // showIdentityRange registers the number of identities that a cluster of the mesh can have.
 func showIdentityRange(c config.Config, reg prometheus.Registerer) error {
-	layout, err := wire.NewLayout(c.MaxConnectedClusters)
-	if err != nil {
-		return err
-	}
-	lowest, highest := layout.Range(1)
+	lowest, highest := c.Layout.Range(1)
 	return reg.Register(gauge("mesh_agent_identity_range_size", "Identities that a cluster of this mesh can have, by --max-connected-clusters.", nil,
 		func() float64 { return float64(highest - lowest + 1) }))
 }

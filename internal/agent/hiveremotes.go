@@ -123,19 +123,15 @@ func ofImports(p remoteParams, report func(task string, err error)) (*controller
 	if !c.MCSAPI {
 		return nil, nil
 	}
-	labels, annotations, err := c.Allowed()
-	if err != nil {
-		return nil, err
-	}
 	metrics := serviceimports.NewMetrics()
 	w, err := newKubeWriter(p, config.MCSAPI, importsRole, metrics)
 	if err != nil {
 		return nil, err
 	}
 	run := serviceimports.New(serviceimports.Params{
-		DB: p.Mesh.Tables.DB, Own: p.Config.Own(), GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: p.Mesh.Tables.Services,
+		DB: p.Mesh.Tables.DB, Own: p.Config.Own, GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: p.Mesh.Tables.Services,
 		Ready: isReady(p.Mesh.Remotes), Remotes: remotes(p.Mesh.Remotes, exportsRead), Writer: w,
-		Slices: c.WhichSlices(), InstallCRDs: c.InstallCRDs, Labels: labels, Annotations: annotations,
+		Slices: c.WhichSlices(), InstallCRDs: c.InstallCRDs, Labels: p.Config.ExportLabels, Annotations: p.Config.ExportAnnotations,
 		MaxImports: int(c.MaxImports), Report: report, Boundary: p.Bounds.Part("mcs"), Metrics: metrics, Log: p.Log,
 	}).Run
 	return &controller{run: run, writer: w}, nil
@@ -158,7 +154,7 @@ func newKubeWriter(p remoteParams, flag, role string, metrics prometheus.Collect
 	return w, nil
 }
 
-func isReady(m *clustermesh.Mesh) func() bool {
+func isReady(m *clustermesh.Remotes) func() bool {
 	return func() bool { ready, _ := m.Ready(); return ready }
 }
 
@@ -180,7 +176,7 @@ func remotesNeed(c config.OperateConfig) func(own bool, r wire.Resource) bool {
 }
 
 // remotes returns the clusters of the mesh directory. A cluster that is being removed counts as read at once.
-func remotes(m *clustermesh.Mesh, read func(remotecluster.Status) bool) func() []reconcile.Remote {
+func remotes(m *clustermesh.Remotes, read func(remotecluster.Status) bool) func() []reconcile.Remote {
 	return func() (all []reconcile.Remote) {
 		for _, c := range m.Clusters() {
 			all = append(all, reconcile.Remote{Name: c.Name, Read: read(c) || c.State == remotecluster.Removing})
@@ -193,18 +189,16 @@ func servicesRead(c remotecluster.Status) bool { return len(clustermesh.Unsynced
 
 // exportsRead reports whether the exports of a cluster were read. Exports are optional: a cluster may be synced
 // without them. A cluster that exports nothing counts as read.
-func exportsRead(c remotecluster.Status) bool { return c.Sources[wire.ServiceExports].Synced }
+func exportsRead(c remotecluster.Status) bool { return c.Families[wire.ServiceExports].Synced }
 
 // readRemotes runs the parts that an operator needs to read remote clusters; none without a flag for it.
-func readRemotes(o *operate.Operator, r *remoteObjects, c config.Config, current *claims.Current, from *local.Cluster, m *mesh.Mesh, h cell.Health, jobs job.Group, log *slog.Logger) error {
+func readRemotes(o *operate.Operator, r *remoteObjects, c config.Config, current *claims.Current, from *local.Cluster, m *mesh.Mesh, h cell.Health, jobs job.Group, log *slog.Logger) {
 	if r == nil {
-		return nil
+		return
 	}
 	o.While = r.run
 	showLocal(c, from, m.Ingest, jobs, log)
 	runs(jobs, "mesh", m.Remotes.Run)
-	if err := tellUnknownNetworks(c, log); err != nil {
-		return err
-	}
-	return followClaims(c, current, h, jobs, log)
+	tellUnknownNetworks(c, log)
+	followClaims(c, current, h, jobs, log)
 }

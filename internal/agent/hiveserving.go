@@ -63,7 +63,7 @@ func serverCell(name, title string, of func(serverParams) (*offer, error)) cell.
 			return err
 		}
 		p.Cycle.Append(cell.Hook{OnStart: func(cell.HookContext) error { return o.Listen(o.address) }})
-		saying(p.Jobs, "serve", o.message+" on "+o.address, o.Run)
+		startJob(p.Jobs, "serve", o.message+" on "+o.address, o.Run)
 		p.Servers.all = append(p.Servers.all, o)
 		return p.Metrics.Register(o.metrics)
 	}))
@@ -71,11 +71,11 @@ func serverCell(name, title string, of func(serverParams) (*offer, error)) cell.
 
 // newTLS reads the certificate files of all listeners that use TLS; nil without any.
 func newTLS(c config.Config, log *slog.Logger) *transport.TLS {
-	files, secure := c.Listening.TLS()
-	if !secure {
+	l := c.Listening
+	if l.TLSCert == "" {
 		return nil
 	}
-	return transport.NewTLS(files, log)
+	return transport.NewTLS(transport.TLSFiles{Cert: l.TLSCert, Key: l.TLSKey, ClientCA: l.TLSClientCA}, log)
 }
 
 // followCertificates reports in the health, in the log and in metrics when the certificate files cannot be used.
@@ -115,14 +115,10 @@ func offerDNS(p serverParams) (*offer, error) {
 	if d.Address == "" {
 		return nil, nil
 	}
-	clients, err := d.ClientNetworks()
-	if err != nil {
-		return nil, err
-	}
 	metrics := dnsserver.NewMetrics()
 	s, err := dnsserver.New(dnsserver.Params{
-		View: p.View, Cluster: p.Config.ClusterName, Asker: p.Config.Asker(), Zones: d.ZoneNames(), MeshZone: d.MeshZone, TTL: &d.TTL, Answers: int(d.Answers),
-		Clients: clients, Queries: int(d.Queries), Metrics: metrics, Boundary: p.Bounds.Part("dns"), Log: p.Log,
+		View: p.View, Cluster: p.Config.ClusterName, Asker: p.Config.Asker(), Zones: p.Config.DNSZones, MeshZone: d.MeshZone, TTL: &d.TTL, Answers: int(d.Answers),
+		Clients: p.Config.DNSClients, Queries: int(d.Queries), Metrics: metrics, Boundary: p.Bounds.Part("dns"), Log: p.Log,
 	})
 	if err != nil {
 		return nil, err

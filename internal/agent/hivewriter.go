@@ -41,30 +41,19 @@ func awaitKVStore(ctx context.Context, w *kvstore.Durable, timeout time.Duration
 }
 
 // newWriter returns nil when nothing is written: there is no kvstore, or no data to write.
-func newWriter(m config.Mode, c config.Config, size clusterSize, of *etcd.Metrics, log *slog.Logger) (*kvstore.Durable, error) {
-	opts, err := c.KVStoreOptions()
-	if err != nil {
-		return nil, fmt.Errorf("--kvstore-opt: %w", err)
-	}
+func newWriter(m config.Mode, c config.Config, size clusterSize, of *etcd.Metrics, log *slog.Logger) *kvstore.Durable {
 	if !writes(c, m) {
-		return nil, nil
+		return nil
 	}
-	if m == config.ModeMirror {
-		config.MirrorLimits(&opts, c.KVStoreOpt)
-	}
+	opts := c.WriterOptions(m)
 	opts.Metrics, opts.ClusterSize, opts.Log = of, size, log
-	own := opts
-	return etcd.NewDurable(own.Config, opts), nil
+	return etcd.NewDurable(opts.Config, opts)
 }
 
 // writes reports whether a mode writes to the own kvstore. An agent writes when it has a description of its node and
 // the ID of its cluster.
 func writes(c config.Config, m config.Mode) bool {
-	opts, err := c.KVStoreOptions()
-	if err != nil || !opts.HasLocal() {
-		return false
-	}
-	return m != config.ModeRun || c.Local.Given() && c.ClusterID != 0
+	return c.KVStoreOpt.HasLocal() && (m != config.ModeRun || c.Local.Given() && c.ClusterID != 0)
 }
 
 // NeedsKVStore returns an error for a setting that is missing in a mode that only writes.
@@ -72,7 +61,7 @@ func NeedsKVStore(c config.Config, m config.Mode) error {
 	if m == config.ModeRun {
 		return nil
 	}
-	if err := c.Own().ValidateStrict(); err != nil {
+	if err := c.Own.ValidateStrict(); err != nil {
 		return exit.Usagef("%s needs the name and the ID of the own cluster (--cluster-name, --cluster-id): %s", m, printer.OneLine(err))
 	}
 	if !writes(c, m) {

@@ -4,6 +4,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
 	"github.com/mesh-agent/mesh-agent/internal/serve/xdsserver"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 
 func offerXDS(p serverParams) (*offer, error) {
@@ -13,7 +14,7 @@ func offerXDS(p serverParams) (*offer, error) {
 	}
 	metrics := xdsserver.NewMetrics()
 	s, err := xdsserver.New(xdsserver.Params{
-		View: p.View, Asker: p.Config.Asker(), Zones: p.Config.Serving.DNS.ZoneNames(), Names: int(x.Names), Memory: x.MemoryLimit(), Outliers: x.Outliers,
+		View: p.View, Asker: p.Config.Asker(), Zones: p.Config.DNSZones, Names: int(x.Names), Memory: min(p.Config.XDSMemory, budget.XDSClients.Bytes()), Outliers: x.Outliers,
 		Metrics: metrics, Boundary: p.Bounds.Part("xds"), Log: p.Log, TLS: p.TLS, Streams: transport.Limit{All: int(x.Streams), Peer: int(x.StreamsPerPeer)},
 	})
 	if err != nil {

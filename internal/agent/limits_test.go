@@ -22,14 +22,15 @@ func TestLimitsOfTheAPI(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
 	c.ClustermeshConfig = t.TempDir()
-	agenttest.Must(t, c.Validate())
+	_, err := c.Typed()
+	agenttest.Must(t, err)
 	if got := c.Listening.Limits.OfServer(); got != transport.DefaultLimits() {
 		t.Errorf("%+v", got)
 	}
 	for field, v := range reflect.ValueOf(&c.Listening.Limits).Elem().Fields() {
-		name, value := field.Tag.Get("mapstructure"), v.Uint()
+		name, value := field.Tag.Get("flag"), v.Uint()
 		v.SetUint(0)
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--"+name+": 0 would refuse all clients") {
+		if _, err := c.Typed(); err == nil || !strings.Contains(err.Error(), "--"+name+": 0 would refuse all clients") {
 			t.Errorf("--%s=0: %v", name, err)
 		}
 		v.SetUint(value)
@@ -87,7 +88,7 @@ func TestWhereAnAgentMayListen(t *testing.T) {
 		c := config.Default()
 		c.ClustermeshConfig, c.Listen, c.Listening = t.TempDir(), test.listen, test.config
 		c.Listening.Limits = config.DefaultListenLimits()
-		err := c.Validate()
+		_, err := c.Typed()
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s %+v: %v", test.listen, test.config, err)
 		}

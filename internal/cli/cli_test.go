@@ -252,7 +252,7 @@ func TestWaitForTheAgent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agent.sock")
 	lines, code := waiting(t, io.Discard, "Waiting for the agent\n", "--socket", path)
 	a := &clitest.Agent{Mesh: new(fakemesh.Mesh)}
-	s, err := httpapi.NewServer(a.Sources(t), slog.New(slog.DiscardHandler))
+	s, err := httpapi.NewServer(a.Params(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestDescribe(t *testing.T) {
 		{"describe cluster c2 -c c2", 2, "", "give either the NAME"},
 		{"get conflicts -c c3", 0, "ip    MESH-3101  10.2.1.10/32  c2,c3", ""},
 		{"get conflicts", 0, "service-affinity  MESH-2152  default/web   c2,c4", ""},
-		{"get serviceexports", 0, "web   c2       ClusterSetIP  ClientIP 10800s  http=80/TCP", ""},
+		{"get serviceexports", 0, "web   c2       ClusterSetIP  ClientIP 10800s   http=80/TCP", ""},
 		{"get serviceexports -n default -c c4 -o name", 0, "c4/default/web\n", ""},
 		{"get conflicts -c c9", 0, "", "No conflicts found."},
 		{"get conflict ip/10.2.1.10/32 -o name", 0, "ip/10.2.1.10/32\n", ""},

@@ -11,46 +11,44 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 )
 
-// AllocationMode is the flag that sets where identities are allocated.
-const AllocationMode = "identity-allocation-mode"
+// The flags that set where identities are allocated.
+const (
+	AllocationMode      = "identity-allocation-mode"
+	AllocationNamespace = "k8s-namespace"
+	NodesAndAddresses   = "publish-nodes-and-addresses"
+)
 
 // AllocationConfig is where identities are allocated.
 type AllocationConfig struct {
-	Mode      string `mapstructure:"identity-allocation-mode" modes:"run operate" help:"where identities are allocated: kvstore, crd (CiliumIdentity objects), or both during a migration: doublewrite-readkvstore, doublewrite-readcrd (docs/identity-migration.md)"`
-	Namespace string `mapstructure:"k8s-namespace" modes:"run operate" help:"namespace of the Lease objects in which nodes list the identities that they use (with crd and doublewrite)"`
+	Mode      string `flag:"identity-allocation-mode" modes:"run operate" help:"where identities are allocated: kvstore, crd (CiliumIdentity objects), or both during a migration: doublewrite-readkvstore, doublewrite-readcrd (docs/identity-migration.md)"`
+	Namespace string `flag:"k8s-namespace" modes:"run operate" help:"namespace of the Lease objects in which nodes list the identities that they use (with crd and doublewrite)"`
 }
 
-// Place returns the mode; it is valid once the configuration is validated.
-func (c AllocationConfig) Place() modes.Mode { return modes.Mode(c.Mode) }
-
-// ValidateAllocation notes the settings that the identity allocation mode needs and that are missing.
-func (c Config) ValidateAllocation(note func(flag string, err error)) {
-	m, err := modes.Parse(c.Allocation.Mode)
-	if err != nil {
-		note(AllocationMode, err)
-		return
-	}
+// parseAllocation also notes the settings that the mode needs and that are missing.
+func (c *Config) parseAllocation(wrong *mistakes) {
+	m := parsed(wrong, AllocationMode, modes.Parse, c.Allocation.Mode)
+	c.AllocationMode = m
 	if !m.InKubernetes() {
 		return
 	}
 	if c.Operate.NodesAndAddresses {
-		note("publish-nodes-and-addresses", fmt.Errorf("with --%s=%s the cluster's agents write their own nodes and addresses: it is for clusters whose agents are Cilium's", AllocationMode, m))
+		wrong.note(NodesAndAddresses, fmt.Errorf("with --%s=%s the cluster's agents write their own nodes and addresses: it is for clusters whose agents are Cilium's", AllocationMode, m))
 	}
 	if c.Allocation.Namespace == "" {
-		note("k8s-namespace", errors.New("must not be empty"))
+		wrong.note(AllocationNamespace, errors.New("must not be empty"))
 	}
 	if !c.Local.FromKubernetes() {
-		note(AllocationMode, fmt.Errorf("%s keeps identities in the Kubernetes API: say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE", m))
+		wrong.note(AllocationMode, fmt.Errorf("%s keeps identities in the Kubernetes API: say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE", m))
 	}
-	if opts, err := c.KVStoreOptions(); m.InKVStore() && err == nil && !opts.HasLocal() {
-		note(AllocationMode, fmt.Errorf("%s keeps identities in the own cluster's kvstore too: say which with --kvstore-opt etcd.config=FILE or etcd.address=URL", m))
+	if m.InKVStore() && !c.KVStoreOpt.HasLocal() && len(wrong.of(KVStoreFlag)) == 0 {
+		wrong.note(AllocationMode, fmt.Errorf("%s keeps identities in the own cluster's kvstore too: say which with --kvstore-opt etcd.config=FILE or etcd.address=URL", m))
 	}
 }
 
 // AllocationBackend returns the configuration of the place where identities are allocated. The caller sets the fields
 // that belong to a node or to garbage collection. Metrics are registered unless reg is nil.
 func (c Config) AllocationBackend(reg prometheus.Registerer) (modes.Config, error) {
-	a := modes.Config{Mode: c.Allocation.Place(), Namespace: c.Allocation.Namespace, TTL: c.KVStore.LeaseTTL, Registerer: reg}
+	a := modes.Config{Mode: c.AllocationMode, Namespace: c.Allocation.Namespace, TTL: c.KVStore.LeaseTTL, Registerer: reg}
 	if !a.Mode.InKubernetes() {
 		return a, nil
 	}

@@ -17,12 +17,10 @@ func (s *Settings) Given(flag string) bool { return s.from[flag] != "" }
 // FromAgent takes the values of an agent on this machine for flags that have no other value, and returns the settings
 // that it took. It takes none when the agent's mesh directory does not exist here, for example when the agent runs in
 // a container.
-func (s *Settings) FromAgent(agent map[string]string, place string, flags ...string) (Config, []string, error) {
+func (s *Settings) FromAgent(agent map[string]string, place string, flags ...string) (c Config, taken []string) {
 	if dir := agent[DirectoryFlag]; !filepath.IsAbs(dir) || !exists(dir) {
-		c, err := s.decode()
-		return c, nil, err
+		return s.typed(), nil
 	}
-	var taken []string
 	for _, name := range flags {
 		f, value := s.flags.Lookup(name), agent[name]
 		if f == nil || s.Given(name) || value == "" || value == f.Value.String() || strings.Contains(value, clientfile.LeftOut) {
@@ -34,8 +32,7 @@ func (s *Settings) FromAgent(agent map[string]string, place string, flags ...str
 		s.from[name] = place
 		taken = append(taken, "--"+name+" "+value)
 	}
-	c, err := s.decode()
-	return c, taken, err
+	return s.typed(), taken
 }
 
 func exists(dir string) bool {

@@ -58,8 +58,6 @@ func FuzzSettings(f *testing.F) {
 				t.Fatalf("%s comes from %q", key, s.from[key])
 			}
 		}
-		if _, err := s.decode(); err != nil {
-			t.Fatalf("what was taken cannot be decoded: %v", err)
-		}
+		s.typed() // of anything
 	})
 }

@@ -13,41 +13,42 @@ import (
 
 // KVStoreConfig are the settings of a writer to the own kvstore.
 type KVStoreConfig struct {
-	Kind                       string        `mapstructure:"kvstore" help:"kind of kvstore; etcd is the only one, and the default (Cilium's configuration names it)"`
-	ConnectivityTimeout        time.Duration `mapstructure:"kvstore-connectivity-timeout" help:"time that a writer waits for the own cluster's etcd before it gives up"`
-	LeaseTTL                   time.Duration `mapstructure:"kvstore-lease-ttl" help:"time that the keys of this process stay in etcd after the process ends, 25s to 24h"`
-	PeriodicSync               time.Duration `mapstructure:"kvstore-periodic-sync" help:"interval at which the agent checks the identities that it uses, and writes their missing keys again"`
-	MaxConsecutiveQuorumErrors uint32        `mapstructure:"kvstore-max-consecutive-quorum-errors" help:"number of consecutive health reads that may fail before the client reconnects"`
+	Kind                       string        `flag:"kvstore" help:"kind of kvstore; etcd is the only one, and the default (Cilium's configuration names it)"`
+	ConnectivityTimeout        time.Duration `flag:"kvstore-connectivity-timeout" rule:"above zero" help:"time that a writer waits for the own cluster's etcd before it gives up"`
+	LeaseTTL                   time.Duration `flag:"kvstore-lease-ttl" help:"time that the keys of this process stay in etcd after the process ends, 25s to 24h"`
+	PeriodicSync               time.Duration `flag:"kvstore-periodic-sync" rule:"above zero" help:"interval at which the agent checks the identities that it uses, and writes their missing keys again"`
+	MaxConsecutiveQuorumErrors uint32        `flag:"kvstore-max-consecutive-quorum-errors" help:"number of consecutive health reads that may fail before the client reconnects"`
 }
 
-func (c KVStoreConfig) validate(note func(flag string, err error)) {
-	if c.Kind != "" && c.Kind != "etcd" {
-		note("kvstore", fmt.Errorf("%q is not a kvstore that the agent can use: give etcd, or leave the flag out", c.Kind))
+func (c *Config) parseKVStore(wrong *mistakes) {
+	k := c.KVStore
+	c.KVStoreOpt = parsed(wrong, KVStoreFlag, etcd.ParseOptions, c.Flags.KVStoreOpt)
+	c.KVStoreOpt.LeaseTTL, c.KVStoreOpt.MaxConsecutiveQuorumErrors, c.KVStoreOpt.ClusterSize = k.LeaseTTL, int(k.MaxConsecutiveQuorumErrors), c.GivenSize
+	if k.Kind != "" && k.Kind != "etcd" {
+		wrong.note("kvstore", fmt.Errorf("%q is not a kvstore that the agent can use: give etcd, or leave the flag out", k.Kind))
 	}
-	note("kvstore-connectivity-timeout", aboveZero(c.ConnectivityTimeout))
-	note("kvstore-lease-ttl", etcd.CheckLeaseTTL(c.LeaseTTL))
-	note("kvstore-periodic-sync", aboveZero(c.PeriodicSync))
+	wrong.note("kvstore-lease-ttl", etcd.CheckLeaseTTL(k.LeaseTTL))
 }
 
-// KVStoreOptions are the options of all kvstore clients.
-func (c Config) KVStoreOptions() (etcd.Options, error) {
-	o, err := etcd.ParseOptions(c.KVStoreOpt)
-	o.LeaseTTL = c.KVStore.LeaseTTL
-	o.Schedule = waiting.NewSchedule(time.Second)
-	o.MaxConsecutiveQuorumErrors = int(c.KVStore.MaxConsecutiveQuorumErrors)
-	o.ClusterSize = c.GivenSize
-	o.Traces = etcd.NewTraces()
-	return o, err
+// KVStoreOptions returns the options of a kvstore client. Clients that shall work together have the same ones.
+func (c Config) KVStoreOptions() etcd.Options {
+	o := c.KVStoreOpt
+	o.Schedule, o.Traces = waiting.NewSchedule(time.Second), etcd.NewTraces()
+	return o
+}
+
+func nodeAddress(text string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.Zone() != "" || a.IsUnspecified() {
+		return netip.Addr{}, fmt.Errorf("%q is not the address of a node", text)
+	}
+	return a.Unmap(), nil
 }
 
 // NodeAddress returns the address of this node: the given one, otherwise the first global one, IPv4 before IPv6.
 func (c Config) NodeAddress() (netip.Addr, error) {
-	if c.NodeIP != "" {
-		a, err := netip.ParseAddr(c.NodeIP)
-		if err != nil || a.Zone() != "" || a.IsUnspecified() {
-			return netip.Addr{}, fmt.Errorf("%q is not the address of a node", c.NodeIP)
-		}
-		return a.Unmap(), nil
+	if c.NodeIP.IsValid() {
+		return c.NodeIP, nil
 	}
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -71,4 +72,4 @@ func (c Config) NodeAddress() (netip.Addr, error) {
 }
 
 // GivenSize returns the size of the own cluster from the settings; 0 when it is not set.
-func (c Config) GivenSize() int { return int(c.ClusterSize) }
+func (f Flags) GivenSize() int { return int(f.ClusterSize) }

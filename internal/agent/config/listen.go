@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"reflect"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -18,25 +17,20 @@ import (
 
 // ListenConfig are the settings of the listeners, and of the clients over TCP.
 type ListenConfig struct {
-	Insecure    bool   `mapstructure:"listen-insecure" help:"permit plain text on an address that other machines reach; all of them can then read everything"`
-	Names       string `mapstructure:"listen-names" help:"more host names of the HTTP API, separated by commas; .example.org means all names that end with it. Requests for other names are refused (docs/api-security.md)"`
-	TLSCert     string `mapstructure:"tls-cert-file" help:"certificate of the HTTP API and of xDS, which then use TLS over TCP; the agent reads a changed file again"`
-	TLSKey      string `mapstructure:"tls-key-file" help:"key of --tls-cert-file"`
-	Probes      string `mapstructure:"probe-listen" help:"further address for plain /healthz and /readyz alone, for a kubelet, which has no client certificate; none by default"`
-	UI          bool   `mapstructure:"ui" help:"serve the web page at /ui/ of the HTTP API (docs/ui.md)"`
-	TLSClientCA string `mapstructure:"tls-client-ca-file" help:"certificate authorities of the clients; a client over TCP must then show a certificate of one of them"`
+	Insecure    bool   `flag:"listen-insecure" help:"permit plain text on an address that other machines reach; all of them can then read everything"`
+	Names       string `flag:"listen-names" help:"more host names of the HTTP API, separated by commas; .example.org means all names that end with it. Requests for other names are refused (docs/api-security.md)"`
+	TLSCert     string `flag:"tls-cert-file" help:"certificate of the HTTP API and of xDS, which then use TLS over TCP; the agent reads a changed file again"`
+	TLSKey      string `flag:"tls-key-file" help:"key of --tls-cert-file"`
+	Probes      string `flag:"probe-listen" help:"further address for plain /healthz and /readyz alone, for a kubelet, which has no client certificate; none by default"`
+	UI          bool   `flag:"ui" help:"serve the web page at /ui/ of the HTTP API (docs/ui.md)"`
+	TLSClientCA string `flag:"tls-client-ca-file" help:"certificate authorities of the clients; a client over TCP must then show a certificate of one of them"`
 
-	Limits ListenLimits `mapstructure:",squash" subject:"Limits of the HTTP API"`
+	Limits ListenLimits `subject:"Limits of the HTTP API"`
 }
 
-// TLS returns the certificate files of the API; false when the API is plain text.
-func (c ListenConfig) TLS() (transport.TLSFiles, bool) {
-	return transport.TLSFiles{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA}, c.TLSCert != ""
-}
-
-// HostNames returns the host names that a request may be for. On an address that other machines reach, clients use the
+// hostNames returns the host names that a request may be for. On an address that other machines reach, clients use the
 // names of Kubernetes Services, too. These names are not public, so a web page cannot use them for DNS rebinding.
-func (c ListenConfig) HostNames() (names []string, err error) {
+func hostNames(c ListenConfig) (names []string, err error) {
 	for name := range strings.SplitSeq(c.Names, ",") {
 		name = strings.TrimSpace(name)
 		if problems := validation.IsDNS1123Subdomain(strings.ToLower(strings.TrimPrefix(name, "."))); c.Names != "" && len(problems) > 0 {
@@ -52,30 +46,37 @@ func (c ListenConfig) HostNames() (names []string, err error) {
 	return names, nil
 }
 
-func (c ListenConfig) validate(note func(flag string, err error), listen string) {
-	_, wrong := c.HostNames()
-	note("listen-names", wrong)
+func (c *Config) parseListen(wrong *mistakes) {
+	l, listen := c.Listening, c.Listen
+	c.HostNames = parsed(wrong, "listen-names", hostNames, l)
 	switch {
-	case (c.TLSCert == "") != (c.TLSKey == ""):
-		note("tls-cert-file/tls-key-file", errors.New("a certificate and its key are given together"))
-	case c.TLSCert == "" && c.TLSClientCA != "":
-		note("tls-client-ca-file", errors.New("clients have certificates with TLS only: give --tls-cert-file and --tls-key-file, too"))
+	case (l.TLSCert == "") != (l.TLSKey == ""):
+		wrong.note("tls-cert-file/tls-key-file", errors.New("a certificate and its key are given together"))
+	case l.TLSCert == "" && l.TLSClientCA != "":
+		wrong.note("tls-client-ca-file", errors.New("clients have certificates with TLS only: give --tls-cert-file and --tls-key-file, too"))
 	}
-	if c.Probes != "" {
-		note("probe-listen", checkAddress(c.Probes, "0.0.0.0:10979"))
+	if l.Probes != "" {
+		wrong.note("probe-listen", checkAddress(l.Probes, "0.0.0.0:10979"))
 	}
-	c.Limits.validate(note)
 	host, port, err := net.SplitHostPort(listen)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	switch {
 	case err != nil:
-		note("listen", fmt.Errorf("%q is no address with a port, such as %s", listen, api.DefaultListen))
-	case !isLoopback(host) && c.TLSCert == "" && !c.Insecure:
-		note("listen", fmt.Errorf("%q may be reached by other machines, and the agent would not authenticate them: listen on a loopback address such as %s, "+
-			"or give --tls-cert-file, --tls-key-file and --tls-client-ca-file, or --listen-insecure if everyone there may read everything", listen, api.DefaultListen))
+		wrong.note("listen", fmt.Errorf("%q is no address with a port, such as %s", listen, api.DefaultListen))
+	default:
+		wrong.note("listen", l.checkHost(host, listen, "a loopback address such as "+api.DefaultListen))
 	}
+}
+
+// checkHost returns an error for an address that other machines reach in plain text by accident.
+func (c ListenConfig) checkHost(host, address, instead string) error {
+	if isLoopback(host) || c.TLSCert != "" || c.Insecure {
+		return nil
+	}
+	return fmt.Errorf("%q may be reached by other machines, and the agent would not authenticate them: listen on %s, "+
+		"or give --tls-cert-file, --tls-key-file and --tls-client-ca-file, or --listen-insecure if everyone there may read everything", address, instead)
 }
 
 // isLoopback reports whether other machines cannot reach an address to listen on. A name other than localhost may
@@ -91,14 +92,14 @@ func isLoopback(host string) bool {
 // ListenLimits limit what clients over TCP may have at the same time, in total and per address
 // (docs/api-security.md). The unix socket has no such limits.
 type ListenLimits struct {
-	Connections        uint32 `mapstructure:"listen-max-connections" help:"maximum number of TCP connections at the same time"`
-	ConnectionsPerPeer uint32 `mapstructure:"listen-max-connections-per-peer" help:"maximum number of TCP connections from one address (an IPv6 /64); the limit of loopback is the total minus this number"`
-	Watches            uint32 `mapstructure:"listen-max-watches" help:"maximum number of watches over TCP at the same time"`
-	WatchesPerPeer     uint32 `mapstructure:"listen-max-watches-per-peer" help:"maximum number of watches from one address; the limit of loopback is the total minus this number"`
-	Answers            uint32 `mapstructure:"listen-max-answers" help:"maximum number of other requests over TCP at the same time, such as lists"`
-	AnswersPerPeer     uint32 `mapstructure:"listen-max-answers-per-peer" help:"maximum number of other requests from one address; the limit of loopback is the total minus this number"`
-	States             uint32 `mapstructure:"listen-max-states" help:"maximum number of watches over TCP that receive their initial state, or are far behind, at the same time"`
-	StatesPerPeer      uint32 `mapstructure:"listen-max-states-per-peer" help:"maximum number of these watches from one address, also from loopback"`
+	Connections        uint32 `flag:"listen-max-connections" rule:"permits clients" help:"maximum number of TCP connections at the same time"`
+	ConnectionsPerPeer uint32 `flag:"listen-max-connections-per-peer" rule:"permits clients" help:"maximum number of TCP connections from one address (an IPv6 /64); the limit of loopback is the total minus this number"`
+	Watches            uint32 `flag:"listen-max-watches" rule:"permits clients" help:"maximum number of watches over TCP at the same time"`
+	WatchesPerPeer     uint32 `flag:"listen-max-watches-per-peer" rule:"permits clients" help:"maximum number of watches from one address; the limit of loopback is the total minus this number"`
+	Answers            uint32 `flag:"listen-max-answers" rule:"permits clients" help:"maximum number of other requests over TCP at the same time, such as lists"`
+	AnswersPerPeer     uint32 `flag:"listen-max-answers-per-peer" rule:"permits clients" help:"maximum number of other requests from one address; the limit of loopback is the total minus this number"`
+	States             uint32 `flag:"listen-max-states" rule:"permits clients" help:"maximum number of watches over TCP that receive their initial state, or are far behind, at the same time"`
+	StatesPerPeer      uint32 `flag:"listen-max-states-per-peer" rule:"permits clients" help:"maximum number of these watches from one address, also from loopback"`
 }
 
 // DefaultListenLimits returns the limits without any setting.
@@ -130,12 +131,4 @@ func (c ListenLimits) OfServer() transport.Limits {
 // withinMemory returns n, or the number for which there is memory if that is smaller.
 func withinMemory(n uint32, each int64) uint32 {
 	return uint32(min(int64(n), max(1, debug.SetMemoryLimit(-1)/each))) //nolint:gosec // not more than n
-}
-
-func (c ListenLimits) validate(note func(flag string, err error)) {
-	for field, v := range reflect.ValueOf(c).Fields() {
-		if v.Uint() == 0 {
-			note(field.Tag.Get("mapstructure"), errors.New("0 would refuse all clients: give at least 1"))
-		}
-	}
 }

@@ -10,27 +10,27 @@ import (
 
 // LocalConfig are the settings of the source of the own cluster's description, and of its use.
 type LocalConfig struct {
-	Manifests        string `mapstructure:"local-manifests" modes:"run operate" help:"directory of Kubernetes manifests that describe the own cluster; the agent watches it"`
-	Kubernetes       bool   `mapstructure:"kubernetes" modes:"run operate" help:"read the description of the own cluster from the Kubernetes API"`
-	Kubeconfig       string `mapstructure:"kubeconfig" modes:"run operate" help:"kubeconfig file for the Kubernetes API; default: the service account of the pod"`
-	Labels           string `mapstructure:"labels" modes:"run operate" help:"labels of pods that are part of identities: key prefixes, separated by spaces, with '!' for exclusions; default: the rules of Cilium"`
-	GlobalNamespaces bool   `mapstructure:"clustermesh-default-global-namespace" modes:"run operate" help:"export the services and pods of namespaces without the annotation clustermesh.cilium.io/global"`
+	Manifests        string `flag:"local-manifests" modes:"run operate" help:"directory of Kubernetes manifests that describe the own cluster; the agent watches it"`
+	Kubernetes       bool   `flag:"kubernetes" modes:"run operate" help:"read the description of the own cluster from the Kubernetes API"`
+	Kubeconfig       string `flag:"kubeconfig" modes:"run operate" help:"kubeconfig file for the Kubernetes API; default: the service account of the pod"`
+	Labels           string `flag:"labels" modes:"run operate" help:"labels of pods that are part of identities: key prefixes, separated by spaces, with '!' for exclusions; default: the rules of Cilium"`
+	GlobalNamespaces bool   `flag:"clustermesh-default-global-namespace" modes:"run operate" help:"export the services and pods of namespaces without the annotation clustermesh.cilium.io/global"`
 }
 
-func (c LocalConfig) validate(note func(flag string, err error)) {
-	if c.Manifests != "" && c.FromKubernetes() {
-		note("local-manifests/kubernetes", errors.New("one source describes the own cluster: give a directory or the Kubernetes API, not both"))
+func (c *Config) parseLocal(wrong *mistakes) {
+	l := c.Local
+	if l.Manifests != "" && l.FromKubernetes() {
+		wrong.note("local-manifests/kubernetes", errors.New("one source describes the own cluster: give a directory or the Kubernetes API, not both"))
 	}
-	if info, err := os.Stat(c.Manifests); err == nil && !info.IsDir() {
-		note("local-manifests", fmt.Errorf("%s is not a directory: give the one that holds the manifests", c.Manifests))
+	if info, err := os.Stat(l.Manifests); err == nil && !info.IsDir() {
+		wrong.note("local-manifests", fmt.Errorf("%s is not a directory: give the one that holds the manifests", l.Manifests))
 	}
-	if c.Kubeconfig != "" {
-		if _, err := os.ReadFile(c.Kubeconfig); err != nil {
-			note("kubeconfig", err)
+	if l.Kubeconfig != "" {
+		if _, err := os.ReadFile(l.Kubeconfig); err != nil {
+			wrong.note("kubeconfig", err)
 		}
 	}
-	_, err := publish.NewLabelFilter(c.Labels)
-	note("labels", err)
+	c.PodLabels = parsed(wrong, "labels", publish.NewLabelFilter, l.Labels)
 }
 
 // FromKubernetes reports whether the Kubernetes API is the source.

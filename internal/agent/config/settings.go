@@ -3,19 +3,15 @@ package config
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
-	"github.com/cilium/hive"
-	"github.com/cilium/hive/cell"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/internal/base/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // EnvPrefix is the prefix of the environment variables that the program reads.
@@ -38,15 +34,17 @@ before anything starts.`
 // Settings are the flags of run, from all sources of their values. Other commands show some of these flags, and take
 // the values of all.
 type Settings struct {
-	flags *pflag.FlagSet
-	file  string            // the value of --config
-	from  map[string]string // the source of a flag's value, by flag; none for a default
+	flags    *pflag.FlagSet
+	values   Flags             // the flags set its fields
+	file     string            // the value of --config
+	from     map[string]string // the source of a flag's value, by flag; none for a default
+	mistakes mistakes          // in the loaded values
 }
 
 // NewSettings returns the settings with their defaults.
 func NewSettings() *Settings {
-	s := &Settings{flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), from: make(map[string]string)}
-	Default().Flags(s.flags)
+	s := &Settings{flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), values: Default(), from: make(map[string]string)}
+	s.values.bind(s.flags)
 	return s
 }
 
@@ -63,8 +61,9 @@ func (s *Settings) Register(to *pflag.FlagSet, names ...string) {
 // Has reports whether a flag is a setting.
 func (s *Settings) Has(flag string) bool { return s.flags.Lookup(flag) != nil || flag == "config" }
 
-// Load sets flags that are not on the command line from the environment and the file. The error is a usage error, on
-// one line.
+// Load sets flags that are not on the command line from the environment and the file, and returns the configuration.
+// The error is a usage error, on one line. It does not have the mistakes that Check returns: a command may need a part of
+// the configuration alone.
 func (s *Settings) Load(getenv func(string) string) (Config, error) {
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed {
@@ -72,10 +71,10 @@ func (s *Settings) Load(getenv func(string) string) (Config, error) {
 		}
 	})
 	err := SetFromEnvironment(s.flags, getenv, func(f *pflag.Flag) bool { return s.from[f.Name] != "" }, s.from)
-	if s.file == "" {
-		s.file, s.from["config"] = getenv(Variable("config")), Variable("config")
-	} else {
+	if s.file != "" {
 		s.from["config"] = "--config"
+	} else if s.file = getenv(Variable("config")); s.file != "" {
+		s.from["config"] = Variable("config")
 	}
 	if s.file != "" {
 		err = errors.Join(err, s.readFile())
@@ -83,85 +82,48 @@ func (s *Settings) Load(getenv func(string) string) (Config, error) {
 	if err != nil {
 		return Config{}, exit.Usagef("%s", printer.OneLine(err))
 	}
-	return s.decode()
+	return s.typed(), nil
 }
 
 // Set sets the value of a flag.
 func (s *Settings) Set(flag, value string) error { return s.flags.Set(flag, value) }
 
-// decode returns the flags' values as a Config.
-func (s *Settings) decode() (c Config, err error) {
-	h := hive.New(cell.Config(Default()), cell.Invoke(func(decoded Config) { c = decoded }))
-	s.Give(h)
-	return c, h.Populate(slog.New(slog.DiscardHandler))
+// typed parses the flags' values.
+func (s *Settings) typed() (c Config) {
+	c, s.mistakes = s.values.typed()
+	return c
 }
 
-// Give sets the values in a hive. They replace the values that the hive would find itself.
-func (s *Settings) Give(to *hive.Hive) {
-	s.flags.VisitAll(func(f *pflag.Flag) { to.Viper().Set(f.Name, f.Value.String()) })
-}
-
-// Validate returns the mistakes in the values, with the sources of these values.
-func (s *Settings) Validate(c Config) error {
-	var texts []string
-	for _, one := range c.mistakes() {
-		texts = append(texts, s.explain(one))
+// Check returns a usage error with the mistakes in the values of these flags, and where the values come from. Without
+// flags, it has the mistakes in all.
+func (s *Settings) Check(flags ...string) error {
+	wrong := s.mistakes
+	if len(flags) > 0 {
+		wrong = wrong.of(flags...)
 	}
-	if len(texts) == 0 {
+	if len(wrong) == 0 {
 		return nil
 	}
-	return exit.Usagef("%s", printer.OneLine(errors.New(strings.Join(texts, "; "))))
+	return exit.Usagef("%s", printer.OneLine(errors.New(printer.Join(wrong, "; ", s.explain))))
 }
 
-// Mistake returns a usage error: a mistake in the values of flags, with their sources.
-func (s *Settings) Mistake(err error, flags ...string) error {
-	return exit.Usagef("%s", printer.OneLine(errors.New(s.explain(&settingError{Flags: flags, Err: err}))))
-}
-
-// ValidateOwn validates the settings of the own cluster.
-func (s *Settings) ValidateOwn(c Config) error {
-	err := wire.ValidateMaxConnectedClusters(c.MaxConnectedClusters)
-	flags := []string{"max-connected-clusters"}
-	if err == nil {
-		err, flags = c.Own().Validate(), []string{"cluster-name", "cluster-id"}
-	}
-	if err == nil {
-		return nil
-	}
-	return s.Mistake(err, flags...)
-}
+// OwnFlags are the flags of the own cluster's name and ID.
+func OwnFlags() []string { return []string{"cluster-name", "cluster-id", "max-connected-clusters"} }
 
 // explain returns the text of a mistake with the sources of its values; it names the flags when all have their
 // defaults.
-func (s *Settings) explain(err error) string {
-	mistake, ok := errors.AsType[*settingError](err)
-	if !ok {
-		return err.Error()
-	}
+func (s *Settings) explain(m *mistake) string {
 	var places []string
-	for _, flag := range mistake.Flags {
+	for _, flag := range m.flags {
 		if s.from[flag] != "" {
 			places = append(places, s.from[flag])
 		}
 	}
 	if len(places) == 0 {
-		return err.Error()
+		return m.Error()
 	}
-	return fmt.Sprintf("%s: %v", strings.Join(places, " and "), mistake.Err)
+	return fmt.Sprintf("%s: %v", strings.Join(places, " and "), m.err)
 }
-
-// settingError is a mistake in the values of flags, from any source.
-type settingError struct {
-	Flags []string
-	Err   error
-}
-
-// Error implements error: the text names the flags.
-func (e *settingError) Error() string {
-	return fmt.Sprintf("--%s: %v", strings.Join(e.Flags, " and --"), e.Err)
-}
-
-func (e *settingError) Unwrap() error { return e.Err }
 
 // Variable returns the environment variable of a flag.
 func Variable(flag string) string {
@@ -217,6 +179,8 @@ func wanted(f *pflag.Flag, err error) error {
 	switch f.Value.Type() {
 	case "uint32":
 		return errors.New("want a whole number, not negative")
+	case "int":
+		return errors.New("want a whole number")
 	case "bool":
 		return errors.New("want true or false")
 	case "duration":

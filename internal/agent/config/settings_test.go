@@ -24,7 +24,7 @@ func loadSettings(t *testing.T, env map[string]string, args ...string) (Config, 
 	}
 	c, err := s.Load(func(name string) string { return env[name] })
 	if err == nil {
-		err = s.Validate(c)
+		err = s.Check()
 	}
 	return c, err
 }
@@ -57,8 +57,7 @@ disconnect-policy:
 	want.ClustermeshSyncTimeout, want.Operate.GCPerMinute = 30*time.Second, 100
 	want.KVStoreOpt = map[string]string{"etcd.qps": "100", "etcd.keepaliveTimeout": "5s"}
 	want.DisconnectPolicy = map[string]string{"demote": "5m", "withdraw": "0", "east.silence": "1h"}
-	want.RemoteBudget = map[string]string{} // the value of a flag with options, without any
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got.Flags); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -67,11 +66,11 @@ func TestThePolicyComesFromFlagsAndVariablesToo(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"MESH_AGENT_DISCONNECT_POLICY": "demote=5m,east.withdraw=0"}
 	got, err := loadSettings(t, env)
-	if diff := cmp.Diff(map[string]string{"demote": "5m", "east.withdraw": "0"}, got.DisconnectPolicy); diff != "" || err != nil {
+	if diff := cmp.Diff(map[string]string{"demote": "5m", "east.withdraw": "0"}, got.Flags.DisconnectPolicy); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
 	got, err = loadSettings(t, env, "--disconnect-policy=demote=1m", "--disconnect-policy", "east.demote=2m,restore=5s")
-	if diff := cmp.Diff(map[string]string{"demote": "1m", "east.demote": "2m", "restore": "5s"}, got.DisconnectPolicy); diff != "" || err != nil {
+	if diff := cmp.Diff(map[string]string{"demote": "1m", "east.demote": "2m", "restore": "5s"}, got.Flags.DisconnectPolicy); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
 	if shown := got.InForce()["disconnect-policy"]; shown != `{"demote":"1m","east.demote":"2m","restore":"5s"}` {
@@ -116,7 +115,7 @@ func TestOnePlaceSetsAMap(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := s.Load(func(name string) string { return map[string]string{"MESH_AGENT_KVSTORE_OPT": test.env}[name] })
-			if diff := cmp.Diff(test.want, got.KVStoreOpt); diff != "" || err != nil {
+			if diff := cmp.Diff(test.want, got.Flags.KVStoreOpt); diff != "" || err != nil {
 				t.Errorf("%v %s", err, diff)
 			}
 		})

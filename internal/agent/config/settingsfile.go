@@ -80,7 +80,7 @@ func settingText(f *pflag.Flag, raw json.RawMessage) (string, error) {
 	}
 	switch v := v.(type) {
 	case string:
-		if kind != "uint32" && kind != "bool" {
+		if kind != "uint32" && kind != "int" && kind != "bool" {
 			return v, nil
 		}
 	case bool:
@@ -108,7 +108,7 @@ func wantedText(kind string) string {
 	case "duration":
 		return "a duration with its unit, such as 30s"
 	case new(keyValues).Type():
-		return "a map of options to values, nor text like key=value"
+		return "a map of options to values, or text like key=value"
 	default:
 		return "text; put it in quotes"
 	}

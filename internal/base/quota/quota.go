@@ -35,8 +35,8 @@ func (e *Exceeded) Error() string {
 	return fmt.Sprintf("the bound of %d for all together is reached", e.Bound)
 }
 
-// Take takes an amount for an owner. Without room for it, it takes nothing, and the error is an [*Exceeded].
-func (q *Quota[Owner]) Take(owner Owner, n int64) error {
+// Reserve takes an amount for an owner. Without room for it, it takes nothing, and the error is an [*Exceeded].
+func (q *Quota[Owner]) Reserve(owner Owner, n int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -49,8 +49,8 @@ func (q *Quota[Owner]) Take(owner Owner, n int64) error {
 	return nil
 }
 
-// TakeBeyond takes an amount for an owner also beyond its share, as long as there is room for all together.
-func (q *Quota[Owner]) TakeBeyond(owner Owner, n int64) error {
+// ReserveBeyond takes an amount for an owner also beyond its share, as long as there is room for all together.
+func (q *Quota[Owner]) ReserveBeyond(owner Owner, n int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n > 0 && q.sum+n > q.all {
@@ -60,8 +60,8 @@ func (q *Quota[Owner]) TakeBeyond(owner Owner, n int64) error {
 	return nil
 }
 
-// Give returns to the quota an amount that was taken.
-func (q *Quota[Owner]) Give(owner Owner, n int64) {
+// Release returns an amount to the quota.
+func (q *Quota[Owner]) Release(owner Owner, n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.add(owner, -n)

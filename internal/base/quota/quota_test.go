@@ -22,7 +22,7 @@ func TestQuota(t *testing.T) {
 		{owner: "a", n: -2},
 		{owner: "c", n: 2},
 	} {
-		err := q.Take(c.owner, c.n)
+		err := q.Reserve(c.owner, c.n)
 		exceeded, is := errors.AsType[*Exceeded](err)
 		if is != c.fails || is && exceeded.Own != c.own {
 			t.Errorf("%+v: %v", c, err)
@@ -31,15 +31,15 @@ func TestQuota(t *testing.T) {
 	if q.Held("a") != 4 || q.Sum() != 10 {
 		t.Errorf("%d of %d", q.Held("a"), q.Sum())
 	}
-	if err := q.TakeBeyond("a", 1); err == nil {
+	if err := q.ReserveBeyond("a", 1); err == nil {
 		t.Error("more than all together was taken")
 	}
-	q.Give("b", 4)
-	if err := q.TakeBeyond("a", 4); err != nil || q.Held("a") != 8 {
+	q.Release("b", 4)
+	if err := q.ReserveBeyond("a", 4); err != nil || q.Held("a") != 8 {
 		t.Errorf("%d are held: %v", q.Held("a"), err)
 	}
-	q.Give("a", 8)
-	q.Give("c", 2)
+	q.Release("a", 8)
+	q.Release("c", 2)
 	if len(q.held) != 0 || q.Sum() != 0 {
 		t.Errorf("kept: %v", q.held)
 	}

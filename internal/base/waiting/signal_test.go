@@ -6,8 +6,8 @@ import "testing"
 func TestSignal(t *testing.T) {
 	t.Parallel()
 	s := NewSignal()
-	s.Give()
-	s.Give()
+	s.Notify()
+	s.Notify()
 	<-s
 	select {
 	case <-s:

@@ -1,5 +1,5 @@
 // Package waiting waits for common things: a time, the end of a context, a moment of a schedule, a signal, a lock
-// with a name, or the end of several goroutines.
+// with a name, the end of several goroutines, or the success of an action.
 package waiting
 
 import (

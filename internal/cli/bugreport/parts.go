@@ -66,7 +66,7 @@ func (r *report) addStatus() error {
 		return r.statusErr
 	}
 	var text bytes.Buffer
-	if err := status.Write(&text, printer.Style{}, status.View{Status: r.status, Now: r.now}); err != nil {
+	if err := status.Write(&text, printer.Style{}, status.Page{Status: r.status, Now: r.now}); err != nil {
 		return err
 	}
 	r.archive.add("status.txt", "the status of the mesh, for a person", text.Bytes())

@@ -104,8 +104,8 @@ func (c *Env) Answer(cmd *cobra.Command, format *printer.Format, v any, page fun
 	return Answer(out, c.Style(cmd), format, v, page)
 }
 
-// Tell writes a message, if there is one.
-func Tell(w io.Writer, message string) {
+// Note writes a message, if there is one.
+func Note(w io.Writer, message string) {
 	if message != "" {
 		fmt.Fprintln(w, printer.Clean(message))
 	}

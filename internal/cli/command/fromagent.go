@@ -31,14 +31,12 @@ func (c *Env) ResolveFromAgent(cmd *cobra.Command, s *config.Settings, flags ...
 		return cfg, nil //nolint:nilerr // no agent, or one that does not say: the defaults are as good as ever
 	}
 	place := "the agent at " + socket
-	cfg, taken, err := s.FromAgent(settings, place, flags...)
+	cfg, taken := s.FromAgent(settings, place, flags...)
 	switch {
-	case err != nil:
-		return cfg, err
 	case len(taken) > 0:
-		Tell(cmd.ErrOrStderr(), fmt.Sprintf("From %s: %s", place, strings.Join(taken, ", ")))
+		Note(cmd.ErrOrStderr(), fmt.Sprintf("From %s: %s", place, strings.Join(taken, ", ")))
 	case settings[config.DirectoryFlag] != cfg.ClustermeshConfig:
-		Tell(cmd.ErrOrStderr(), fmt.Sprintf("The mesh directory of %s is not on this machine: %s. Checking %s; --%s chooses another one",
+		Note(cmd.ErrOrStderr(), fmt.Sprintf("The mesh directory of %s is not on this machine: %s. Checking %s; --%s chooses another one",
 			place, settings[config.DirectoryFlag], cfg.ClustermeshConfig, config.DirectoryFlag))
 	}
 	return cfg, nil

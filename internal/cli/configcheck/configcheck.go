@@ -18,7 +18,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
 	"github.com/mesh-agent/mesh-agent/internal/diagnose/checks"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
@@ -78,7 +77,7 @@ func check(c *command.Env, cmd *cobra.Command, k configCheck) error {
 	if err != nil {
 		return err
 	}
-	if err := k.settings.ValidateOwn(cfg); err != nil {
+	if err := k.settings.Check(append(config.OwnFlags(), config.RemoteBudget)...); err != nil {
 		return err
 	}
 	report, err := checks.Directory(cfg.ClustermeshConfig, cfg.ClusterName, time.Now())
@@ -94,20 +93,16 @@ func check(c *command.Env, cmd *cobra.Command, k configCheck) error {
 	}
 	if k.connect {
 		o := c.Troubleshooting
-		o.Own = cfg.Own()
+		o.Own = cfg.Own
 		if report.Connect(cmd.Context(), o); cmd.Context().Err() != nil {
 			return cmd.Context().Err()
 		}
 	}
-	budgets, err := budget.Parse(cfg.RemoteBudget)
-	if err != nil {
-		return exit.Usagef("--%s: %w", config.RemoteBudget, err)
-	}
-	report.Budgets(budgets)
+	report.Budgets(cfg.RemoteBudget)
 	if file := cfg.Claims.ClaimPolicyFile; file != "" {
 		o := c.Troubleshooting
-		o.Own = cfg.Own()
-		if report.Policy(cmd.Context(), file, o, budgets); cmd.Context().Err() != nil {
+		o.Own = cfg.Own
+		if report.Policy(cmd.Context(), file, o, cfg.RemoteBudget); cmd.Context().Err() != nil {
 			return cmd.Context().Err()
 		}
 	}

@@ -66,7 +66,7 @@ func identityAllocateCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			command.Tell(cmd.ErrOrStderr(), fmt.Sprintf("Holding the reference of %s; interrupt to give it back.", w.node))
+			command.Note(cmd.ErrOrStderr(), fmt.Sprintf("Holding the reference of %s; interrupt to give it back.", w.node))
 			<-ctx.Done()
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 			defer cancel()
@@ -91,7 +91,7 @@ func identityReleaseCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		RunE: onLabels(c, k, func(cmd *cobra.Command, w *identityWriter, labels wire.Labels) error {
 			id, err := w.forget(cmd.Context(), labels)
 			if err == nil {
-				command.Tell(cmd.ErrOrStderr(), fmt.Sprintf("%s holds no reference of identity %d any more.", w.node, id))
+				command.Note(cmd.ErrOrStderr(), fmt.Sprintf("%s holds no reference of identity %d any more.", w.node, id))
 			}
 			return err
 		}),
@@ -112,7 +112,7 @@ func parseLabels(args []string) (wire.Labels, error) {
 
 type identityWriter struct {
 	node    string
-	cluster identity.Cluster
+	cluster identity.Owner
 	client  *kvstore.Durable // nil where identities are only in the Kubernetes API
 	backend *modes.Backend
 	ids     *identity.Allocator
@@ -147,20 +147,16 @@ func allocationTarget(c *command.Env, cmd *cobra.Command, k *target.Choice) (*ta
 	if err != nil {
 		return nil, err
 	}
-	t.Settings.ValidateAllocation(func(flag string, problem error) {
-		if err == nil && problem != nil {
-			err = k.Settings.Mistake(problem, flag)
-		}
-	})
-	if err == nil && t.Settings.Allocation.Place().InKVStore() && t.Cfg == nil {
+	err = k.Settings.Check(config.AllocationMode, config.AllocationNamespace, config.NodesAndAddresses, "node-ip")
+	if err == nil && t.Settings.AllocationMode.InKVStore() && t.Cfg == nil {
 		return target.Choose(c, cmd, k) // returns the error for the missing setting
 	}
 	return t, err
 }
 
-func allocating(t *target.Target, caller context.Context, own identity.Cluster, log *slog.Logger, f func(*identityWriter) error) error {
+func allocating(t *target.Target, caller context.Context, own identity.Owner, log *slog.Logger, f func(*identityWriter) error) error {
 	w := &identityWriter{cluster: own}
-	if t.Settings.Allocation.Place().InKVStore() {
+	if t.Settings.AllocationMode.InKVStore() {
 		w.client = t.Durable()
 	}
 	ids, err := w.prepare(t.Settings, log)

@@ -73,8 +73,11 @@ func identityGCCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if m := t.Settings.Allocation.Place(); m.InKubernetes() {
+			if m := t.Settings.AllocationMode; m.InKubernetes() {
 				return exit.Usagef("--%s=%s: this command collects in the kvstore alone; 'mesh-agent operate' in that mode collects on both sides", config.AllocationMode, m)
+			}
+			if err := k.Settings.Check(config.AllocationMode); err != nil {
+				return err
 			}
 			if sync := t.Settings.KVStore.PeriodicSync; s.between < sync && !s.dryRun {
 				return exit.Usagef("--between: %s is shorter than --kvstore-periodic-sync=%s: a node whose reference was lost may not have put it back by then",
@@ -209,7 +212,7 @@ func identityDeleteCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			}
 			return writing(c, k, func(cmd *cobra.Command, _ []string, i *identities) error {
 				log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-				return i.delete(cmd.Context(), ids, log, func(text string) { command.Tell(cmd.ErrOrStderr(), text) })
+				return i.delete(cmd.Context(), ids, log, func(text string) { command.Note(cmd.ErrOrStderr(), text) })
 			})(cmd, args)
 		},
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
-	"github.com/mesh-agent/mesh-agent/internal/base/exit"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/target"
 	"github.com/mesh-agent/mesh-agent/internal/own/identity"
@@ -41,7 +40,7 @@ func New(c *command.Env) *cobra.Command {
 type identities struct {
 	*target.Target
 	client  kvstore.Session
-	cluster identity.Cluster
+	cluster identity.Owner
 	place   identity.Place
 	cached  bool   // it is the copy of a mirror
 	close   func() // ends the session
@@ -109,17 +108,12 @@ func keepLeases(ctx context.Context, client leaseKeeper) (closeAll func()) {
 	}
 }
 
-func ownCluster(t *target.Target, k *target.Choice) (identity.Cluster, error) {
+func ownCluster(t *target.Target, k *target.Choice) (identity.Owner, error) {
+	err := k.Settings.Check("max-connected-clusters")
 	if k.Cluster == "" {
-		if err := k.Settings.ValidateOwn(t.Settings); err != nil {
-			return identity.Cluster{}, err
-		}
+		err = k.Settings.Check(config.OwnFlags()...)
 	}
-	layout, err := wire.NewLayout(t.Settings.MaxConnectedClusters)
-	if err != nil {
-		return identity.Cluster{}, exit.Usagef("%w", err)
-	}
-	return identity.Cluster{Name: t.Settings.ClusterName, ID: t.Settings.ClusterID, Layout: layout}, nil
+	return identity.Owner{Name: t.Settings.ClusterName, ID: t.Settings.ClusterID, Layout: t.Settings.Layout}, err
 }
 
 func (i *identities) remote(ctx context.Context, name string) error {
@@ -142,7 +136,7 @@ func (i *identities) remote(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("the configuration %s of cluster %s: %w", key, name, err)
 	}
-	i.cluster = identity.Cluster{Name: name, ID: config.ID, Layout: layout}
+	i.cluster = identity.Owner{Name: name, ID: config.ID, Layout: layout}
 	if i.cached = config.Capabilities.Cached; i.cached {
 		i.place = identity.CachedPlace(name)
 	}

@@ -24,8 +24,12 @@ func TestLocksOutliveTheirLease(t *testing.T) {
 	}
 	settings := config.Default()
 	settings.ClusterName, settings.ClusterID = "east", 2
+	typed, err := settings.Typed()
+	if err != nil {
+		t.Fatal(err)
+	}
 	k := &target.Choice{Settings: config.NewSettings()}
-	i, err := open(t.Context(), &target.Target{Cfg: cfg, Opts: etcd.DefaultOptions(), Settings: settings}, k)
+	i, err := open(t.Context(), &target.Target{Cfg: cfg, Opts: etcd.DefaultOptions(), Settings: typed}, k)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,14 +41,14 @@ func identityListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			return c.Answer(cmd, format, map[string]any{"items": items}, func(p *printer.Page) {
 				printer.Rows(p, listedTable(format.String() == printer.Wide), items)
 				if len(items) == 0 {
-					command.Tell(cmd.ErrOrStderr(), "No identities in "+i.Name+".")
+					command.Note(cmd.ErrOrStderr(), "No identities in "+i.Name+".")
 				}
 			})
 		}),
 	}, format)
 }
 
-func listed(c identity.Cluster, contents *identity.Contents) []listedIdentity {
+func listed(c identity.Owner, contents *identity.Contents) []listedIdentity {
 	nodes := contents.Users()
 	items := make([]listedIdentity, 0, len(contents.Mappings))
 	for _, m := range contents.Mappings {

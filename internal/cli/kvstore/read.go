@@ -92,7 +92,7 @@ func kvListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			defer client.Close()
 			l.out, l.json = cmd.OutOrStdout(), format.Structured()
 			err = l.run(cmd.Context(), client, selected)
-			command.Tell(cmd.ErrOrStderr(), l.rest(selected, err))
+			command.Note(cmd.ErrOrStderr(), l.rest(selected, err))
 			return err
 		},
 	}
@@ -189,7 +189,7 @@ func open(t *target.Target, ctx context.Context, given string, notes io.Writer) 
 		client.Close()
 		return nil, "", err
 	}
-	command.Tell(notes, note)
+	command.Note(notes, note)
 	return client, selected, nil
 }
 

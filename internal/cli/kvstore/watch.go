@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -74,7 +73,7 @@ func (w *kvWatch) run(ctx context.Context, t *target.Target, given string) error
 		return err
 	}
 	defer func() { client.Close() }()
-	command.Tell(w.err, fmt.Sprintf("Watching %q of %s at %s.", selected, t.Name, client.Status().Endpoint))
+	command.Note(w.err, fmt.Sprintf("Watching %q of %s at %s.", selected, t.Name, client.Status().Endpoint))
 	caller := ctx
 	ctx, w.broken = context.WithCancelCause(ctx)
 	defer w.broken(nil)
@@ -84,7 +83,7 @@ func (w *kvWatch) run(ctx context.Context, t *target.Target, given string) error
 		err := w.session(ctx, client)
 		client.Close()
 		if ctx.Err() == nil {
-			command.Tell(w.err, "Interrupted, trying again: "+printer.OneLine(err))
+			command.Note(w.err, "Interrupted, trying again: "+printer.OneLine(err))
 			client, err = w.again(ctx, t, client)
 		}
 		switch {
@@ -93,7 +92,7 @@ func (w *kvWatch) run(ctx context.Context, t *target.Target, given string) error
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err == nil:
-			command.Tell(w.err, "Going on at "+client.Status().Endpoint+".")
+			command.Note(w.err, "Going on at "+client.Status().Endpoint+".")
 		}
 	}
 }
@@ -109,22 +108,20 @@ func (w *kvWatch) session(ctx context.Context, client kvstore.Session) error {
 
 // again connects until it works or ctx ends. When ctx ends, it returns the old client.
 func (w *kvWatch) again(ctx context.Context, t *target.Target, old kvstore.Session) (kvstore.Session, error) {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, rewatchMax
-	said := ""
-	for {
-		client, err := t.Connect(ctx)
+	client, said := old, ""
+	err := waiting.UntilDone(ctx, 100*time.Millisecond, rewatchMax, func() error {
+		next, err := t.Connect(ctx)
 		if err == nil {
-			return client, nil
+			client = next
 		}
-		if text := printer.OneLine(err); text != said && ctx.Err() == nil {
-			command.Tell(w.err, "Still trying: "+text)
+		return err
+	}, func(err error, _ time.Duration) {
+		if text := printer.OneLine(err); text != said {
+			command.Note(w.err, "Still trying: "+text)
 			said = text
 		}
-		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
-			return old, err
-		}
-	}
+	})
+	return client, err
 }
 
 func (w *kvWatch) apply(changes []store.Change[store.Raw]) {

@@ -51,7 +51,7 @@ func (a *agent) start() {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	s, err := httpapi.NewServer(httpapi.Sources{
+	s, err := httpapi.NewServer(httpapi.Params{
 		Agent: api.AgentInfo{Cluster: viewtest.Own, ClusterID: 1}, View: a.View, Gatherer: prometheus.NewRegistry(), LogLevel: level, Settings: api.Settings{},
 	}, slog.New(slog.DiscardHandler))
 	if err == nil {

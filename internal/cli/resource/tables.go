@@ -95,7 +95,7 @@ func ExportTable(since func(time.Time) time.Duration) printer.Table[api.ServiceE
 		{Title: "NAME", Text: func(e api.ServiceExport) string { return e.Name }},
 		{Title: "CLUSTER", Text: func(e api.ServiceExport) string { return e.Cluster }},
 		{Title: "TYPE", Text: func(e api.ServiceExport) string { return e.Type }},
-		{Title: "AFFINITY", Text: SessionAffinityText},
+		{Title: "SESSION AFFINITY", Text: SessionAffinityText},
 		{Title: "PORTS", Text: func(e api.ServiceExport) string { return PortTexts(e.Ports) }},
 		{Title: "AGE", Right: true, Text: func(e api.ServiceExport) string { return printer.Duration(since(e.Created)) }},
 	}

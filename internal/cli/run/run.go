@@ -48,11 +48,8 @@ func newModeCommand(v version.Info, m config.Mode, short, more string) *cobra.Co
 		return err
 	})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := s.Load(os.Getenv)
+		c, err := load(s)
 		if err != nil {
-			return err
-		}
-		if err := s.Validate(c); err != nil {
 			return err
 		}
 		if err := agent.NeedsKVStore(c, m); err != nil {
@@ -74,15 +71,22 @@ func newModeCommand(v version.Info, m config.Mode, short, more string) *cobra.Co
 		}
 		log.Info("Starting", "mode", string(m), "version", v.Version, "pid", os.Getpid())
 		agent.LimitMemory(log)
-		h := agent.NewHive(v, m, level)
-		s.Give(h)
-		if err := h.Run(agent.WithoutHive(log)); err != nil {
+		if err := agent.NewHive(v, m, c, level).Run(agent.WithoutHive(log)); err != nil {
 			return ended(log, c, err)
 		}
 		log.Info("Stopped")
 		return nil
 	}
 	return cmd
+}
+
+// load returns the configuration of a mode, without a mistake.
+func load(s *config.Settings) (config.Config, error) {
+	c, err := s.Load(os.Getenv)
+	if err == nil {
+		err = s.Check()
+	}
+	return c, err
 }
 
 // ended returns why the agent ended. With the log format json, it logs the error for programs; otherwise the error is
@@ -104,7 +108,7 @@ func newHiveCommand(v version.Info) *cobra.Command {
 	for _, m := range []config.Mode{config.ModeOperate, config.ModeMirror} {
 		below := graphCommand(v, m)
 		for flag, value := range map[string]string{"cluster-name": "own", "cluster-id": "1"} { // only run works without these
-			_ = below.PersistentFlags().Set(flag, value) // both flags exist, and accept these values
+			_ = below.PersistentFlags().Lookup(flag).Value.Set(value) // a default: both flags exist, and accept these values
 		}
 		cmd.AddCommand(below)
 	}
@@ -114,12 +118,18 @@ func newHiveCommand(v version.Info) *cobra.Command {
 // graphCommand replaces hive's own command. That one also draws the graph with a template of the standard library. In a
 // program that runs a template, the linker keeps all exported methods.
 func graphCommand(v version.Info, m config.Mode) *cobra.Command {
-	h := agent.NewHive(v, m, new(logging.Level))
+	s := config.NewSettings()
 	cmd := &cobra.Command{
 		Use: string(m), Short: "Print the object graph of `" + string(m) + "`",
 		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return h.PrintObjects(cmd.OutOrStdout(), slog.Default()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := load(s)
+			if err != nil {
+				return err
+			}
+			return agent.NewHive(v, m, c, new(logging.Level)).PrintObjects(cmd.OutOrStdout(), slog.Default())
+		},
 	}
-	h.RegisterFlags(cmd.PersistentFlags())
+	s.Register(cmd.PersistentFlags())
 	return cmd
 }

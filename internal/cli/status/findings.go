@@ -30,7 +30,7 @@ func firstConflicts(ctx context.Context, cl *client.Client, st *api.Status) ([]a
 }
 
 // writeImpact writes the services that have backends in clusters whose data is not confirmed as current.
-func (v *View) writeImpact(p *printer.Page) {
+func (v *Page) writeImpact(p *printer.Page) {
 	if v.Impact == nil {
 		return
 	}
@@ -40,7 +40,7 @@ func (v *View) writeImpact(p *printer.Page) {
 }
 
 // writeConflicts writes the conflicts between clusters. The clusters may be ready all the same.
-func (v *View) writeConflicts(p *printer.Page) {
+func (v *Page) writeConflicts(p *printer.Page) {
 	if len(v.conflicts) == 0 {
 		return
 	}
@@ -61,7 +61,7 @@ func (v *View) writeConflicts(p *printer.Page) {
 }
 
 // writeNotices writes expected or possible future problems of the agent and of clusters, each once with its clusters.
-func (v *View) writeNotices(p *printer.Page) {
+func (v *Page) writeNotices(p *printer.Page) {
 	var all []api.Notice
 	var remedies clustertext.Advice
 	of := make(map[api.Notice][]string)
@@ -116,7 +116,7 @@ func writeExit(p *printer.Page, why []string) {
 
 // writePolicy writes the clusters whose service backends are not used as usual, or soon will not be, and whether the
 // policy is held.
-func (v *View) writePolicy(p *printer.Page) {
+func (v *Page) writePolicy(p *printer.Page) {
 	var concerned []api.Cluster
 	var held *api.ClusterPolicy
 	for _, c := range v.worstFirst {
@@ -145,7 +145,7 @@ func (v *View) writePolicy(p *printer.Page) {
 }
 
 // writeRejected writes refused entries. The cluster may be ready all the same.
-func (v *View) writeRejected(p *printer.Page) {
+func (v *Page) writeRejected(p *printer.Page) {
 	refusing := slices.DeleteFunc(slices.Clone(v.worstFirst), func(c api.Cluster) bool { return len(c.Refusals) == 0 })
 	if len(refusing) == 0 {
 		return

@@ -17,10 +17,10 @@ import (
 // it.
 
 // standsBy reports whether another process leads, and this one waits.
-func (v *View) standsBy() bool { return v.Agent.Leads != nil && !*v.Agent.Leads }
+func (v *Page) standsBy() bool { return v.Agent.Leads != nil && !*v.Agent.Leads }
 
 // operates reports whether the process only publishes, and reads no clusters.
-func (v *View) operates() bool { return v.Agent.Mode == string(config.ModeOperate) }
+func (v *Page) operates() bool { return v.Agent.Mode == string(config.ModeOperate) }
 
 // leads returns the role of a process with leader election.
 func leads(yes bool) string {
@@ -32,7 +32,7 @@ func leads(yes bool) string {
 
 // writeKVStore writes the state of the local kvstore, and after a problem the reason and the remedy, as for a
 // cluster.
-func (v *View) writeKVStore(p *printer.Page) {
+func (v *Page) writeKVStore(p *printer.Page) {
 	k := v.KVStore
 	rest := "not connected"
 	if k.Connected {
@@ -69,7 +69,7 @@ func (v *View) writeKVStore(p *printer.Page) {
 
 // writeWritten writes the entries that the process keeps in the kvstore: all of them for an operator, otherwise only
 // those with pending or refused writes.
-func (v *View) writeWritten(p *printer.Page) {
+func (v *Page) writeWritten(p *printer.Page) {
 	refused := false
 	for _, w := range v.KVStore.Written {
 		if !v.KVStore.Connected {
@@ -109,7 +109,7 @@ func objectsText(d *api.Description) string {
 	return printer.Join(slices.Sorted(maps.Keys(d.Objects)), ", ", func(kind string) string { return fmt.Sprintf("%d %s", d.Objects[kind], kind) })
 }
 
-func (v *View) writeDoubts(p *printer.Page) {
+func (v *Page) writeDoubts(p *printer.Page) {
 	d := v.Description
 	if d == nil || d.Error == "" && len(d.Refused) == 0 {
 		return

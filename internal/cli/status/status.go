@@ -135,7 +135,7 @@ func showStatus(c *command.Env, cmd *cobra.Command, cl *client.Client, o *status
 	}
 	style := c.Style(cmd)
 	style.Wide = o.format.String() == printer.Wide
-	return Write(out, style, View{Status: st, Now: time.Now(), all: o.all, conflicts: conflicts, exit: found})
+	return Write(out, style, Page{Status: st, Now: time.Now(), all: o.all, conflicts: conflicts, exit: found})
 }
 
 // ClusterNamed returns the cluster of this name; nil for none.

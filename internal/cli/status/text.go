@@ -28,8 +28,8 @@ const (
 	mostRemedies = 4 // for one kind of trouble
 )
 
-// View is the status for users.
-type View struct {
+// Page is the status for users.
+type Page struct {
 	*api.Status
 	Now  time.Time
 	all  bool // show a line for each cluster, also on a terminal
@@ -41,7 +41,7 @@ type View struct {
 }
 
 // Write writes the whole status for users: a summary, the clusters with problems first, and then the problems.
-func Write(w io.Writer, style printer.Style, v View) error {
+func Write(w io.Writer, style printer.Style, v Page) error {
 	v.all, v.wide, v.worstFirst = v.all || style.Wide || style.Width == 0, style.Wide, slices.Clone(v.Clusters)
 	slices.SortStableFunc(v.worstFirst, func(a, b api.Cluster) int {
 		return cmp.Or(cmp.Compare(severity(&a), severity(&b)), natural.Compare(a.Name, b.Name))
@@ -58,7 +58,7 @@ func Write(w io.Writer, style printer.Style, v View) error {
 }
 
 // writeClusters writes the clusters, in modes that read clusters.
-func (v *View) writeClusters(p *printer.Page) {
+func (v *Page) writeClusters(p *printer.Page) {
 	if v.operates() || v.standsBy() {
 		return
 	}
@@ -74,7 +74,7 @@ func (v *View) writeClusters(p *printer.Page) {
 	writeIgnored(p, v.Agent.MeshDirectory, v.Ignored)
 }
 
-func (v *View) writeSummary(p *printer.Page) {
+func (v *Page) writeSummary(p *printer.Page) {
 	a := v.Agent
 	if v.Reason != "" {
 		p.Text("%s: %s", printer.Painted{Text: v.State, Color: agentColor(v.State)}, v.Reason)
@@ -103,7 +103,7 @@ func (v *View) writeSummary(p *printer.Page) {
 
 // writeCounts writes the numbers of objects: in the view of an agent, or in the copies of a mirror. An operator has
 // neither.
-func (v *View) writeCounts(p *printer.Page) {
+func (v *Page) writeCounts(p *printer.Page) {
 	if v.operates() {
 		return
 	}
@@ -128,7 +128,7 @@ func (v *View) writeCounts(p *printer.Page) {
 
 // writeTable writes a line for each cluster. On a terminal, it leaves out the clusters without problems when there
 // are too many lines, and writes how many.
-func (v *View) writeTable(p *printer.Page) {
+func (v *Page) writeTable(p *printer.Page) {
 	clusters, shown := v.worstFirst, v.worstFirst
 	unwell := slices.IndexFunc(clusters, func(c api.Cluster) bool { return c.Trouble == nil })
 	if unwell < 0 {
@@ -214,7 +214,7 @@ func severity(c *api.Cluster) int {
 }
 
 // troubled returns the clusters with problems, grouped by the kind of their trouble.
-func (v *View) troubled() [][]api.Cluster {
+func (v *Page) troubled() [][]api.Cluster {
 	var all [][]api.Cluster
 	for i, c := range v.worstFirst {
 		if c.Trouble == nil {
@@ -229,7 +229,7 @@ func (v *View) troubled() [][]api.Cluster {
 }
 
 // writeTroubles writes the problems by kind, with the remedies of each kind.
-func (v *View) writeTroubles(p *printer.Page) {
+func (v *Page) writeTroubles(p *printer.Page) {
 	for _, clusters := range v.troubled() {
 		heading := clusters[0].Trouble.Kind
 		if i := severity(&clusters[0]); i >= 0 {
@@ -245,7 +245,7 @@ func (v *View) writeTroubles(p *printer.Page) {
 
 // remedies returns the remedies for clusters with one kind of trouble, each once, and at most mostRemedies. Copies
 // may wait because there is no connection to the own kvstore.
-func (v *View) remedies(clusters []api.Cluster) []string {
+func (v *Page) remedies(clusters []api.Cluster) []string {
 	if clusters[0].Trouble.Kind == "degraded" && v.Agent.Leads != nil && v.KVStore != nil && !v.KVStore.Connected {
 		return []string{"The local kvstore, where the copies go, cannot be reached: see above. They continue by themselves when it answers again."}
 	}
@@ -254,7 +254,7 @@ func (v *View) remedies(clusters []api.Cluster) []string {
 }
 
 // writeStories writes a line for each cluster, fewer on a terminal.
-func (v *View) writeStories(p *printer.Page, clusters []api.Cluster, story func(*api.Cluster) string) {
+func (v *Page) writeStories(p *printer.Page, clusters []api.Cluster, story func(*api.Cluster) string) {
 	width, rest := 0, 0
 	if !v.all && len(clusters) > mostStories {
 		clusters, rest = clusters[:mostStories], len(clusters)-mostStories

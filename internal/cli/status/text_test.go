@@ -119,7 +119,7 @@ func TestStatusText(t *testing.T) {
 				samples.AddOwn(st, *test.own)
 			}
 			st.Impact = test.impact
-			if err := Write(&out, test.style, View{Status: st, Now: samples.Now, all: test.all}); err != nil {
+			if err := Write(&out, test.style, Page{Status: st, Now: samples.Now, all: test.all}); err != nil {
 				t.Fatal(err)
 			}
 			samples.Golden(t, name, out.String())
@@ -147,7 +147,7 @@ func TestTextsOfOthersAreHarmless(t *testing.T) {
 	nobodys := &api.Lookup{IP: "10.0.0.2", Services: l.Services}
 	var out bytes.Buffer
 	for _, err := range []error{
-		Write(&out, printer.Style{}, View{Status: st, Now: samples.Now}),
+		Write(&out, printer.Style{}, Page{Status: st, Now: samples.Now}),
 		command.Answer(&out, printer.Style{}, text, &c, func(p *printer.Page) { clustertext.WritePage(p, &c, nil, samples.Now) }),
 		command.Answer(&out, printer.Style{}, text, l, func(p *printer.Page) { lookup.Write(p, l, samples.Now) }),
 		command.Answer(&out, printer.Style{}, text, nobodys, func(p *printer.Page) { lookup.Write(p, nobodys, samples.Now) }),
@@ -243,7 +243,7 @@ func TestStatusTextOfTheModes(t *testing.T) {
 		},
 	}
 	var wide strings.Builder // the table has the current times
-	if err := Write(&wide, printer.Style{Wide: true}, View{Status: serves, Now: samples.Now}); err != nil {
+	if err := Write(&wide, printer.Style{Wide: true}, Page{Status: serves, Now: samples.Now}); err != nil {
 		t.Fatal(err)
 	}
 	const ends = "certificates of the listeners: server valid until 2026-11-24T01:02:03Z (3d from now); above it valid until 2026-12-11T01:02:03Z (20d from now); last authority of clients expired 2026-11-21T00:02:03Z (1h ago) "
@@ -267,7 +267,7 @@ func TestStatusTextOfTheModes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			if err := Write(&out, test.style, View{Status: test.status, Now: samples.Now}); err != nil {
+			if err := Write(&out, test.style, Page{Status: test.status, Now: samples.Now}); err != nil {
 				t.Fatal(err)
 			}
 			samples.Golden(t, name, out.String())

@@ -67,10 +67,10 @@ func ChooseAny(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 	if k.Timeout <= 0 {
 		return nil, exit.Usagef("--timeout: %s is not above zero", k.Timeout)
 	}
-	t := &Target{Name: "the local kvstore", Settings: settings}
-	if t.Opts, err = settings.KVStoreOptions(); err != nil {
-		return nil, k.Settings.Mistake(err, config.KVStoreFlag)
+	if err := k.Settings.Check(config.KVStoreFlag); err != nil {
+		return nil, err
 	}
+	t := &Target{Name: "the local kvstore", Settings: settings, Opts: settings.KVStoreOptions()}
 	t.Opts.Timings.Connect, t.Opts.Timings.Read, t.Opts.Timings.Probe = k.Timeout, k.Timeout, k.Timeout
 	if k.Cluster != "" {
 		t.Name = "cluster " + k.Cluster

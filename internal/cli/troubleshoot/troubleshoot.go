@@ -19,7 +19,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/cli/target"
 	"github.com/mesh-agent/mesh-agent/internal/diagnose/troubleshoot"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
 type troubles struct {
@@ -54,7 +53,7 @@ func New(c *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.ValidateOwn(cfg); err != nil {
+			if err := s.Check(config.OwnFlags()...); err != nil {
 				return err
 			}
 			targets, err := allTargets(cfg, s, names, local)
@@ -62,7 +61,7 @@ func New(c *command.Env) *cobra.Command {
 				return err
 			}
 			o := c.Troubleshooting
-			o.Own = cfg.Own()
+			o.Own = cfg.Own
 			command.Progress(cmd.Context()).Say("Checking %s", printer.Count(len(targets), "cluster"))
 			found := newTroubles(cfg.ClustermeshConfig, troubleshoot.All(cmd.Context(), targets, o))
 			if err := cmd.Context().Err(); err != nil {
@@ -118,10 +117,10 @@ func remoteTargets(cfg config.Config, names []string) ([]troubleshoot.Target, er
 }
 
 func localTarget(cfg config.Config, s *config.Settings) (troubleshoot.Target, error) {
-	o, err := etcd.ParseOptions(cfg.KVStoreOpt)
-	if err != nil {
-		return troubleshoot.Target{}, s.Mistake(err, config.KVStoreFlag)
+	if err := s.Check(config.KVStoreFlag); err != nil {
+		return troubleshoot.Target{}, err
 	}
+	o := cfg.KVStoreOpt
 	if !o.HasLocal() {
 		return troubleshoot.Target{}, exit.Usagef("--include-local: which kvstore? Give --kvstore-opt etcd.config=FILE or etcd.address=URL")
 	}

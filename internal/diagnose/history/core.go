@@ -96,12 +96,12 @@ func (c *core) begin(now time.Time) time.Duration {
 
 // look is the sample of a cluster.
 func (s *series) look(now time.Time, elapsed time.Duration, said *remotecluster.Status) sample {
-	one, seen := unseen(), counters{of: make(map[wire.Resource]uint64, len(said.Sources)), connected: said.Connected}
+	one, seen := unseen(), counters{of: make(map[wire.Resource]uint64, len(said.Families)), connected: said.Connected}
 	one.state = uint8(slices.Index(states(), said.State) + 1) //nolint:gosec // few
 	var entries, changes uint64
 	counted := said.Connected && s.before.connected && elapsed > 0
 	lag := time.Duration(none)
-	for r, src := range said.Sources {
+	for r, src := range said.Families {
 		if src.Synced || src.Count > 0 {
 			one.entries = 0
 			entries += uint64(max(0, src.Count)) //nolint:gosec // not negative

@@ -19,14 +19,14 @@ func at(n int) time.Time { return begun.Add(time.Duration(n) * Interval) }
 
 // cluster is the status of a connected cluster, with so many entries and events of its addresses.
 func cluster(name string, entries int, events uint64) remotecluster.Status {
-	all := map[wire.Resource]remotecluster.SourceStatus{}
+	all := map[wire.Resource]remotecluster.FamilyStatus{}
 	for _, r := range wire.Resources() {
-		all[r] = remotecluster.SourceStatus{Exported: true, Synced: true, Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: begun}}
+		all[r] = remotecluster.FamilyStatus{Exported: true, Synced: true, Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: begun}}
 	}
 	ips := all[wire.IPs]
 	ips.Count, ips.Lag = entries, store.Lag{Events: events, P99: 2 * time.Millisecond}
 	all[wire.IPs] = ips
-	return remotecluster.Status{Name: name, State: remotecluster.Ready, Connected: true, Sources: all}
+	return remotecluster.Status{Name: name, State: remotecluster.Ready, Connected: true, Families: all}
 }
 
 func changed(c remotecluster.Status, change func(*remotecluster.Status)) remotecluster.Status {

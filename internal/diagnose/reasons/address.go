@@ -13,7 +13,7 @@ import (
 
 // Address explains which cluster owns an address, from the result of a lookup. The first steps are about the claims,
 // in their order, and then about those that do not count.
-func Address(v *View, addr netip.Addr, found ipcache.Found) api.Explanation {
+func Address(v *Facts, addr netip.Addr, found ipcache.Found) api.Explanation {
 	chain, strays := found.Claims, found.Strays
 	x := api.Explanation{Steps: make([]api.Step, 0, len(chain))}
 	var first *ipcache.Entry // the winner of the prefix at hand
@@ -42,7 +42,7 @@ func Address(v *View, addr netip.Addr, found ipcache.Found) api.Explanation {
 
 // unknownClaims returns the steps about clusters that may claim an address without this agent knowing it, and names
 // these clusters; empty for none.
-func (v *View) unknownClaims() (unknown string, steps []api.Step) {
+func (v *Facts) unknownClaims() (unknown string, steps []api.Step) {
 	var unconfirmed, refusing []string
 	for _, cluster := range v.names() {
 		at, now := v.asOf(cluster, wire.IPs, wire.Nodes)
@@ -64,7 +64,7 @@ func (v *View) unknownClaims() (unknown string, steps []api.Step) {
 }
 
 // claim is a step about one claim, without its effect.
-func (v *View) claim(e *ipcache.Entry) api.Step {
+func (v *Facts) claim(e *ipcache.Entry) api.Step {
 	cluster := e.Cluster().Name
 	step := api.Step{Cluster: cluster}
 	if node := e.NodeName(); node != "" {
@@ -126,7 +126,7 @@ func addressVerdict(addr netip.Addr, chain []*ipcache.Entry, unknown string) api
 	return verdictf(codes.AddressOwned, "%s is that of %s", addr, winner.Cluster().Name)
 }
 
-func (v *View) barred(strays []ipcache.Stray) []api.Step {
+func (v *Facts) barred(strays []ipcache.Stray) []api.Step {
 	var steps []api.Step
 	for _, s := range strays {
 		if s.Barred {
@@ -152,7 +152,7 @@ func unreported(all []ipcache.Unreported) []api.Step {
 }
 
 // refusals are the steps about keys for the address itself whose values are refused.
-func (v *View) refusals(addr netip.Addr) []api.Step {
+func (v *Facts) refusals(addr netip.Addr) []api.Step {
 	var steps []api.Step
 	for _, cluster := range v.names() {
 		keys := v.keys(cluster, wire.IPs, addr.String(), netip.PrefixFrom(addr, addr.BitLen()).String())

@@ -37,8 +37,8 @@ func Cluster(c remotecluster.Status) api.Explanation {
 	if c.Capabilities != nil {
 		add(codes.ClusterConfiguration, time.Time{}, "its configuration gives it the ID %d", c.ID)
 	}
-	for _, r := range slices.Sorted(maps.Keys(c.Sources)) {
-		src := c.Sources[r]
+	for _, r := range slices.Sorted(maps.Keys(c.Families)) {
+		src := c.Families[r]
 		switch f := src.Freshness; {
 		case !src.Exported && src.Count == 0:
 			add(codes.ResourceNotExported, f.AsOf, "%s are not exported", r)

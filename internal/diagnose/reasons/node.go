@@ -13,7 +13,7 @@ import (
 )
 
 // Node explains the known facts about a node, and whether its addresses count as its own.
-func Node(v *View, cluster, name string) api.Explanation {
+func Node(v *Facts, cluster, name string) api.Explanation {
 	x := api.Explanation{Steps: []api.Step{}}
 	at, now := v.asOf(cluster, wire.Nodes)
 	n, _, found := v.Nodes.Table().Get(v.Txn, nodes.ByName(cluster, name))
@@ -53,7 +53,7 @@ func Node(v *View, cluster, name string) api.Explanation {
 	return x
 }
 
-func (v *View) nodeAddress(n *nodes.Node, a nodes.Address) api.Step {
+func (v *Facts) nodeAddress(n *nodes.Node, a nodes.Address) api.Step {
 	step := api.Step{Code: codes.NodeClaimCounts, Cluster: n.Cluster, Keys: []api.Key{}, Text: fmt.Sprintf("%s %s counts as its own", a.Type, a.IP)}
 	own, winner := v.IPs.Node(a.IP, n.Cluster, n.Name)
 	switch {
@@ -74,7 +74,7 @@ func momentOf(at *time.Time) string {
 }
 
 // Identity explains the known facts about a numeric identity.
-func Identity(v *View, id uint32) api.Explanation {
+func Identity(v *Facts, id uint32) api.Explanation {
 	x := api.Explanation{Steps: []api.Step{}}
 	if name, is := wire.ReservedIdentityName(id); is {
 		x.Verdict = verdictf(codes.IdentityReserved, "%d is reserved: %s", id, name)

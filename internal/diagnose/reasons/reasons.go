@@ -5,7 +5,7 @@
 // and the verdict carry a code of the registry. It is derived from the state of the tables and the controllers at one
 // moment and decides nothing by itself: the rules are those of the packages that own them.
 //
-// Concurrency: a [View] is read by one goroutine at a time; the functions have no state and cannot fail. An object
+// Concurrency: [Facts] are read by one goroutine at a time; the functions have no state and cannot fail. An object
 // that no cluster has is explained, too.
 //
 // # Design
@@ -36,8 +36,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// View is the state to explain: tables of one moment, and earlier statuses of the clusters.
-type View struct {
+// Facts are the state to explain: tables of one moment, and earlier statuses of the clusters.
+type Facts struct {
 	*clustermesh.Tables
 	Txn       statedb.ReadTxn
 	Clusters  map[string]remotecluster.Status // by name, the own one included when it is read
@@ -53,14 +53,14 @@ func verdictf(code codes.Code, format string, args ...any) api.Verdict {
 }
 
 // names are the clusters and these others, in their natural order, each once.
-func (v *View) names(others ...string) []string {
+func (v *Facts) names(others ...string) []string {
 	all := append(slices.Collect(maps.Keys(v.Clusters)), others...)
 	slices.SortFunc(all, natural.Compare)
 	return slices.Compact(all)
 }
 
 // keys are those of these names that are known.
-func (v *View) keys(cluster string, r wire.Resource, names ...string) []api.Key {
+func (v *Facts) keys(cluster string, r wire.Resource, names ...string) []api.Key {
 	keys := []api.Key{}
 	for _, name := range names {
 		f, known := v.Find(cluster, r, name)
@@ -91,7 +91,7 @@ func refusal(keys []api.Key) string {
 
 // asOf returns the time until which all of some resources of a cluster are known, and reports whether that is as of
 // now. Nothing is known of a cluster that the agent does not read.
-func (v *View) asOf(cluster string, of ...wire.Resource) (at *time.Time, now bool) {
+func (v *Facts) asOf(cluster string, of ...wire.Resource) (at *time.Time, now bool) {
 	c, known := v.Clusters[cluster]
 	if !known {
 		return nil, cluster == v.Own && v.Described && slices.Contains(of, wire.Services)
@@ -107,7 +107,7 @@ func (v *View) asOf(cluster string, of ...wire.Resource) (at *time.Time, now boo
 }
 
 // unconfirmed says since when something is not known, and why.
-func (v *View) unconfirmed(cluster string, at *time.Time) string {
+func (v *Facts) unconfirmed(cluster string, at *time.Time) string {
 	c, known := v.Clusters[cluster]
 	switch {
 	case !known && cluster == v.Own && v.Unread:
@@ -142,15 +142,15 @@ func plural(n int, one, more string) string {
 
 // refusedOf returns how many entries of some resources of a cluster are refused, and why; empty for none. A copy that
 // is known as of now lacks them: the cluster may have entries that the copy does not have.
-func (v *View) refusedOf(cluster string, of ...wire.Resource) string {
+func (v *Facts) refusedOf(cluster string, of ...wire.Resource) string {
 	return v.refusedBut(nil, cluster, of...)
 }
 
 // refusedBut is refusedOf without the entries that are refused for one of these reasons.
-func (v *View) refusedBut(leaveOut []wire.Reason, cluster string, of ...wire.Resource) string {
+func (v *Facts) refusedBut(leaveOut []wire.Reason, cluster string, of ...wire.Resource) string {
 	var texts []string
 	for _, r := range of {
-		if text := refusedText(v.Clusters[cluster].Sources[r], leaveOut...); text != "" {
+		if text := refusedText(v.Clusters[cluster].Families[r], leaveOut...); text != "" {
 			n, why, _ := strings.Cut(text, " ")
 			texts = append(texts, fmt.Sprintf("%s of its %s are refused: %s", n, r.Describe().Many, why))
 		}
@@ -160,7 +160,7 @@ func (v *View) refusedBut(leaveOut []wire.Reason, cluster string, of ...wire.Res
 
 // refusedText is how many entries of a resource are refused, and why, the most
 // frequent reason first.
-func refusedText(src remotecluster.SourceStatus, leaveOut ...wire.Reason) string {
+func refusedText(src remotecluster.FamilyStatus, leaveOut ...wire.Reason) string {
 	reasons := slices.Collect(maps.Keys(src.Rejections))
 	reasons = slices.DeleteFunc(reasons, func(r wire.Reason) bool { return src.Rejections[r] == 0 || slices.Contains(leaveOut, r) })
 	slices.SortFunc(reasons, func(a, b wire.Reason) int {
@@ -177,7 +177,7 @@ func refusedText(src remotecluster.SourceStatus, leaveOut ...wire.Reason) string
 	return fmt.Sprintf("%d %s", n, strings.Join(words, ", "))
 }
 
-func refusedFor(r wire.Reason, src remotecluster.SourceStatus) string {
+func refusedFor(r wire.Reason, src remotecluster.FamilyStatus) string {
 	switch {
 	case r == wire.ReasonBudget && src.Over != 0:
 		return fmt.Sprintf("over its budget (%s)", src.Over)

@@ -110,7 +110,7 @@ func TestAbsenceNeedsEveryForm(t *testing.T) {
 	t.Parallel()
 	synced, old, stale, syncing := remotecluster.FreshnessSynced, epoch.Add(-time.Minute), remotecluster.FreshnessStale, remotecluster.FreshnessSyncing
 	for name, test := range map[string]struct {
-		services, slices remotecluster.SourceStatus
+		services, slices remotecluster.FamilyStatus
 		code             codes.Code
 		asOf             time.Time
 	}{
@@ -125,7 +125,7 @@ func TestAbsenceNeedsEveryForm(t *testing.T) {
 	} {
 		w := newWorld(t)
 		c := w.clusters["c2"]
-		c.Sources[wire.Services], c.Sources[wire.EndpointSlices] = test.services, test.slices
+		c.Families[wire.Services], c.Families[wire.EndpointSlices] = test.services, test.slices
 		for _, step := range Service(w.view(), "default", "web").Steps {
 			if step.Cluster != "c2" {
 				continue
@@ -137,8 +137,23 @@ func TestAbsenceNeedsEveryForm(t *testing.T) {
 	}
 }
 
-func source(exported bool, state remotecluster.FreshnessState, asOf time.Time) remotecluster.SourceStatus {
-	return remotecluster.SourceStatus{Exported: exported, Synced: true, Freshness: remotecluster.Freshness{State: state, AsOf: asOf}}
+// TestNoStepsIsNoNull: an explanation without evidence has an empty list in JSON, as the description of the API says.
+func TestNoStepsIsNoNull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.clusters, w.own = nil, ""
+	v := w.view()
+	for name, x := range map[string]api.Explanation{
+		"service": Service(v, "default", "web"), "node": Node(v, "c2", "n1"), "identity": Identity(v, 5),
+	} {
+		if x.Steps == nil {
+			t.Errorf("%s: no list", name)
+		}
+	}
+}
+
+func source(exported bool, state remotecluster.FreshnessState, asOf time.Time) remotecluster.FamilyStatus {
+	return remotecluster.FamilyStatus{Exported: exported, Synced: true, Freshness: remotecluster.Freshness{State: state, AsOf: asOf}}
 }
 
 // TestRefusedIsSaid: a copy from which entries are refused is not said to be whole.

@@ -18,9 +18,9 @@ import (
 
 // Service explains why a service is global or not, and which backends are used. It
 // need not be there.
-func Service(v *View, namespace, name string) api.Explanation {
+func Service(v *Facts, namespace, name string) api.Explanation {
 	g, _, _ := v.Services.Global().Get(v.Txn, services.GlobalByName(namespace, name))
-	s := serviceChain{view: v, namespace: namespace, name: name, global: g, by: make(map[codes.Code][]string)}
+	s := serviceChain{view: v, namespace: namespace, name: name, global: g, have: []api.Step{}, by: make(map[codes.Code][]string)}
 	s.exports = disagreeing(v, namespace, name)
 	others := slices.Collect(maps.Keys(s.exports))
 	if v.Own != "" {
@@ -34,11 +34,11 @@ func Service(v *View, namespace, name string) api.Explanation {
 	for _, cluster := range v.names(others...) {
 		s.add(cluster)
 	}
-	return api.Explanation{Verdict: s.verdict(), Steps: slices.Concat([]api.Step{}, s.have, s.lack)}
+	return api.Explanation{Verdict: s.verdict(), Steps: append(s.have, s.lack...)}
 }
 
 type serviceChain struct {
-	view            *View
+	view            *Facts
 	namespace, name string
 	global          *services.Global
 	exports         map[string]*services.Export // by cluster; empty when they agree
@@ -89,7 +89,7 @@ func (s *serviceChain) addExport(to *api.Step, x *services.Export) {
 }
 
 // disagreeing returns the exports of a service, by cluster, when their affinities differ: else no step mentions them.
-func disagreeing(v *View, namespace, name string) map[string]*services.Export {
+func disagreeing(v *Facts, namespace, name string) map[string]*services.Export {
 	exports := statedb.Collect(v.Services.ServiceExports().List(v.Txn, services.ExportsByName(namespace, name)))
 	if !services.AffinitiesDiffer(exports) {
 		return nil

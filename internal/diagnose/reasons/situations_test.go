@@ -17,31 +17,31 @@ import (
 type situation struct {
 	name   string
 	make   func(*world)
-	ask    func(*View) api.Explanation
+	ask    func(*Facts) api.Explanation
 	code   codes.Code
 	text   string
 	having map[string]codes.Code // steps by cluster
 }
 
-func web(v *View) api.Explanation { return Service(v, "default", "web") }
+func web(v *Facts) api.Explanation { return Service(v, "default", "web") }
 
-func address(text string) func(*View) api.Explanation {
-	return func(v *View) api.Explanation {
+func address(text string) func(*Facts) api.Explanation {
+	return func(v *Facts) api.Explanation {
 		a := netip.MustParseAddr(text)
 		return Address(v, a, v.IPs.Lookup(a))
 	}
 }
 
-func number(id uint32) func(*View) api.Explanation {
-	return func(v *View) api.Explanation { return Identity(v, id) }
+func number(id uint32) func(*Facts) api.Explanation {
+	return func(v *Facts) api.Explanation { return Identity(v, id) }
 }
 
-func node(cluster, name string) func(*View) api.Explanation {
-	return func(v *View) api.Explanation { return Node(v, cluster, name) }
+func node(cluster, name string) func(*Facts) api.Explanation {
+	return func(v *Facts) api.Explanation { return Node(v, cluster, name) }
 }
 
-func cluster(name string) func(*View) api.Explanation {
-	return func(v *View) api.Explanation { return Cluster(v.Clusters[name]) }
+func cluster(name string) func(*Facts) api.Explanation {
+	return func(v *Facts) api.Explanation { return Cluster(v.Clusters[name]) }
 }
 
 func situations() []situation {
@@ -110,7 +110,7 @@ func situations() []situation {
 		{"a claim with a privileged identity", func(w *world) {
 			w.IPs = ipcache.New(ipcache.Rules{Enforce: true})
 			w.IPs.Apply([]ipcache.Op{{New: ipcache.NewEntry(ipcache.Spec{
-				Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Source: wire.SourceClusterMesh, Identity: wire.IdentityKubeAPIServer,
+				Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: &ipcache.Claimant{Name: "c2", ID: 2}, Source: wire.SourceClusterMesh, Identity: wire.IdentityKubeAPIServer,
 			})}})
 		}, address("10.0.0.1"), codes.AddressUnclaimed, "no cluster claims 10.0.0.1", have{"c2": codes.ClaimReservedIdentity}},
 		{"a claim that is refused", func(w *world) { w.knows("c2", wire.IPs, "10.0.0.1", "policy: not granted") }, address("10.0.0.1"), codes.AddressUnclaimed, "no cluster claims 10.0.0.1", have{"c2": codes.ClaimRefused}},

@@ -48,10 +48,10 @@ func newWorld(t *testing.T) *world {
 func fresh(name string, id uint32) remotecluster.Status {
 	c := remotecluster.Status{
 		Name: name, ID: id, State: remotecluster.Ready, Code: codes.AllFollowed, Ready: true, Connected: true, ConfigFile: "/mesh/" + name,
-		Capabilities: new(wire.Capabilities), Sources: make(map[wire.Resource]remotecluster.SourceStatus), Heartbeat: kvstore.HeartbeatStatus{Seen: epoch},
+		Capabilities: new(wire.Capabilities), Families: make(map[wire.Resource]remotecluster.FamilyStatus), Heartbeat: kvstore.HeartbeatStatus{Seen: epoch},
 	}
 	for _, r := range wire.Resources() {
-		c.Sources[r] = remotecluster.SourceStatus{
+		c.Families[r] = remotecluster.FamilyStatus{
 			Exported: r != wire.EndpointSlices, Synced: true, Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: epoch},
 		}
 	}
@@ -62,25 +62,25 @@ func fresh(name string, id uint32) remotecluster.Status {
 func (w *world) lose(cluster string) {
 	c := w.clusters[cluster]
 	c.Connected, c.Ready, c.State, c.Code, c.Message = false, false, remotecluster.Degraded, codes.ConnectionLost, "not connected"
-	for r, s := range c.Sources {
+	for r, s := range c.Families {
 		s.Freshness.State = remotecluster.FreshnessStale
-		c.Sources[r] = s
+		c.Families[r] = s
 	}
 	w.clusters[cluster] = c
 }
 
 // refuses lets entries of a cluster be refused.
 func (w *world) refuses(cluster string, r wire.Resource, reason wire.Reason, n int) {
-	src := w.clusters[cluster].Sources[r]
+	src := w.clusters[cluster].Families[r]
 	src.Rejected, src.Rejections = n, map[wire.Reason]int{reason: n}
 	if reason == wire.ReasonBudget {
 		src.Over = store.OverKeys
 	}
-	w.clusters[cluster].Sources[r] = src
+	w.clusters[cluster].Families[r] = src
 }
 
-func (w *world) view() *View {
-	return &View{
+func (w *world) view() *Facts {
+	return &Facts{
 		Tables: w.Tables, Txn: w.DB.ReadTxn(), Clusters: w.clusters, Own: w.own,
 		Find: func(cluster string, r wire.Resource, name string) (store.Found, bool) {
 			f, known := w.found[cluster+" "+string(r)+" "+name]
@@ -139,7 +139,7 @@ func affinity(a wire.Affinity) func(*services.Service) {
 func (w *world) claims(cluster, prefix string, kind ipcache.Kind, name string) {
 	c := w.clusters[cluster]
 	w.IPs.Apply([]ipcache.Op{{New: ipcache.NewEntry(ipcache.Spec{
-		Prefix: netip.MustParsePrefix(prefix), Cluster: &ipcache.Cluster{Name: cluster, ID: c.ID}, Kind: kind, Source: wire.SourceClusterMesh, Name: name,
+		Prefix: netip.MustParsePrefix(prefix), Cluster: &ipcache.Claimant{Name: cluster, ID: c.ID}, Kind: kind, Source: wire.SourceClusterMesh, Name: name,
 	})}})
 }
 

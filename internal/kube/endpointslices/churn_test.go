@@ -26,10 +26,10 @@ func TestChurn(t *testing.T) {
 			w.change(t)
 			before := w.places()
 			g := w.global()
-			changes := Plan(Situation{Service: serviceOf("web", dual), Global: g, Held: w.held()})
+			changes := Plan(Input{Service: serviceOf("web", dual), Global: g, Held: w.held()})
 			w.carryOut(t, changes.All)
 			w.check(t, g, before)
-			if again := Plan(Situation{Service: serviceOf("web", dual), Global: g, Held: w.held()}); len(again.All) > 0 {
+			if again := Plan(Input{Service: serviceOf("web", dual), Global: g, Held: w.held()}); len(again.All) > 0 {
 				t.Fatalf("%d changes are left", len(again.All))
 			}
 		}

@@ -17,8 +17,8 @@ import (
 // MaxEndpoints is the maximum number of endpoints in a slice (mcs.md C).
 const MaxEndpoints = 100
 
-// Situation is what a plan follows from.
-type Situation struct {
+// Input is the input of a plan.
+type Input struct {
 	// Service is that of the own cluster.
 	Service *corev1.Service
 	// Declined: the Service gets no slices, even if its annotations request them.
@@ -65,8 +65,8 @@ type Changes struct {
 
 // Plan returns the changes that make the slices of a Service correct. It has no change for a slice that is already
 // correct. The objects that it makes share nothing with the Service.
-func Plan(s Situation) Changes {
-	p := planner{Situation: s, names: make(map[string]bool), gone: make(map[place]bool)}
+func Plan(s Input) Changes {
+	p := planner{Input: s, names: make(map[string]bool), gone: make(map[place]bool)}
 	held := make(map[place][]*discoveryv1.EndpointSlice)
 	for _, slice := range s.Held {
 		p.names[slice.Name] = true
@@ -101,7 +101,7 @@ func Plan(s Situation) Changes {
 
 // planner makes one plan.
 type planner struct {
-	Situation
+	Input
 	names            map[string]bool // of slices of the service, planned ones included
 	gone             map[place]bool  // these are not wanted
 	applied, deleted []Change
@@ -123,8 +123,8 @@ func sortedByName(all []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice
 	return slices.SortedFunc(slices.Values(all), func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// draft is a slice that is being filled.
-type draft struct {
+// sliceDraft is a slice that is being filled.
+type sliceDraft struct {
 	was       *discoveryv1.EndpointSlice // nil for a new one
 	key       string                     // of ports; without endpoints it may become another one
 	ports     []discoveryv1.EndpointPort
@@ -134,9 +134,9 @@ type draft struct {
 // fill plans the slices of one place: endpoints stay where they are, then fill the slices with room, then
 // those that have become empty, then new ones.
 func (p *planner) fill(at place, groups []group, held []*discoveryv1.EndpointSlice) {
-	var drafts []*draft
+	var drafts []*sliceDraft
 	for _, slice := range sortedByName(held) {
-		drafts = append(drafts, &draft{was: slice, key: keyOf(slice.Ports)})
+		drafts = append(drafts, &sliceDraft{was: slice, key: keyOf(slice.Ports)})
 	}
 	for i := range groups {
 		rest := retain(&groups[i], drafts)
@@ -154,7 +154,7 @@ func (p *planner) fill(at place, groups []group, held []*discoveryv1.EndpointSli
 }
 
 // retain leaves the endpoints of a group in the slices that have them, and returns the others, by address.
-func retain(g *group, drafts []*draft) (rest []discoveryv1.Endpoint) {
+func retain(g *group, drafts []*sliceDraft) (rest []discoveryv1.Endpoint) {
 	missing := make(map[string]*discoveryv1.Endpoint, len(g.endpoints))
 	for i := range g.endpoints {
 		missing[g.endpoints[i].Addresses[0]] = &g.endpoints[i]
@@ -186,7 +186,7 @@ func addressOf(e discoveryv1.Endpoint) netip.Addr {
 }
 
 // take fills a slice as far as there is room, and returns the remaining endpoints.
-func (d *draft) take(g *group, rest []discoveryv1.Endpoint) []discoveryv1.Endpoint {
+func (d *sliceDraft) take(g *group, rest []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	n := min(len(rest), MaxEndpoints-len(d.endpoints))
 	if n <= 0 {
 		return rest
@@ -196,7 +196,7 @@ func (d *draft) take(g *group, rest []discoveryv1.Endpoint) []discoveryv1.Endpoi
 }
 
 // add puts the remaining endpoints of a group into slices that have become empty, and into new ones.
-func (p *planner) add(at place, g *group, drafts []*draft) []*draft {
+func (p *planner) add(at place, g *group, drafts []*sliceDraft) []*sliceDraft {
 	rest := g.endpoints
 	for _, d := range drafts {
 		if len(rest) > 0 && len(d.endpoints) == 0 {
@@ -208,7 +208,7 @@ func (p *planner) add(at place, g *group, drafts []*draft) []*draft {
 			p.leftOut += len(rest)
 			break
 		}
-		d := new(draft)
+		d := new(sliceDraft)
 		rest = d.take(g, rest)
 		drafts = append(drafts, d)
 	}
@@ -216,13 +216,13 @@ func (p *planner) add(at place, g *group, drafts []*draft) []*draft {
 }
 
 // finish plans what differs. Of slices without endpoints one stays, when no other one does.
-func (p *planner) finish(at place, drafts []*draft) {
-	filled := slices.ContainsFunc(drafts, func(d *draft) bool { return len(d.endpoints) > 0 })
+func (p *planner) finish(at place, drafts []*sliceDraft) {
+	filled := slices.ContainsFunc(drafts, func(d *sliceDraft) bool { return len(d.endpoints) > 0 })
 	if len(drafts) == 0 {
 		if p.Grant != nil && !p.Grant(at.cluster) {
 			return
 		}
-		drafts = []*draft{new(draft)}
+		drafts = []*sliceDraft{new(sliceDraft)}
 	}
 	for _, d := range drafts {
 		if len(d.endpoints) == 0 {
@@ -240,7 +240,7 @@ func (p *planner) finish(at place, drafts []*draft) {
 }
 
 // slice is what a draft is to be.
-func (p *planner) slice(at place, d *draft) *discoveryv1.EndpointSlice {
+func (p *planner) slice(at place, d *sliceDraft) *discoveryv1.EndpointSlice {
 	svc := p.Service
 	to := &discoveryv1.EndpointSlice{
 		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},

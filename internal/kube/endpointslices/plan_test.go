@@ -162,7 +162,7 @@ func TestSlicesHoldTheChoice(t *testing.T) {
 				svc = serviceOf("web")
 			}
 			api := newServer()
-			situation := Situation{Service: svc, Global: services.Merge(c.parts)}
+			situation := Input{Service: svc, Global: services.Merge(c.parts)}
 			api.carryOut(t, Plan(situation).All)
 			if d := cmp.Diff(c.want, api.text()); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
@@ -184,7 +184,7 @@ func TestLabelsOwnerAndName(t *testing.T) {
 	g := services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", backend("10.2.0.1", http(80)))})
 	plan := func(svc *corev1.Service) *discoveryv1.EndpointSlice {
 		t.Helper()
-		all := Plan(Situation{Service: svc, Global: g}).All
+		all := Plan(Input{Service: svc, Global: g}).All
 		if len(all) != 1 {
 			t.Fatalf("%d changes", len(all))
 		}
@@ -219,7 +219,7 @@ func TestAChangedBackendIsOneWrite(t *testing.T) {
 	api, svc := newServer(), serviceOf("web")
 	all := many("10.2.0.0", 250, http(80))
 	plan := func() []Change {
-		return Plan(Situation{Service: svc, Held: api.held(), Global: services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", slices.Clone(all)...)})}).All
+		return Plan(Input{Service: svc, Held: api.held(), Global: services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", slices.Clone(all)...)})}).All
 	}
 	changes := plan()
 	if len(changes) != 3 {
@@ -247,7 +247,7 @@ func TestASliceThatIsEmptiedTakesOtherPorts(t *testing.T) {
 	api, svc := newServer(), serviceOf("web")
 	step := func(want int, all ...services.Backend) {
 		t.Helper()
-		changes := Plan(Situation{Service: svc, Held: api.held(), Global: services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", all...)})}).All
+		changes := Plan(Input{Service: svc, Held: api.held(), Global: services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", all...)})}).All
 		if len(changes) != want {
 			t.Errorf("%d changes instead of %d for %v", len(changes), want, all)
 		}
@@ -270,20 +270,20 @@ func TestWhatStays(t *testing.T) {
 	t.Parallel()
 	api, svc := newServer(), serviceOf("web")
 	both := services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", backend("10.2.0.1", http(80))), remotePart("north", "web", backend("10.3.0.1", http(80)))})
-	api.carryOut(t, Plan(Situation{Service: svc, Global: both}).All)
+	api.carryOut(t, Plan(Input{Service: svc, Global: both}).All)
 	west := func(cluster string) bool { return cluster == "west" }
 	alone := services.Merge([]*services.Service{ownPart("web", "")})
-	changes := Plan(Situation{Service: svc, Global: alone, Held: api.held(), Keep: west}).All
+	changes := Plan(Input{Service: svc, Global: alone, Held: api.held(), Keep: west}).All
 	if len(changes) != 1 || changes[0].To != nil || changes[0].Was.Labels[LabelCluster] != "north" || !changes[0].Remote || !changes[0].Removes() {
 		t.Errorf("only those of north should go: %+v", changes)
 	}
 	// The own cluster's decision counts, regardless of the state of others.
-	changes = Plan(Situation{Service: serviceOf("web", annotated(AnnotationSync, "false")), Global: both, Held: api.held(), Keep: west}).All
+	changes = Plan(Input{Service: serviceOf("web", annotated(AnnotationSync, "false")), Global: both, Held: api.held(), Keep: west}).All
 	if len(changes) != 2 || changes[0].To != nil || changes[1].To != nil || changes[0].Remote || changes[1].Remote {
 		t.Errorf("both should go: %+v", changes)
 	}
 	// Another Service of the same name has slices of its own owner.
-	changes = Plan(Situation{Service: serviceOf("web", func(s *corev1.Service) { s.UID = "other" }), Global: both, Held: api.held()}).All
+	changes = Plan(Input{Service: serviceOf("web", func(s *corev1.Service) { s.UID = "other" }), Global: both, Held: api.held()}).All
 	if len(changes) != 2 || changes[0].To.OwnerReferences[0].UID != "other" || changes[0].To.UID != changes[0].Was.UID {
 		t.Errorf("both should change their owner: %+v", changes)
 	}
@@ -292,7 +292,7 @@ func TestWhatStays(t *testing.T) {
 func TestWhatIsGrantedIsTheLimit(t *testing.T) {
 	t.Parallel()
 	left := 2
-	p := Plan(Situation{
+	p := Plan(Input{
 		Service: serviceOf("web"), Global: services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", many("10.2.0.0", 950, http(80))...)}),
 		Grant: func(cluster string) bool { left--; return left >= 0 && cluster == "west" },
 	})
@@ -303,7 +303,7 @@ func TestWhatIsGrantedIsTheLimit(t *testing.T) {
 
 func TestNamesThatAreTakenAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	s := Situation{Service: serviceOf("web"), Global: services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", many("10.2.0.0", 150, http(80))...)})}
+	s := Input{Service: serviceOf("web"), Global: services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", many("10.2.0.0", 150, http(80))...)})}
 	first := Plan(s).All
 	s.Taken = func(name string) bool { return name == first[0].To.Name }
 	second := Plan(s).All
@@ -319,7 +319,7 @@ func TestPortsAreBounded(t *testing.T) {
 	for n := range 3 * MaxPorts {
 		ports = append(ports, services.Port{Name: "p" + strconv.Itoa(1000+n), Protocol: "TCP", Port: uint16(1000 + n)})
 	}
-	all := Plan(Situation{Service: serviceOf("web"), Global: services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", backend("10.2.0.1", ports...))})}).All
+	all := Plan(Input{Service: serviceOf("web"), Global: services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", backend("10.2.0.1", ports...))})}).All
 	names := make(map[string]bool)
 	for _, p := range all[0].To.Ports {
 		names[*p.Name] = true

@@ -85,7 +85,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		t.Run(test.address, func(t *testing.T) {
 			t.Parallel()
 			g := services.Merge([]*services.Service{ownPart("web", ""), remotePart("west", "web", backend(test.address, http(80)))})
-			p := Plan(Situation{Service: serviceOf("web", dual), Global: g, Own: own})
+			p := Plan(Input{Service: serviceOf("web", dual), Global: g, Own: own})
 			there := false
 			for _, c := range p.All {
 				for _, e := range c.To.Endpoints {

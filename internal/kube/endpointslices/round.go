@@ -49,7 +49,7 @@ func (t *term) plan(txn statedb.ReadTxn, now time.Time, name string, created map
 	if !declined && Eligible(svc) && !seesGlobal(g) {
 		return work{}
 	}
-	s := Situation{
+	s := Input{
 		Service: svc, Declined: declined, Global: g, Keep: t.Keeps,
 		Taken: func(slice string) bool {
 			_, exists := t.Cluster.EndpointSlices.Get(txn, namespace+"/"+slice)

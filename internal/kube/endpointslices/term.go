@@ -158,8 +158,8 @@ func (t *term) touchHeld() {
 	}
 }
 
-// Tell implements [reconcile.Steps], and says once that the first look is over.
-func (t *term) Tell() {
+// ReportProblems implements [reconcile.Steps], and says once that the first look is over.
+func (t *term) ReportProblems() {
 	if t.Clean() && !t.complete {
 		t.complete = true
 		t.Log.Info("All EndpointSlices of remote backends are up to date", "slices", len(t.services))

@@ -21,12 +21,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 )
 
-const (
-	// lookAgain is how often is looked at what no table tells.
-	lookAgain = time.Second
-	// A name that failed is tried again after growing pauses.
-	firstPause, longestPause = time.Second, 30 * time.Second
-)
+// lookAgain is how often is looked at what no table tells.
+const lookAgain = time.Second
+
+// FirstPause and LongestPause bound the growing pauses after which work that failed is tried again.
+const FirstPause, LongestPause = time.Second, 30 * time.Second
 
 // Remote is a cluster that has a client file.
 type Remote struct {
@@ -42,8 +41,8 @@ type Steps interface {
 	Gather(txn statedb.ReadTxn) *statedb.WatchSet
 	// Round works on some of the names that are dirty, as of a snapshot. It is called when there are any.
 	Round(ctx context.Context, txn statedb.ReadTxn, now time.Time)
-	// Tell reports the current problems.
-	Tell()
+	// ReportProblems reports the current problems.
+	ReportProblems()
 }
 
 // Run takes steps until ctx ends, whose error it returns. Changes of the tables are gathered for a
@@ -68,7 +67,7 @@ func Run(ctx context.Context, db *statedb.DB, batch time.Duration, w *Work, s St
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		s.Tell()
+		s.ReportProblems()
 		if len(w.dirty) > 0 {
 			continue
 		}
@@ -94,20 +93,6 @@ func WaitReady(ctx context.Context, ready func() bool, listed ...func(context.Co
 		}
 	}
 	return nil
-}
-
-// UntilDone does something again and again until it succeeds, or ctx ends. It calls failed with each error.
-func UntilDone(ctx context.Context, do func() error, failed func(error)) error {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := do()
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		failed(err)
-		if err := waiting.Sleep(ctx, pause); err != nil {
-			return err
-		}
-	}
 }
 
 // Work is what a controller has to do. Names are "namespace/name".
@@ -245,7 +230,7 @@ func (w *Work) note(errs map[string]error, now time.Time) (news bool) {
 	switch {
 	case failed:
 		news = w.pause == 0
-		w.pause = min(cmp.Or(2*w.pause, firstPause), longestPause)
+		w.pause = min(cmp.Or(2*w.pause, FirstPause), LongestPause)
 		w.tryAt = now.Add(w.pause)
 	case len(w.failed) == 0:
 		w.pause = 0

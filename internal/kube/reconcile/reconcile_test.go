@@ -46,7 +46,7 @@ func (s *steps) Round(ctx context.Context, _ statedb.ReadTxn, now time.Time) {
 	}
 }
 
-func (s *steps) Tell() {
+func (s *steps) ReportProblems() {
 	s.said = ""
 	if err := s.Failed("names are not written"); err != nil {
 		s.said = err.Error()

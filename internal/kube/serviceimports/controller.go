@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/internal/kube/mcs"
 	"github.com/mesh-agent/mesh-agent/internal/kube/reconcile"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -117,7 +118,7 @@ func (c *Controller) Run(ctx context.Context) error {
 }
 
 func (c *Controller) untilDone(ctx context.Context, do func() error) error {
-	return reconcile.UntilDone(ctx, do, func(err error) {
+	return waiting.UntilDone(ctx, reconcile.FirstPause, reconcile.LongestPause, do, func(err error, _ time.Duration) {
 		c.Report(Task, err)
 		c.Log.Warn("Objects of the MCS API cannot be written yet, trying again", "error", err)
 	})

@@ -174,8 +174,8 @@ func (t *term) touchAll() {
 	}
 }
 
-// Tell implements [reconcile.Steps], and says once that everything was done.
-func (t *term) Tell() {
+// ReportProblems implements [reconcile.Steps], and says once that everything was done.
+func (t *term) ReportProblems() {
 	if !t.said && t.Clean() {
 		t.said = true
 		t.Log.Info("All objects of the MCS API are up to date", "imports", len(t.ours))

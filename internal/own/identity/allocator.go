@@ -12,13 +12,13 @@ import (
 
 // Allocator gives identities to sets of labels.
 type Allocator struct {
-	cluster Cluster
+	cluster Owner
 	ids     *allocator.Allocator
 }
 
 // NewAllocator returns an allocator of the cluster's identities. ids was made
 // with [allocator.WithCluster]; its Run is the caller's.
-func NewAllocator(c Cluster, ids *allocator.Allocator) (*Allocator, error) {
+func NewAllocator(c Owner, ids *allocator.Allocator) (*Allocator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("allocating identities: %w", err)
 	}
@@ -63,7 +63,7 @@ func (a *Allocator) Release(ctx context.Context, labels wire.Labels) (last bool,
 
 // AcceptOwn refuses, of the mappings in the own cluster's kvstore, those outside its range
 // and those whose labels name another cluster ([allocator.WithValidator]).
-func (c Cluster) AcceptOwn(id uint64, key allocator.Key) error {
+func (c Owner) AcceptOwn(id uint64, key allocator.Key) error {
 	i, err := wire.DecodeIdentity(fmt.Sprint(id), []byte(key.GetKey()), wire.Expect{Cluster: c.Name, ClusterID: c.ID, Layout: c.Layout, Own: true})
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (c Cluster) AcceptOwn(id uint64, key allocator.Key) error {
 
 // Accept refuses what a remote cluster may not say: an identity outside its
 // range, or labels that do not name it (wire.md §1.6).
-func (c Cluster) Accept(id uint64, key allocator.Key) error {
+func (c Owner) Accept(id uint64, key allocator.Key) error {
 	_, err := wire.DecodeIdentity(fmt.Sprint(id), []byte(key.GetKey()), wire.Expect{Cluster: c.Name, ClusterID: c.ID, Layout: c.Layout})
 	return err
 }

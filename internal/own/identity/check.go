@@ -71,7 +71,7 @@ const soon = 30 * 24 * time.Hour
 const shortest = time.Minute
 
 // Check finds the problems of a cluster's identities. It is pure: equal arguments give equal reports.
-func Check(c Cluster, contents *Contents) Report {
+func Check(c Owner, contents *Contents) Report {
 	r := &Report{Cluster: c.Name, References: len(contents.References), Findings: []Finding{}, severities: codes.Severities()}
 	r.First, r.Last = c.Range()
 	byID := make(map[uint64]Mapping, len(contents.Mappings))

@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/codestest"
 )
 
-func east() Cluster { return Cluster{Name: "east", ID: 2} }
+func east() Owner { return Owner{Name: "east", ID: 2} }
 
 // kinds renders findings as "severity kind subject".
 func kinds(r Report) []string {

@@ -9,8 +9,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Cluster says whose identities are handed out.
-type Cluster struct {
+// Owner is the cluster whose identities are allocated.
+type Owner struct {
 	// Name and ID are the cluster's; Layout is the mesh's.
 	Name   string
 	ID     uint32
@@ -18,7 +18,7 @@ type Cluster struct {
 }
 
 // Validate says everything that is wrong.
-func (c Cluster) Validate() error {
+func (c Owner) Validate() error {
 	var errs []error
 	if err := wire.ValidateClusterName(c.Name); err != nil {
 		errs = append(errs, fmt.Errorf("the cluster name %q: %w", c.Name, err))
@@ -30,14 +30,14 @@ func (c Cluster) Validate() error {
 }
 
 // Range is the first and the last identity of the cluster.
-func (c Cluster) Range() (first, last uint32) { return c.Layout.Range(c.ID) }
+func (c Owner) Range() (first, last uint32) { return c.Layout.Range(c.ID) }
 
 // ErrLabels is the error for labels that cannot have an identity.
 var ErrLabels = errors.New("these labels cannot have an identity")
 
 // Reserved returns the identity that is fixed for these labels, and false when one has to be
 // allocated: a set with a label of the source "reserved" is reserved as a whole.
-func (c Cluster) Reserved(labels wire.Labels) (id uint32, reserved bool, err error) {
+func (c Owner) Reserved(labels wire.Labels) (id uint32, reserved bool, err error) {
 	for _, l := range labels {
 		if l.Source != wire.LabelSourceReserved {
 			continue
@@ -68,7 +68,7 @@ func reservedID(name string) (uint32, bool) {
 // Own returns the labels with the one that names the cluster, which is added if it is missing. The
 // error is for labels that name another cluster, for an empty set, and for labels that would not
 // survive being stored: a semicolon, and an equals sign in a key (wire.md §1.6).
-func (c Cluster) Own(labels wire.Labels) (wire.Labels, error) {
+func (c Owner) Own(labels wire.Labels) (wire.Labels, error) {
 	if len(labels) == 0 {
 		return nil, fmt.Errorf("%w: there is none", ErrLabels)
 	}

@@ -32,7 +32,7 @@ func TestTheRangeIsTheClusters(t *testing.T) {
 		{511, 2, 65536, 98303},
 		{511, 511, 16744448, 16777215},
 	} {
-		first, last := Cluster{ID: c.id, Layout: layout(t, c.clusters)}.Range()
+		first, last := Owner{ID: c.id, Layout: layout(t, c.clusters)}.Range()
 		if first != c.first || last != c.last {
 			t.Errorf("cluster %d of %d: %d to %d, want %d to %d", c.id, c.clusters, first, last, c.first, c.last)
 		}
@@ -41,11 +41,11 @@ func TestTheRangeIsTheClusters(t *testing.T) {
 
 func TestWhatIsWrongWithAClusterIsSaid(t *testing.T) {
 	t.Parallel()
-	good := Cluster{Name: "east", ID: 2}
+	good := Owner{Name: "east", ID: 2}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
-	for want, c := range map[string]Cluster{
+	for want, c := range map[string]Owner{
 		"cluster name":                    {Name: "East", ID: 2},
 		"the cluster ID 256 is above 255": {Name: "east", ID: 256},
 	} {
@@ -57,7 +57,7 @@ func TestWhatIsWrongWithAClusterIsSaid(t *testing.T) {
 
 func TestReservedLabelsAreNotAllocated(t *testing.T) {
 	t.Parallel()
-	c := Cluster{Name: "east"}
+	c := Owner{Name: "east"}
 	for text, want := range map[string]uint32{
 		"reserved:host=;":      wire.IdentityHost,
 		"$world":               wire.IdentityWorld,
@@ -81,7 +81,7 @@ func TestReservedLabelsAreNotAllocated(t *testing.T) {
 
 func TestOwnLabelsNameTheCluster(t *testing.T) {
 	t.Parallel()
-	c := Cluster{Name: "east"}
+	c := Owner{Name: "east"}
 	const named = "k8s:app=x;k8s:io.cilium.k8s.policy.cluster=east;"
 	for _, text := range []string{"k8s:app=x;", named} {
 		labels, err := c.Own(wire.ParseLabels(text))

@@ -85,7 +85,7 @@ func (c *Contents) Users() map[uint64][]string {
 
 // Unused are the mappings of the cluster's range that no node uses, as a round of garbage collection
 // finds them ([allocator.Usage]), with their revisions.
-func (c *Contents) Unused(of Cluster) allocator.StaleIDs {
+func (c *Contents) Unused(of Owner) allocator.StaleIDs {
 	first, last := of.Range()
 	return c.usage().Unused(uint64(first), uint64(last))
 }
@@ -93,7 +93,7 @@ func (c *Contents) Unused(of Cluster) allocator.StaleIDs {
 // Collectable reports whether garbage collection may judge by references. Where addresses are published with identities
 // that have no reference, it would delete every identity in use. The contents must have been read as deep as
 // [Addresses].
-func (c *Contents) Collectable(of Cluster) error {
+func (c *Contents) Collectable(of Owner) error {
 	unused := c.Unused(of)
 	published := c.Published()
 	for _, m := range c.Mappings {

@@ -14,11 +14,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-func cluster(t *testing.T, name string, id uint32) identity.Cluster {
+func cluster(t *testing.T, name string, id uint32) identity.Owner {
 	t.Helper()
 	l, err := wire.NewLayout(255)
 	must(t, err)
-	return identity.Cluster{Name: name, ID: id, Layout: l}
+	return identity.Owner{Name: name, ID: id, Layout: l}
 }
 
 // TestIdentitiesOfRemoteClustersAreFound: by labels and by number, as far as the remote cluster may publish them, in
@@ -104,7 +104,7 @@ func TestIdentitiesOfRemoteClustersAreFound(t *testing.T) {
 }
 
 // allocating is an allocator of the cluster's identities, which runs until the test ends.
-func allocating(t *testing.T, client kvstore.Writer, of identity.Cluster, opts ...allocator.Option) *allocator.Allocator {
+func allocating(t *testing.T, client kvstore.Writer, of identity.Owner, opts ...allocator.Option) *allocator.Allocator {
 	t.Helper()
 	b, err := kvbackend.New(client, kvbackend.Config{Paths: wire.IdentityAllocation, Node: "10.0.0.1", Keys: identity.Key{}})
 	must(t, err)

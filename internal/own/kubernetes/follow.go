@@ -125,8 +125,7 @@ func (f *follower) follow(ctx context.Context) {
 
 // newPause makes the pauses between requests that fail.
 func newPause() *backoff.ExponentialBackOff {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, 5*time.Second
+	pause := waiting.Pauses(100*time.Millisecond, 5*time.Second)
 	return pause
 }
 

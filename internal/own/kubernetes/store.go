@@ -114,7 +114,7 @@ func (b *batches[T, P]) note(change func(pending map[string]P)) {
 		b.flush()
 		return
 	}
-	b.wake.Give()
+	b.wake.Notify()
 }
 
 // confirm notes that until then nothing had changed except the pending objects, and applies those.

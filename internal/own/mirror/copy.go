@@ -41,12 +41,20 @@ func (t *term) newCopy(name string) *copyOf {
 		c.families = append(c.families, f)
 		c.canaries.Add(r.StorePrefix(true), f.sync)
 	}
+	t.copies.Store(name, c)
 	return c
 }
 
-// Sources implements [remotecluster.Consumer].
-func (c *copyOf) Sources() []remotecluster.Source {
-	sources := make([]remotecluster.Source, len(c.families))
+// observe takes the result of a linearizable read of the own kvstore.
+func (c *copyOf) observe(p kvstore.Probe) {
+	for _, f := range c.families {
+		f.sync.Observe(p)
+	}
+}
+
+// Families implements [remotecluster.Consumer].
+func (c *copyOf) Families() []remotecluster.Family {
+	sources := make([]remotecluster.Family, len(c.families))
 	for i, f := range c.families {
 		sources[i] = f
 	}
@@ -72,35 +80,31 @@ func (c *copyOf) Disown(ctx context.Context) error {
 // Follow keeps the copy as the remote has it, until ctx ends. An error or a panic ends it for that remote alone: after
 // a pause it begins again, with a list of the existing keys. When the lock is lost, the term ends, and Follow with it.
 func (c *copyOf) Follow(ctx context.Context) {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 2*time.Second, time.Minute
-	for {
-		began := time.Now()
+	err := waiting.UntilDone(ctx, againMin, againMax, func() error {
 		g, running := errgroup.WithContext(ctx)
 		for _, f := range c.families {
 			g.Go(guard.Func(func() error { return f.sync.Run(running) }))
 		}
 		g.Go(guard.Func(func() error { return c.canaries.Run(running) }))
 		err := g.Wait()
-		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, kvstore.ErrLockLeaseExpired):
-			c.log.Error("The copy is no longer updated", "error", err)
-			return
-		case time.Since(began) > pause.MaxInterval:
-			pause.Reset()
+		if errors.Is(err, kvstore.ErrLockLeaseExpired) {
+			return backoff.Permanent(err)
 		}
-		wait, stack := pause.NextBackOff(), ""
+		return err
+	}, func(err error, pause time.Duration) {
+		stack := ""
 		if p, panicked := errors.AsType[*guard.Panic](err); panicked {
 			stack = p.Stack
 		}
-		c.log.Error("The copy is not updated at the moment: it starts again", "error", err, "stack", stack, "retryIn", wait.Round(time.Millisecond))
-		if waiting.Sleep(ctx, wait) != nil {
-			return
-		}
+		c.log.Error("The copy is not updated at the moment: it starts again", "error", err, "stack", stack, "retryIn", pause.Round(time.Millisecond))
+	})
+	if ctx.Err() == nil {
+		c.log.Error("The copy is no longer updated", "error", err)
 	}
 }
+
+// The pauses before work on the cache that failed is tried again.
+const againMin, againMax = 2 * time.Second, time.Minute
 
 // Withdraw takes a removed cluster out of the cache (wire.md §3.6): first its configuration, and after a pause, in
 // which its readers drain it themselves, the canaries and the keys. It tries until it succeeds.
@@ -124,23 +128,15 @@ func (c *copyOf) Withdraw(ctx context.Context) error {
 			return err
 		}
 	}
+	c.copies.CompareAndDelete(c.name, c)
 	return nil
 }
 
 // insist repeats a step until it succeeds, or ctx ends.
 func (c *copyOf) insist(ctx context.Context, step func(context.Context) error) error {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 2*time.Second, time.Minute
-	for {
-		err := step(ctx)
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
+	return waiting.UntilDone(ctx, againMin, againMax, func() error { return step(ctx) }, func(err error, _ time.Duration) {
 		c.log.Warn("Cannot withdraw a cluster from the cache, trying again", "error", err)
-		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
-			return err
-		}
-	}
+	})
 }
 
 // Withhold takes the entries to which agents would send traffic out of the cache, because there is no contact with the

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/guard"
@@ -40,10 +39,10 @@ type family struct {
 	mu     sync.Mutex
 	again  map[string]struct{} // guarded by mu; names whose values are asked for again
 	asked  waiting.Signal      // again is not empty
-	copied time.Time           // guarded by mu; until when the copy was known to equal the remote's
+	copied time.Time           // guarded by mu; the time as of which the copy is known to equal the original
 }
 
-var _ remotecluster.Source = (*family)(nil)
+var _ remotecluster.Family = (*family)(nil)
 
 // present is all that is kept of a value.
 type present struct{}
@@ -89,10 +88,10 @@ func (f *family) apply(changes []store.Change[present]) {
 	}
 }
 
-// Resource implements [remotecluster.Source].
+// Resource implements [remotecluster.Family].
 func (f *family) Resource() wire.Resource { return f.resource }
 
-// Run implements [remotecluster.Source].
+// Run implements [remotecluster.Family].
 func (f *family) Run(ctx context.Context, s store.Session) error {
 	f.running.Lock()
 	defer f.running.Unlock()
@@ -112,13 +111,13 @@ func (f *family) withhold() {
 	}
 }
 
-// Observe implements [remotecluster.Source].
+// Observe implements [remotecluster.Family].
 func (f *family) Observe(p kvstore.Probe) { f.watch.Observe(p) }
 
-// Find implements [remotecluster.Source].
+// Find implements [remotecluster.Family].
 func (f *family) Find(name string) (store.Found, bool) { return f.watch.Find(name) }
 
-// Drain implements [remotecluster.Source]: the remote no longer exports the family, so its copy is empty, and complete.
+// Drain implements [remotecluster.Family]: the remote no longer exports the family, so its copy is empty, and complete.
 func (f *family) Drain() {
 	f.watch.Drain()
 	if !f.detached.Load() {
@@ -126,14 +125,17 @@ func (f *family) Drain() {
 	}
 }
 
-// Status implements [remotecluster.Source]. A family is synced when it has been
-// copied completely, and as fresh as its copy.
+// Status implements [remotecluster.Family]. A family is synced when it has been copied completely, and as fresh as its
+// copy: both kvstores must have been asked, since the own one can lose the copy, for example with its leases.
 func (f *family) Status() store.Status {
 	st, written := f.watch.Status(), f.sync.Status()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if written.Pending == 0 && written.Err == "" {
 		f.copied = st.AsOf
+		if written.AsOf.Before(st.AsOf) {
+			f.copied = written.AsOf
+		}
 	}
 	st.AsOf = f.copied
 	st.Synced = st.Synced && written.Synced
@@ -153,7 +155,7 @@ func (f *family) askAgain(names []string) {
 	for _, name := range names {
 		f.again[name] = struct{}{}
 	}
-	f.asked.Give()
+	f.asked.Notify()
 }
 
 // fewNames is how many values are read one by one rather than with all others.
@@ -162,8 +164,7 @@ const fewNames = 200
 // readAgain reads the requested values from the remote. A key that no longer exists comes as a deletion. A value that
 // cannot be read is tried again after a pause: this is no reason to end the session, whose failure its watch detects.
 func (f *family) readAgain(ctx context.Context, s store.Session) error {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, 5*time.Second
+	pause := waiting.Pauses(50*time.Millisecond, 5*time.Second)
 	for {
 		select {
 		case <-f.asked:

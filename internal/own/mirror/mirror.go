@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mesh-agent/mesh-agent/internal/own/leading"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -57,13 +57,9 @@ func DefaultParams() Params {
 // Mirror copies the remote clusters while it leads.
 type Mirror struct {
 	Params
-	started time.Time
-
-	mu       sync.Mutex
-	term     *term  // guarded by mu; nil while another process leads, or none
-	revision uint64 // guarded by mu; of the terms that are over
-	opened   int    // guarded by mu; the connections of these terms
-	ready    bool   // guarded by mu; sticky
+	*leading.Leader[term]
+	revision uint64 // of the terms that are over; the lock of the leader guards it
+	opened   int    // the connections of these terms; guarded in the same way
 }
 
 // New returns a mirror that does nothing yet. The error is about the own cluster.
@@ -72,56 +68,29 @@ func New(p Params) (*Mirror, error) {
 		return nil, err
 	}
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
-	return &Mirror{Params: p, started: time.Now()}, nil
+	m := &Mirror{Params: p}
+	m.Leader = leading.New(leading.Params[term]{
+		Writer: p.Writer, Lock: wire.KVStoreMeshLockPath, Begin: m.newTerm, Turn: m.turn, Complete: p.Copied, Log: p.Log,
+		Run:     func(ctx context.Context, t *term) error { return t.run(ctx) },
+		Unready: (*term).unready,
+		Standby: "another mirror leads, or none yet",
+	})
+	return m, nil
 }
 
-// Run copies whenever it leads, until ctx ends. Nothing is withdrawn then.
-func (m *Mirror) Run(ctx context.Context) error {
-	return kvstore.LeadAgain(ctx, m.Writer, wire.KVStoreMeshLockPath, m.Log, m.lead)
-}
-
-// lead is one term.
-func (m *Mirror) lead(ctx context.Context, lock *kvstore.Lock) error {
-	t := newTerm(m, lock)
-	m.enter(t)
-	defer m.enter(nil)
-	return t.run(ctx)
-}
-
-// enter changes the term.
-func (m *Mirror) enter(t *term) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.term != nil {
-		m.revision += m.term.mesh.Revision()
-		_, _, opened := m.term.mesh.Sessions()
+// turn adds up what counts over all terms.
+func (m *Mirror) turn(ended *term) {
+	if ended != nil {
+		m.revision += ended.mesh.Revision()
+		_, _, opened := ended.mesh.Sessions()
 		m.opened += opened
 	}
 	m.revision++
-	m.term = t
-}
-
-func (m *Mirror) current() *term {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.term
-}
-
-// Leads reports whether this mirror is the one that copies.
-func (m *Mirror) Leads() bool { return m.current() != nil }
-
-// Bootstrap is how long it took in this term until everything was copied that can
-// be connected; 0 before that, and while another mirror leads.
-func (m *Mirror) Bootstrap() time.Duration {
-	if t := m.current(); t != nil {
-		return time.Duration(t.bootstrap.Load())
-	}
-	return 0
 }
 
 // Clusters describes the remote clusters as they are copied; none while another mirror leads.
 func (m *Mirror) Clusters() []remotecluster.Status {
-	t := m.current()
+	t := m.Term()
 	if t == nil {
 		return nil
 	}
@@ -136,7 +105,7 @@ func (m *Mirror) Clusters() []remotecluster.Status {
 
 // Ignored lists the entries of the directory that cannot be used; none while another mirror leads.
 func (m *Mirror) Ignored() []clustermesh.Ignored {
-	if t := m.current(); t != nil {
+	if t := m.Term(); t != nil {
 		return t.mesh.Ignored()
 	}
 	return nil
@@ -145,7 +114,7 @@ func (m *Mirror) Ignored() []clustermesh.Ignored {
 // Announced describes the clusters that the directory has and the controllers do not
 // know yet; none while another mirror leads.
 func (m *Mirror) Announced() []remotecluster.Status {
-	if t := m.current(); t != nil {
+	if t := m.Term(); t != nil {
 		return t.mesh.Announced()
 	}
 	return nil
@@ -153,7 +122,7 @@ func (m *Mirror) Announced() []remotecluster.Status {
 
 // Find returns the state of a key of a remote cluster; nothing while another mirror leads.
 func (m *Mirror) Find(cluster string, r wire.Resource, name string) (store.Found, bool) {
-	if t := m.current(); t != nil {
+	if t := m.Term(); t != nil {
 		return t.mesh.Find(cluster, r, name)
 	}
 	return store.Found{}, false
@@ -164,55 +133,24 @@ func (m *Mirror) Local() (remotecluster.Status, bool) { return remotecluster.Sta
 
 // Revision grows with every change of a cluster's state, and with every term.
 func (m *Mirror) Revision() uint64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.term != nil {
-		return m.revision + m.term.mesh.Revision()
-	}
-	return m.revision
-}
-
-// Sessions counts the connections with the remote clusters, as [clustermesh.Mesh.Sessions] does.
-func (m *Mirror) Sessions() (open, users, opened int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.term == nil {
-		return 0, 0, m.opened
-	}
-	open, users, opened = m.term.mesh.Sessions()
-	return open, users, m.opened + opened
-}
-
-// standbyAfter is when one who waits to lead is ready to (wire.md §3.7).
-const standbyAfter = 10 * time.Second
-
-// Ready reports whether the copies may be used: every cluster that can be connected was copied once, or another mirror
-// leads, or the time for that has passed. A leader is not ready before the mesh directory was read once, however long
-// that takes: until then the clusters to copy are not known. Once true it stays true. The reasons give for each cluster
-// the missing part.
-func (m *Mirror) Ready() (bool, map[string]string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.ready {
-		if reasons := m.unready(); len(reasons) > 0 {
-			return false, reasons
+	var of uint64
+	m.With(func(t *term) {
+		if of = m.revision; t != nil {
+			of += t.mesh.Revision()
 		}
-		m.ready = true
-	}
-	return true, nil
+	})
+	return of
 }
 
-// unready says what readiness waits for. The lock is held.
-func (m *Mirror) unready() map[string]string {
-	switch st := m.Writer.Status(); {
-	case m.term != nil:
-		return m.term.unready()
-	case !st.Connected:
-		return map[string]string{"own kvstore": "not connected: " + cmp.Or(st.LastError, "connecting")}
-	case time.Since(m.started) >= standbyAfter:
-		return nil
-	}
-	return map[string]string{"election": fmt.Sprintf("another mirror leads, or none yet: ready as a standby after %s", standbyAfter)}
+// Sessions counts the connections with the remote clusters, as [clustermesh.Remotes.Sessions] does.
+func (m *Mirror) Sessions() (open, users, opened int) {
+	m.With(func(t *term) {
+		if t != nil {
+			open, users, opened = t.mesh.Sessions()
+		}
+		opened += m.opened
+	})
+	return open, users, opened
 }
 
 const mib = 1 << 20

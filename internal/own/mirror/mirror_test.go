@@ -143,19 +143,6 @@ func TestWhatBecomesOfTheCopy(t *testing.T) {
 	}
 }
 
-// TestAMirrorWithoutAKVStoreIsNotReady, however long it waits to lead.
-func TestAMirrorWithoutAKVStoreIsNotReady(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.etcd.Kill(t)
-	m := w.mirror()
-	m.started = m.started.Add(-time.Hour)
-	waittest.Until(t, "the reason", func() bool {
-		ready, reasons := m.Ready()
-		return !ready && strings.Contains(reasons["own kvstore"], "refused")
-	})
-}
-
 // TestAClusterWithoutContact: with a cache TTL its services leave the copy, and
 // only they, until it is back.
 func TestAClusterWithoutContact(t *testing.T) {
@@ -191,7 +178,7 @@ func TestAMirrorSaysHowItIs(t *testing.T) {
 	waittest.Until(t, "both states", func() bool {
 		return m.state("a").State == remotecluster.Ready && m.state("away").State == remotecluster.Connecting
 	})
-	if s := m.state("a").Sources; s[wire.IPs].Count != 50 || s[wire.ServiceExports].Count == 0 {
+	if s := m.state("a").Families; s[wire.IPs].Count != 50 || s[wire.ServiceExports].Count == 0 {
 		t.Errorf("%+v", s)
 	}
 	standby := w.mirror()

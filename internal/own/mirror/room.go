@@ -170,7 +170,7 @@ func (t *term) stopped() verdict {
 // Stopped reports whether nothing is copied for lack of space in our own etcd, and why; the code is empty while copying
 // continues, and while another mirror leads.
 func (m *Mirror) Stopped() (code codes.Code, why string) {
-	if t := m.current(); t != nil {
+	if t := m.Term(); t != nil {
 		v := t.stopped()
 		return v.code, v.why
 	}

@@ -6,10 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -30,14 +27,14 @@ type term struct {
 	lock    *kvstore.Lock
 	outbox  *syncstore.Outbox
 	configs *configs
-	mesh    *clustermesh.Mesh
+	mesh    *clustermesh.Remotes
+	copies  sync.Map // the latest *copyOf of each remote by its name
 
-	judging   sync.Mutex
-	gauge     gauge        // guarded by judging; how full our own etcd is
-	bootstrap atomic.Int64 // how long it took until everything was copied, in nanoseconds; 0: it is not
+	judging sync.Mutex
+	gauge   gauge // guarded by judging; how full our own etcd is
 }
 
-func newTerm(m *Mirror, lock *kvstore.Lock) *term {
+func (m *Mirror) newTerm(lock *kvstore.Lock) *term {
 	t := &term{Mirror: m, began: time.Now(), lock: lock}
 	t.outbox = syncstore.NewOutbox(m.Writer, t.holding, m.Writing, m.Log)
 	t.gauge.Room = m.Room
@@ -61,7 +58,19 @@ func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 func (t *term) holding() *kvstore.Lock { return t.lock }
 
 func (t *term) run(ctx context.Context) error {
+	if w, is := t.Writer.(*kvstore.Durable); is {
+		w.OnProbe(t.observe)
+		defer w.OnProbe(nil)
+	}
 	return waiting.Together(ctx, t.outbox.Run, t.watchRoom, t.configs.sync.Run, t.mesh.Run, t.awaitCopied)
+}
+
+// observe takes the result of a linearizable read of the own kvstore.
+func (t *term) observe(p kvstore.Probe) {
+	t.copies.Range(func(_, c any) bool {
+		c.(*copyOf).observe(p)
+		return true
+	})
 }
 
 // unready says by cluster what stands between this term and complete copies. A cluster that could
@@ -93,11 +102,7 @@ func (t *term) awaitCopied(ctx context.Context) error {
 			return err
 		}
 	}
-	took := time.Since(t.began)
-	t.bootstrap.Store(int64(took))
-	if t.Copied != nil {
-		t.Copied()
-	}
+	took := t.Written()
 	clusters := t.mesh.Clusters()
 	var without []string
 	for _, c := range clusters {
@@ -116,12 +121,12 @@ func (t *term) awaitCopied(ctx context.Context) error {
 // copied reports whether all of a cluster was copied once. That is so a moment before the
 // cluster is ready, when the last list is complete and its watch is about to begin.
 func copied(c remotecluster.Status) bool {
-	for _, s := range c.Sources {
+	for _, s := range c.Families {
 		if !s.Synced {
 			return false
 		}
 	}
-	return len(c.Sources) > 0
+	return len(c.Families) > 0
 }
 
 // leftovers names the clusters that have keys in the cache. The mirror that removed a cluster may not have finished,
@@ -134,17 +139,14 @@ func (t *term) leftovers(ctx context.Context) ([]string, error) {
 	if err := waiting.Sleep(ctx, t.DrainDelay); err != nil {
 		return nil, err
 	}
-	pause := backoff.NewExponentialBackOff()
-	for {
-		names, err := t.cached(ctx)
-		if err == nil || ctx.Err() != nil {
-			return names, ctx.Err()
-		}
+	var names []string
+	err := waiting.UntilDone(ctx, time.Second, againMax, func() (err error) {
+		names, err = t.cached(ctx)
+		return err
+	}, func(err error, _ time.Duration) {
 		t.Log.Warn("Cannot read which clusters were copied before, trying again", "error", err)
-		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
-			return nil, err
-		}
-	}
+	})
+	return names, err
 }
 
 // cached are the names of all clusters that have keys in the cache, or canaries.

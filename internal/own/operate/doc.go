@@ -21,7 +21,7 @@
 // Each key has one writer. An agent writes its node, the addresses of its pods, and identities with its references; the
 // leader of operate the configuration, the heartbeat, services, slices, exports and their canaries, and with
 // --publish-nodes-and-addresses, where no agent writes (CRD mode), also nodes, addresses and identities with theirs,
-// after it has seen that no node refers to an identity. An allocator's mapping has no lease: a store.Sync with
+// after it has seen that no node refers to an identity. An allocator's mapping has no lease: a syncstore.Sync with
 // CreateOnly neither replaces nor deletes it, which each write proves in its own transaction. The leader of mirror
 // writes the keys below cilium/cache/, the other clusters' configurations and their canaries. Prefixes that several
 // share are Shared: a Sync looks there at its own names only.

@@ -3,11 +3,14 @@ package operate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
@@ -98,13 +101,16 @@ func (o *Operator) adopt(ctx context.Context, lock *kvstore.Lock) error {
 	if err != nil {
 		return err
 	}
-	return untilDone(ctx, func() error {
+	return waiting.UntilDone(ctx, againAfter, againAfter, func() error {
 		n, err := o.adoptAll(ctx, b, lock)
 		if err == nil && n > 0 {
 			o.Log.Info("Handed the published identities to the allocators", "number", n)
 		}
+		if errors.Is(err, kvstore.ErrLockLeaseExpired) {
+			return backoff.Permanent(err)
+		}
 		return err
-	}, func(err error) {
+	}, func(err error, _ time.Duration) {
 		o.Log.Warn("Cannot hand the published identities to the allocators, trying again", "error", err)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/internal/own/publish"
@@ -19,7 +20,7 @@ var errEnough = errors.New("enough was listed")
 // whose agents do not write to its kvstore (CRD mode). It does not begin while agents
 // do: each would take the other's keys away.
 func (p *publisher) membership(ctx context.Context) error {
-	err := untilDone(ctx, func() error { return p.alone(ctx) }, func(err error) {
+	err := waiting.UntilDone(ctx, againAfter, againAfter, func() error { return p.alone(ctx) }, func(err error, _ time.Duration) {
 		p.Report("nodes and addresses", err)
 		p.Log.Warn("Nodes and addresses are not published yet, trying again", "error", err)
 	})

@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/internal/own/identity"
+	"github.com/mesh-agent/mesh-agent/internal/own/leading"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -43,7 +42,7 @@ type Params struct {
 	// Identities is whose identities are collected. GCInterval is the time between
 	// two rounds, 0 for never; GCPerMinute bounds the deletions, 0 is no bound;
 	// LocksGCInterval is the time between two looks at the locks.
-	Identities                  identity.Cluster
+	Identities                  identity.Owner
 	GCInterval, LocksGCInterval time.Duration
 	GCPerMinute                 int
 	// Allocation configures where the cluster's identities are allocated; the operator sets its own fields in it. The
@@ -74,18 +73,14 @@ const (
 	DefaultLocksGCInterval = 25 * time.Second
 	DefaultGCPerMinute     = 2500
 	heartbeatInterval      = time.Minute
+	againAfter             = time.Minute
 	reassertInterval       = 5 * time.Minute
 )
 
 // Operator operates the cluster while it leads.
 type Operator struct {
 	Params
-	started time.Time
-
-	mu        sync.Mutex
-	leads     bool          // guarded by mu
-	published bool          // guarded by mu; sticky: everything was published once, or another one leads
-	bootstrap time.Duration // guarded by mu; of this term, until everything was published; 0: it is not
+	*leading.Leader[publisher]
 }
 
 // New returns an operator that does nothing yet. The error is about the cluster.
@@ -97,7 +92,15 @@ func New(p Params) (*Operator, error) {
 		p.Report = func(string, error) {}
 	}
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
-	return &Operator{Params: p, started: time.Now()}, nil
+	o := &Operator{Params: p}
+	o.Leader = leading.New(leading.Params[publisher]{
+		Writer: p.Writer, Lock: wire.OperatorLockPath, Begin: o.newPublisher, Run: o.lead, Complete: p.Published, Log: p.Log,
+		Unready: func(*publisher) map[string]string {
+			return map[string]string{"services": "not everything is published yet"}
+		},
+		Standby: "no process leads yet, or another one does",
+	})
+	return o, nil
 }
 
 // Config is what the cluster says of itself (wire.md §2.1). Where its nodes,
@@ -116,20 +119,13 @@ func (o *Operator) Config() wire.ClusterConfig {
 	return c
 }
 
-// Run operates whenever it leads, until ctx ends. Nothing is withdrawn then.
-func (o *Operator) Run(ctx context.Context) error {
-	return kvstore.LeadAgain(ctx, o.Writer, wire.OperatorLockPath, o.Log, o.lead)
-}
-
 // lead is one term.
-func (o *Operator) lead(ctx context.Context, lock *kvstore.Lock) error {
-	o.set(func() { o.leads = true })
-	defer o.set(func() { o.leads, o.bootstrap = false, 0 })
+func (o *Operator) lead(ctx context.Context, p *publisher) error {
+	lock := p.lock
 	g, ctx := errgroup.WithContext(ctx)
 	if o.Provision != nil {
 		g.Go(func() error { return o.provision(ctx) })
 	}
-	p := o.newPublisher(lock)
 	g.Go(func() error { return p.run(ctx) })
 	if o.While != nil {
 		g.Go(func() error {
@@ -143,45 +139,21 @@ func (o *Operator) lead(ctx context.Context, lock *kvstore.Lock) error {
 	return g.Wait()
 }
 
-func (o *Operator) set(change func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	change()
-}
-
 // provision gives etcd its users, again until it succeeds.
 func (o *Operator) provision(ctx context.Context) error {
-	err := untilDone(ctx, func() error {
+	err := waiting.UntilDone(ctx, againAfter, againAfter, func() error {
 		err := o.Provision(ctx)
 		if ctx.Err() == nil {
 			o.Report("users", err)
 		}
 		return err
-	}, func(err error) {
+	}, func(err error, _ time.Duration) {
 		o.Log.Error("Cannot update the users and roles of etcd, trying again", "error", err)
 	})
 	if err == nil {
 		o.Log.Info("All users and roles of etcd are up to date")
 	}
 	return err
-}
-
-// untilDone does something again and again until it succeeds, or ctx or the leader's lock
-// ends. It calls failed with each error.
-func untilDone(ctx context.Context, do func() error, failed func(error)) error {
-	for {
-		err := do()
-		switch {
-		case err == nil, errors.Is(err, kvstore.ErrLockLeaseExpired):
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err()
-		}
-		failed(err)
-		if err := waiting.Sleep(ctx, heartbeatInterval); err != nil {
-			return err
-		}
-	}
 }
 
 func (o *Operator) heartbeat(ctx context.Context, lock *kvstore.Lock) error {
@@ -202,41 +174,4 @@ func (o *Operator) heartbeat(ctx context.Context, lock *kvstore.Lock) error {
 			return err
 		}
 	}
-}
-
-// Leads reports whether this process operates the cluster.
-func (o *Operator) Leads() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.leads
-}
-
-// Bootstrap is how long it took in this term until everything was published; 0
-// before that, and while another process leads.
-func (o *Operator) Bootstrap() time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.bootstrap
-}
-
-// standbyAfter is when one who waits to lead is ready to.
-const standbyAfter = 10 * time.Second
-
-// Ready reports whether everything is published that was known at the start, or
-// another process sees to it. Once true it stays true.
-func (o *Operator) Ready() (bool, map[string]string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch st := o.Writer.Status(); {
-	case o.published:
-		return true, nil
-	case o.leads:
-		return false, map[string]string{"services": "not everything is published yet"}
-	case !st.Connected:
-		return false, map[string]string{"own kvstore": "not connected: " + cmp.Or(st.LastError, "connecting")}
-	case time.Since(o.started) >= standbyAfter:
-		o.published = true
-		return true, nil
-	}
-	return false, map[string]string{"election": fmt.Sprintf("no process leads yet, or another one does: ready as a standby after %s", standbyAfter)}
 }

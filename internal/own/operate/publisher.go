@@ -15,7 +15,7 @@ import (
 // publisher writes what the cluster says of itself, for one term.
 type publisher struct {
 	*Operator
-	began    time.Time
+	lock     *kvstore.Lock
 	outbox   *syncstore.Outbox
 	config   *syncstore.Sync // of our configuration, beside those of copied clusters
 	services map[wire.Resource]*syncstore.Sync
@@ -36,7 +36,7 @@ func serviceResources() []wire.Resource {
 }
 
 func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
-	p := &publisher{Operator: o, began: time.Now(), services: make(map[wire.Resource]*syncstore.Sync)}
+	p := &publisher{Operator: o, lock: lock, services: make(map[wire.Resource]*syncstore.Sync)}
 	holding := func() *kvstore.Lock { return lock }
 	p.outbox = syncstore.NewOutbox(o.Writer, holding, o.Metrics, o.Log)
 	p.config = p.newSync(wire.ClusterConfigPrefix+"/", true)
@@ -56,7 +56,7 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 	p.mappings = newMappings(o.finds("mappings", codes.NumberGivenAway), o.Log)
 	p.identities = syncstore.New(syncstore.Params{
 		Prefix: wire.Identities.Prefix(o.Own.Name, false), Shared: true, Outbox: p.outbox, Cluster: o.Own.Name, Log: o.Log,
-		CreateOnly: true, Contradicted: p.mappings.wake.Give,
+		CreateOnly: true, Contradicted: p.mappings.wake.Notify,
 	})
 	p.mappings.all = p.identities.Contradictions
 	if o.NodesAndAddresses {
@@ -119,9 +119,7 @@ func (p *publisher) awaitPublished(ctx context.Context) error {
 			return err
 		}
 	}
-	took := time.Since(p.began)
-	p.Log.Info("Published", "took", took.Round(time.Millisecond))
-	p.set(func() { p.published, p.bootstrap = true, took })
+	p.Log.Info("Published", "took", p.Written().Round(time.Millisecond))
 	return nil
 }
 

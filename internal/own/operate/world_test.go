@@ -80,7 +80,7 @@ func (w *world) operator(change ...func(*Params)) *running {
 	must(w.t, err)
 	p := Params{
 		Own: own(), Writer: d, Source: w.source, GlobalNamespaces: true,
-		Identities: identity.Cluster{Name: "east", ID: 3, Layout: layout},
+		Identities: identity.Owner{Name: "east", ID: 3, Layout: layout},
 		Metrics:    syncstore.NewMetrics(), Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
 	}
 	for _, f := range change {
@@ -103,9 +103,7 @@ func (w *world) operator(change ...func(*Params)) *running {
 
 // isPublished reports whether everything that is known was published in this term.
 func (r *running) isPublished() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.leads && r.published
+	return r.Bootstrap() > 0
 }
 
 // contents are the keys of the etcd, but for locks.

@@ -3,7 +3,7 @@
 //
 // [Service], [EndpointSlice], [ServiceExport], [Node] and [CiliumNode] are pure functions from objects to values, by
 // the rules of spec wire.md §1.2 to §1.5; [Exported] says which services are published. [Services], [Nodes], [Pods],
-// [Endpoints] and [Identities] follow the tables and give a [Target] the value to publish for each name. [View] does
+// [Endpoints] and [Identities] follow the tables and give a [Target] the value to publish for each name. [OwnServices] does
 // the same for our own view: which backends of its own cluster the merge of services knows.
 //
 // Nothing is published before the source has listed all objects. The published set is marked complete, which permits

@@ -29,7 +29,7 @@ func newViewed(t *testing.T) *viewed {
 	v.services, err = services.New(v.db)
 	must(t, err)
 	log := slog.New(slog.NewTextHandler(&v.log, nil))
-	v.start(NewView(v.cluster, cluster2(), true, v.services, log).Run)
+	v.start(NewOwnServices(v.cluster, cluster2(), true, v.services, log).Run)
 	v.listed()
 	return v
 }

@@ -121,7 +121,7 @@ func TestTwoNumbersInUseAreReported(t *testing.T) {
 		contents, err := identity.Read(t.Context(), admin, identity.OwnPlace(), identity.Addresses)
 		must(t, err)
 		var found []string
-		for _, f := range identity.Check(identity.Cluster{Name: "east", ID: 3, Layout: layout}, contents).Findings {
+		for _, f := range identity.Check(identity.Owner{Name: "east", ID: 3, Layout: layout}, contents).Findings {
 			if f.Code == codes.LabelsInUseTwice || f.Code == codes.LabelsWithSeveralNumbers {
 				found = append(found, string(f.Code)+" "+f.Subject)
 			}

@@ -132,7 +132,7 @@ func (n *Node) allocator(ctx context.Context) (*allocator.Allocator, *modes.Back
 	if err != nil {
 		return nil, nil, err
 	}
-	own := identity.Cluster{Name: n.Own.Name, ID: n.Own.ID, Layout: n.layout}
+	own := identity.Owner{Name: n.Own.Name, ID: n.Own.ID, Layout: n.layout}
 	ids, err := allocator.NewAllocator(b.Backend, allocator.WithCluster(n.layout, n.Own.ID), allocator.WithValidator(own.AcceptOwn),
 		allocator.WithMasterKeyProtection(), allocator.WithMoved(n.moved), allocator.WithSyncInterval(n.PeriodicSync), allocator.WithLogger(n.Log), allocator.WithMetrics(n.Identities))
 	if err != nil {

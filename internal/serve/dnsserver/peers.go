@@ -47,7 +47,7 @@ type places struct {
 
 // take takes a place for a client, until give returns it. It reports whether there was one.
 func (p places) take(peer netip.Addr) bool {
-	err := p.Take(ownerOf(peer), 1)
+	err := p.Reserve(ownerOf(peer), 1)
 	if err == nil {
 		return true
 	}
@@ -59,4 +59,4 @@ func (p places) take(peer netip.Addr) bool {
 	return false
 }
 
-func (p places) give(peer netip.Addr) { p.Give(ownerOf(peer), 1) }
+func (p places) give(peer netip.Addr) { p.Release(ownerOf(peer), 1) }

@@ -53,7 +53,7 @@ func (s *storm) blow(n int) {
 			n = &nodes.Node{Cluster: "c2", ClusterID: 2, Name: name, Source: wire.SourceClusterMesh, BootID: fmt.Sprint(s.step), Labels: map[string]string{"app": app}}
 			id = &identities.Identity{ID: uint32(70000 + i), ClusterID: 2, Cluster: "c2", Labels: identities.NewLabels(wire.ParseLabels("k8s:app=" + app + ";"))}
 			op.New = ipcache.NewEntry(ipcache.Spec{
-				Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 32), Cluster: &ipcache.Cluster{Name: "c2", ID: 2},
+				Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 32), Cluster: &ipcache.Claimant{Name: "c2", ID: 2},
 				Source: wire.SourceClusterMesh, Identity: uint32(70000 + (i+phase)%s.objects), Namespace: app, Name: "p",
 			})
 			s.claims[i] = op.New

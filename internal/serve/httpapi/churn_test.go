@@ -65,7 +65,7 @@ func (c *churn) actions() map[string]func(*rapid.T) {
 				op.Old = c.claims[name]
 				if delete(c.claims, name); there(t) {
 					op.New = ipcache.NewEntry(ipcache.Spec{
-						Prefix: prefix(p), Cluster: &ipcache.Cluster{Name: cluster, ID: id(cluster)}, Source: wire.SourceClusterMesh,
+						Prefix: prefix(p), Cluster: &ipcache.Claimant{Name: cluster, ID: id(cluster)}, Source: wire.SourceClusterMesh,
 						Identity:  rapid.SampledFrom([]uint32{70001, 70002}).Draw(t, "identity"),
 						Namespace: one(t, "x", "y", "z"), Name: one(t, "p1", "p2"),
 					})
@@ -132,10 +132,10 @@ func (c *churn) cluster(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"c2", "c3"}).Draw(t, "name")
 	now := readyCluster(name, uint32(name[1]-'0'))
 	now.LastEvent, now.LastSuccess = time.Now(), time.Now()
-	for r, src := range now.Sources {
+	for r, src := range now.Families {
 		src.Freshness.AsOf = time.Now().Add(-time.Second)
 		src.Freshness.State = rapid.SampledFrom([]remotecluster.FreshnessState{remotecluster.FreshnessSynced, remotecluster.FreshnessSynced, remotecluster.FreshnessStale}).Draw(t, "state")
-		now.Sources[r] = src
+		now.Families[r] = src
 	}
 	there, silent := rapid.IntRange(0, 2).Draw(t, "there") > 0, rapid.Bool().Draw(t, "silent")
 	change := c.f.mesh.Set

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
@@ -22,5 +23,14 @@ func TestTheContractHasOurNames(t *testing.T) {
 		if contract != ours {
 			t.Errorf("package api says %q, the agent %q", contract, ours)
 		}
+	}
+}
+
+// TestEveryKindIsListed: each kind of the view has a list.
+func TestEveryKindIsListed(t *testing.T) {
+	t.Parallel()
+	kinds := converted(allResources(), described.kind)
+	if !slices.Equal(kinds, view.Kinds()) {
+		t.Errorf("the lists are %v, the kinds %v", kinds, view.Kinds())
 	}
 }

@@ -29,9 +29,9 @@ func (s *Server) cluster(st remotecluster.Status, now time.Time) api.Cluster {
 		Capabilities: toCapabilities(st.Capabilities),
 		Failures:     st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
 		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
-		Policy: toPolicy(st.Outlook),
+		Policy: toPolicy(st.Forecast),
 	}
-	c.Synced, c.Counts, c.Rejected, c.Freshness.ByResource = bySource(st.Sources, now)
+	c.Synced, c.Counts, c.Rejected, c.Freshness.ByResource = byFamily(st.Families, now)
 	c.Refusals = toRefusals(st)
 	c.HeartbeatAgeSeconds, c.CertificateExpires = heartbeatAge(st), timeOrNull(st.Certificate)
 	c.Certificates = api.Certificates{Client: c.CertificateExpires, Server: timeOrNull(st.ServerCertificate), Authority: timeOrNull(st.AuthorityCertificate)}
@@ -50,14 +50,14 @@ func toNotices(st remotecluster.Status) []api.Notice {
 	return out
 }
 
-// bySource returns the status of the sources, as fields of the JSON.
-func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Time) (
+// byFamily returns the status of the families, as fields of the JSON.
+func byFamily(families map[wire.Resource]remotecluster.FamilyStatus, now time.Time) (
 	synced api.ByResource[bool], counts, rejected api.ByResource[int], freshness api.ByResource[api.Freshness],
 ) {
 	for _, r := range wire.Resources() {
-		src, read := sources[r]
+		src, read := families[r]
 		f := toFreshness(src.Freshness, now)
-		f.NotRead, f.Read, f.Total, f.Message = !read && len(sources) > 0, src.Read, src.Total, src.Why
+		f.NotRead, f.Read, f.Total, f.Message = !read && len(families) > 0, src.Read, src.Total, src.Why
 		if lag := src.Lag; lag.Batches > 0 {
 			f.Lag = &api.Lag{MedianSeconds: lag.Median.Seconds(), P99Seconds: lag.P99.Seconds(), MaxSeconds: lag.Most.Seconds(), Batches: lag.Batches, Events: lag.Events}
 		}
@@ -68,8 +68,8 @@ func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Tim
 
 func toRefusals(st remotecluster.Status) []api.Refusal {
 	all := []api.Refusal{}
-	for _, r := range slices.Sorted(maps.Keys(st.Sources)) {
-		s := st.Sources[r]
+	for _, r := range slices.Sorted(maps.Keys(st.Families)) {
+		s := st.Families[r]
 		if s.Rejected == 0 {
 			continue
 		}
@@ -271,4 +271,17 @@ func timeOrNull(t time.Time) *time.Time {
 		return nil
 	}
 	return new(t.UTC())
+}
+
+func toCapabilities(from *wire.Capabilities) api.Capabilities {
+	if from == nil {
+		return api.Capabilities{}
+	}
+	return api.Capabilities{
+		SyncedCanaries:           &from.SyncedCanaries,
+		Cached:                   &from.Cached,
+		MaxConnectedClusters:     &from.MaxConnectedClusters,
+		ServiceExportsEnabled:    from.ServiceExportsEnabled,
+		EndpointSlicesExportMode: &from.EndpointSlicesExportMode,
+	}
 }

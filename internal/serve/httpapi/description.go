@@ -27,10 +27,6 @@ func describe(version string, routes []route) ([]byte, error) {
 			"limit":    {Type: "integer", Description: fmt.Sprintf("At most this many items; %d when it is greater. Without it, all.", api.MaxLimit)},
 			"cursor":   {Description: "The next of the previous page."},
 		},
-		Nullable: []string{
-			"Status.kvstore", "Status.ownCluster", "Cluster.trouble", "Cluster.policy",
-			"Lookup.match", "Lookup.identity", "Lookup.node", "Lookup.freshness",
-		},
 	}, converted(routes, func(rt route) openapi.Route {
 		return openapi.Route{
 			Method: rt.method, Path: rt.path, ID: rt.id, Summary: rt.summary, Local: rt.local, Parameters: rt.parameters,

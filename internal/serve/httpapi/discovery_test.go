@@ -67,7 +67,7 @@ func TestDiscovery(t *testing.T) {
 	// Also not when the sync timeout has passed and no cluster could be read.
 	f.mesh.Set(func(is *fakemesh.Facts) {
 		is.NotReady, is.Own = nil, nil
-		is.Clusters = []remotecluster.Status{{Name: "c9", Sources: map[wire.Resource]remotecluster.SourceStatus{wire.Services: {}}}}
+		is.Clusters = []remotecluster.Status{{Name: "c9", Families: map[wire.Resource]remotecluster.FamilyStatus{wire.Services: {}}}}
 	})
 	for _, path := range []string{"nodes?port=9100", "services", "endpoints"} {
 		f.wantProblem(t, http.MethodGet, "/v1/discovery/prometheus/"+path, http.StatusServiceUnavailable)

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cilium/statedb"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
@@ -31,6 +30,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/meshtest/fakemesh"
+	"github.com/mesh-agent/mesh-agent/simtest/meshtest/viewtest"
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
@@ -61,24 +61,17 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 // newFixtureOf returns a fixture whose view keeps this many changes.
 func newFixtureOf(t testing.TB, ring uint64, options ...Option) *fixture {
 	t.Helper()
-	tables, err := view.NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
-	must(t, err)
-	f := &fixture{
-		mesh: new(fakemesh.Mesh), scopes: health.New(), registry: prometheus.NewPedanticRegistry(),
-		nodes: tables.Nodes, services: tables.Services, identities: tables.Identities, ips: tables.IPs, findings: tables.Findings,
+	f := new(fixture)
+	w := viewtest.NewWith(t, viewtest.Options{Ring: ring, Now: func() time.Time { return f.now() }})
+	*f = fixture{
+		mesh: w.Mesh, watch: w.Findings, scopes: w.Scopes, registry: prometheus.NewPedanticRegistry(),
+		nodes: w.Tables.Nodes, services: w.Tables.Services, identities: w.Tables.Identities, ips: w.Tables.IPs, findings: w.Tables.Findings,
 	}
 	f.mesh.Is.Ignored = []clustermesh.Ignored{{File: "/mesh/Bad_Name", Reason: "the file's name is no valid cluster name"}}
-	f.watch, err = findings.NewWatch(f.findings, findings.Sources{Tables: tables.Tables, Reader: f.mesh})
-	must(t, err)
-	t.Cleanup(f.watch.Close)
-	seen, err := view.New(view.Sources{
-		Tables: tables, Reader: f.mesh, Scopes: f.scopes,
-		Ring: ring, Now: func() time.Time { return f.now() },
-	})
-	must(t, err)
-	f.Server, err = NewServer(Sources{
+	var err error
+	f.Server, err = NewServer(Params{
 		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},
-		View:  seen, Missing: f.mesh.Missing, Gatherer: f.registry,
+		View:  w.View, Missing: f.mesh.Missing, Gatherer: f.registry,
 		LogLevel: logLevel(t), Settings: api.Settings{"cluster-name": "c1"}, History: history.New(f.mesh.Clusters),
 	}, slog.New(slog.DiscardHandler), options...)
 	must(t, err)
@@ -159,17 +152,17 @@ func readyCluster(name string, id uint32) remotecluster.Status {
 		Name: name, ID: id, State: remotecluster.Ready, Ready: true, Connected: true,
 		Endpoints: []string{"https://" + name + ":2379"}, EtcdClusterID: "cdf818194e3a8c32", ConfigFile: "/mesh/" + name, ConfigHash: "6d657368",
 		Capabilities: &wire.Capabilities{SyncedCanaries: true, MaxConnectedClusters: 255},
-		Sources:      make(map[wire.Resource]remotecluster.SourceStatus),
+		Families:     make(map[wire.Resource]remotecluster.FamilyStatus),
 		Failures:     1, LastFailure: epoch.Add(-time.Minute), LastError: "connection refused",
 		ConnectedSince: epoch.Add(-30 * time.Second), LastEvent: epoch.Add(-2 * time.Second), LastSuccess: epoch.Add(-time.Second),
-		Outlook: &disconnect.Outlook{
+		Forecast: &disconnect.Forecast{
 			Since: epoch.Add(-time.Hour), Doubtful: true, Why: "its etcd answers, but its heartbeat has been missing since 2026-11-21T00:56:03Z",
 			Next: disconnect.Demote, NextAt: epoch.Add(4 * time.Minute), Failing: 1, Judged: 1,
 			Evidence: disconnect.Evidence{AsOf: epoch.Add(-400 * time.Millisecond), Heartbeat: epoch.Add(-6 * time.Minute), Connected: epoch.Add(-30 * time.Second)},
 		},
 	}
 	for i, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs, wire.EndpointSlices, wire.ServiceExports} {
-		c.Sources[r] = remotecluster.SourceStatus{
+		c.Families[r] = remotecluster.FamilyStatus{
 			Synced: true, Count: 10 * (i + 1), Rejected: i % 4,
 			Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: epoch.Add(-400 * time.Millisecond)},
 		}
@@ -226,7 +219,7 @@ func (f *fixture) fill() {
 		&identities.Identity{ID: 131072, ClusterID: 2, Cluster: "c2", Labels: identities.NewLabels(wire.ParseLabels("k8s:app=web;k8s:io.kubernetes.pod.namespace=default;"))},
 		&identities.Identity{ID: 196608, ClusterID: 3, Cluster: "c3"},
 	))
-	c2, c3 := &ipcache.Cluster{Name: "c2", ID: 2}, &ipcache.Cluster{Name: "c3", ID: 3}
+	c2, c3 := &ipcache.Claimant{Name: "c2", ID: 2}, &ipcache.Claimant{Name: "c3", ID: 3}
 	f.ips.Apply(claimed(
 		ipcache.Spec{Prefix: prefix("10.2.1.10/32"), Cluster: c2, Kind: ipcache.KindHost, Source: wire.SourceClusterMesh, Identity: 131072, EncryptionKey: 3, HostIP: ip("192.168.2.1"), Namespace: "default", Name: "web-0"},
 		ipcache.Spec{Prefix: prefix("10.2.1.10/32"), Cluster: c2, Kind: ipcache.KindCIDR, Source: wire.SourceClusterMesh, Identity: 131072},

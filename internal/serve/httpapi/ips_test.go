@@ -20,7 +20,7 @@ import (
 
 // claim gives addresses of both families an identity.
 func (f *fixture) claim(identity uint32, addrs ...netip.Addr) {
-	c := &ipcache.Cluster{Name: "c2", ID: 2}
+	c := &ipcache.Claimant{Name: "c2", ID: 2}
 	var ops []ipcache.Op
 	for _, a := range addrs {
 		ops = append(ops, ipcache.Op{New: ipcache.NewEntry(ipcache.Spec{

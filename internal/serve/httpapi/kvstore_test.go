@@ -48,16 +48,16 @@ func TestTheLocalKVStoreInTheStatus(t *testing.T) {
 	}
 	lost := own
 	lost.State, lost.Ready, lost.Connected, lost.Message = remotecluster.Degraded, false, false, "not connected"
-	lost.Sources = maps.Clone(own.Sources)
+	lost.Families = maps.Clone(own.Families)
 	stale := remotecluster.Freshness{State: remotecluster.FreshnessStale, AsOf: epoch.Add(-time.Hour)}
-	lost.Sources[wire.IPs] = remotecluster.SourceStatus{Synced: true, Freshness: stale}
+	lost.Families[wire.IPs] = remotecluster.FamilyStatus{Synced: true, Freshness: stale}
 	f.mesh.Set(func(is *fakemesh.Facts) { is.Own = &lost })
 	if s = status(); s.State != api.StateDegraded || s.KVStore.HeartbeatAgeSeconds != nil || s.KVStore.Message != "not connected" {
 		t.Errorf("lost: %s, %+v", s.State, s.KVStore)
 	}
 	// The entries of the own cluster are as old as its copy.
 	f.ips.Apply(claimed(ipcache.Spec{
-		Prefix: prefix("10.1.1.10/32"), Cluster: &ipcache.Cluster{Name: "c1", ID: 1}, Kind: ipcache.KindHost, Source: wire.SourceKVStore,
+		Prefix: prefix("10.1.1.10/32"), Cluster: &ipcache.Claimant{Name: "c1", ID: 1}, Kind: ipcache.KindHost, Source: wire.SourceKVStore,
 	}))
 	l := object[api.Lookup](t, f, "/v1/lookup/10.1.1.10")
 	if l.Freshness == nil || l.Freshness.State != "stale" || *l.Freshness.AgeSeconds != 3600 || !slices.Contains(l.Unconfirmed, "c1") {
@@ -141,12 +141,12 @@ func TestThePolicyOfACluster(t *testing.T) {
 	for state, want := range map[disconnect.State][2]string{
 		disconnect.Keep: {api.PolicyKeep, ""}, disconnect.Demote: {api.PolicyDemote, "MESH-1018"}, disconnect.Withdraw: {api.PolicyWithdraw, "MESH-1019"},
 	} {
-		p := toPolicy(&disconnect.Outlook{State: state})
+		p := toPolicy(&disconnect.Forecast{State: state})
 		if p.State != want[0] || p.Code != want[1] || p.Next != "" || p.NextAt != nil || p.Held != nil || p.Evidence.Confirmed != nil {
 			t.Errorf("%s: %+v", state, p)
 		}
 	}
-	p := toPolicy(&disconnect.Outlook{Next: disconnect.Withdraw, NextAt: epoch, Held: epoch.Add(time.Second)})
+	p := toPolicy(&disconnect.Forecast{Next: disconnect.Withdraw, NextAt: epoch, Held: epoch.Add(time.Second)})
 	if p.Next != api.PolicyWithdraw || !p.NextAt.Equal(epoch) || !p.Held.Equal(epoch.Add(time.Second)) {
 		t.Errorf("%+v", p)
 	}

@@ -200,7 +200,7 @@ func TestPagingWhileWritersChurn(t *testing.T) {
 	const steady = 60
 	f := newFixture(t)
 	var clusters []remotecluster.Status
-	c2 := &ipcache.Cluster{Name: "c2", ID: 2}
+	c2 := &ipcache.Claimant{Name: "c2", ID: 2}
 	for i := range steady {
 		f.nodes.Apply(created(&nodes.Node{Cluster: "c2", Name: fmt.Sprintf("keep-%d", i), Source: wire.SourceClusterMesh}))
 		f.services.Apply(created(&services.Service{Cluster: "c2", Namespace: "ns", Name: fmt.Sprintf("keep-%d", i), Shared: true, Source: wire.SourceClusterMesh}))
@@ -236,7 +236,7 @@ func keptPrefix(i int) netip.Prefix {
 }
 
 // churn adds and removes objects between the steady ones until stop is closed.
-func (f *fixture) churn(c *ipcache.Cluster, writer int, stop <-chan struct{}) {
+func (f *fixture) churn(c *ipcache.Claimant, writer int, stop <-chan struct{}) {
 	for i := 0; ; i++ {
 		select {
 		case <-stop:
@@ -319,7 +319,7 @@ func TestRevisionGrowsWithEveryChange(t *testing.T) {
 		}
 		last = now
 	}
-	f.ips.Apply(claimed(ipcache.Spec{Prefix: prefix("10.77.0.0/16"), Cluster: &ipcache.Cluster{Name: "c9", ID: 9}, Source: wire.SourceClusterMesh}))
+	f.ips.Apply(claimed(ipcache.Spec{Prefix: prefix("10.77.0.0/16"), Cluster: &ipcache.Claimant{Name: "c9", ID: 9}, Source: wire.SourceClusterMesh}))
 	waittest.Until(t, "the revision to grow with an address", func() bool { return list[api.Node](t, f, "/v1/nodes").Revision > last })
 }
 
@@ -328,7 +328,7 @@ func TestRevisionGrowsWithEveryChange(t *testing.T) {
 func TestAddressesAreThereAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	c := &ipcache.Cluster{Name: "c2", ID: 2}
+	c := &ipcache.Claimant{Name: "c2", ID: 2}
 	for i := range 50 {
 		p := keptPrefix(i)
 		f.ips.Apply(claimed(ipcache.Spec{Prefix: p, Cluster: c, Source: wire.SourceClusterMesh}))

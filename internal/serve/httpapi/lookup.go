@@ -22,7 +22,7 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	addr = addr.Unmap()
 	found := s.View.Lookup(addr)
 	v := found.Snapshot
-	why := reasons.Address(s.reasonsView(v), addr, found.Found)
+	why := reasons.Address(s.factsOf(v), addr, found.Found)
 	answer := api.Lookup{IP: addr.String(), Why: why, Services: converted(found.Services, toServiceName), Unconfirmed: v.Unconfirmed(wire.IPs, wire.Nodes)}
 	answer.Candidates = toCandidates(found.Found, why)
 	if winner := found.Winner(); winner != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // toPolicy returns nil without a policy.
-func toPolicy(o *disconnect.Outlook) *api.ClusterPolicy {
+func toPolicy(o *disconnect.Forecast) *api.ClusterPolicy {
 	if o == nil {
 		return nil
 	}

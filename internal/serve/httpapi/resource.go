@@ -172,7 +172,7 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if res.filter(s, &q).Uses() == "" { // with such filters, a watch always begins with the state
+	if res.filter(s, &q).DependsOn() == "" { // with such filters, a watch always begins with the state
 		w.Header().Set(api.HeaderToken, s.View.Token(v.Position))
 	}
 	if r.Method == http.MethodHead {
@@ -229,9 +229,9 @@ type filter[D, J any] struct {
 	q   *query
 }
 
-func (f *filter[D, J]) Named(object any) bool { return f.res.fixed(f.q, object.(D)) }
+func (f *filter[D, J]) MatchesName(object any) bool { return f.res.fixed(f.q, object.(D)) }
 
-func (f *filter[D, J]) Passes(v *view.Snapshot, object any) bool {
+func (f *filter[D, J]) Matches(v *view.Snapshot, object any) bool {
 	return f.res.passes(f.s, v, f.q, object.(D))
 }
 
@@ -243,13 +243,13 @@ func (f *filter[D, J]) All(v *view.Snapshot) iter.Seq[any] {
 	return view.Untyped(items)
 }
 
-func (f *filter[D, J]) Uses() view.Kind {
+func (f *filter[D, J]) DependsOn() view.Kind {
 	if f.res.dependsOn == nil {
 		return ""
 	}
 	return f.res.dependsOn(f.q)
 }
 
-func (f *filter[D, J]) Touched(v *view.Snapshot, changed []any) iter.Seq[any] {
+func (f *filter[D, J]) Affected(v *view.Snapshot, changed []any) iter.Seq[any] {
 	return view.Untyped(f.res.touched(v, changed))
 }

@@ -21,6 +21,19 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+type described interface {
+	watchable
+	routes(s *Server) []route
+}
+
+// allResources returns all resources that can be listed and watched.
+func allResources() []described {
+	return []described{
+		clusterResource(), nodeResource(), serviceResource(), exportResource(), identityResource(), ipResource(),
+		conflictResource(), eventResource(), healthResource(),
+	}
+}
+
 func clusterResource() *resource[remotecluster.Status, api.Cluster] {
 	return inSnapshot(&resource[remotecluster.Status, api.Cluster]{
 		name: view.Clusters, summary: "The remote clusters.", filters: []string{byCluster, byName},

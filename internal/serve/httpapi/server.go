@@ -30,9 +30,9 @@ const (
 	maxHeader     = 16 << 10         // bytes of a request's headers
 )
 
-// Server answers requests about its sources.
+// Server answers requests about what its parameters describe.
 type Server struct {
-	Sources
+	Params
 	log       *slog.Logger
 	boundary  *boundary.Boundary // counts and logs failures of requests
 	now       func() time.Time
@@ -99,13 +99,13 @@ type route struct {
 	handle     func(w http.ResponseWriter, r *http.Request) error // a *Problem is the answer
 }
 
-// NewServer returns a server. It fails when a required source is missing. With a nil log, nothing is logged.
-func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, error) {
-	if sources.View == nil || sources.Gatherer == nil || sources.LogLevel == nil || sources.Settings == nil {
-		return nil, errors.New("api: a source is missing")
+// NewServer returns a server. It fails when a required parameter is missing. With a nil log, nothing is logged.
+func NewServer(p Params, log *slog.Logger, options ...Option) (*Server, error) {
+	if p.View == nil || p.Gatherer == nil || p.LogLevel == nil || p.Settings == nil {
+		return nil, errors.New("api: a parameter is missing")
 	}
 	s := &Server{
-		Sources: sources, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait,
+		Params: p, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait,
 		resources: allResources(), mux: http.NewServeMux(), listeners: new(transport.Listeners), limits: transport.DefaultLimits(), refused: newRefused(), discovered: newDiscovered(),
 		buffers: transport.NewBufferPool(), configKey: clientfile.NewKey(), large: transport.NewLarge(),
 	}

@@ -188,12 +188,12 @@ func TestStatusIsDegradedByAnythingStale(t *testing.T) {
 	if s := state(); s != api.StateReady {
 		t.Errorf("state %q of a cluster that is well", s)
 	}
-	for r, src := range c.Sources {
+	for r, src := range c.Families {
 		if r == wire.ServiceExports {
 			continue // no client waits for these
 		}
 		src.Freshness.State = "stale"
-		c.Sources[r] = src
+		c.Families[r] = src
 		break
 	}
 	if s := state(); s != api.StateDegraded {
@@ -242,9 +242,9 @@ func TestPanics(t *testing.T) {
 // TestServerNeedsEverySource also finds sources that validate does not check.
 func TestServerNeedsEverySource(t *testing.T) {
 	t.Parallel()
-	whole := newFixture(t).Sources
-	for i := range reflect.TypeFor[Sources]().NumField() {
-		field := reflect.TypeFor[Sources]().Field(i)
+	whole := newFixture(t).Params
+	for i := range reflect.TypeFor[Params]().NumField() {
+		field := reflect.TypeFor[Params]().Field(i)
 		if slices.Contains([]string{"Agent", "Asker", "Zone", "Directory", "Keys", "Missing", "Leads", "Writer", "Written", "Stopped", "Serving", "XDSClients", "Described", "DescribedBy", "History"}, field.Name) {
 			continue
 		}

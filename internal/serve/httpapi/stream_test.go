@@ -17,7 +17,7 @@ import (
 
 // fillIPs claims n addresses.
 func (f *fixture) fillIPs(n int) {
-	c := &ipcache.Cluster{Name: "c2", ID: 2}
+	c := &ipcache.Claimant{Name: "c2", ID: 2}
 	ops := make([]ipcache.Op, 0, n)
 	for i := range n {
 		a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})

@@ -100,9 +100,10 @@ func (s *Server) subscriptions(r *http.Request) ([]*subscription, string, error)
 		}
 		subs = append(subs, sub)
 	}
+	kinds := view.Kinds()
 	for _, name := range names {
-		if !slices.Contains(view.Kinds(), view.Kind(name)) {
-			all := converted(view.Kinds(), func(k view.Kind) string { return string(k) })
+		if !slices.Contains(kinds, view.Kind(name)) {
+			all := converted(kinds, func(k view.Kind) string { return string(k) })
 			return nil, "", badRequest("resource %q: want one of %s", name, strings.Join(all, ", "))
 		}
 	}

@@ -165,8 +165,8 @@ func TestWatchOfAddresses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	base := serving(t, f)
-	c2, c3 := &ipcache.Cluster{Name: "c2", ID: 2}, &ipcache.Cluster{Name: "c3", ID: 3}
-	spec := func(text string, c *ipcache.Cluster) ipcache.Spec {
+	c2, c3 := &ipcache.Claimant{Name: "c2", ID: 2}, &ipcache.Claimant{Name: "c3", ID: 3}
+	spec := func(text string, c *ipcache.Claimant) ipcache.Spec {
 		return ipcache.Spec{Prefix: prefix(text), Cluster: c, Source: wire.SourceClusterMesh}
 	}
 	f.ips.Apply(claimed(spec("10.0.0.1/32", c3), spec("10.0.0.2/32", c3)))
@@ -198,7 +198,7 @@ func TestWatchThatFallsBehind(t *testing.T) {
 	w.expect("synced ips")
 	token := w.last
 	w.body.Close()
-	own := &ipcache.Cluster{Name: "c2", ID: 2}
+	own := &ipcache.Claimant{Name: "c2", ID: 2}
 	for i := range view.RingSize + 10 {
 		a := netip.AddrFrom4([4]byte{10, 0, 0, byte(i % 2)})
 		f.ips.Apply(claimed(ipcache.Spec{Prefix: netip.PrefixFrom(a, 32), Cluster: own, Identity: uint32(i)}))

@@ -13,12 +13,12 @@ import (
 
 // whyRoutes are the routes of explanations, also of objects that do not exist.
 func (s *Server) whyRoutes() []route {
-	why := func(path, what string, explain func(v *reasons.View, path func(string) string) (api.Explanation, error)) route {
+	why := func(path, what string, explain func(v *reasons.Facts, path func(string) string) (api.Explanation, error)) route {
 		return route{
 			path: "/v1/why/" + path, id: "why-" + what, summary: "The evidence for the state of one of the " + what + ", or for its absence.",
 			answer: reflect.TypeFor[api.Explanation](), errors: []int{http.StatusBadRequest, http.StatusNotFound},
 			handle: func(w http.ResponseWriter, r *http.Request) error {
-				x, err := explain(s.reasonsView(s.View.DatedSnapshot(r.Context())), r.PathValue)
+				x, err := explain(s.factsOf(s.View.DatedSnapshot(r.Context())), r.PathValue)
 				if err != nil {
 					return err
 				}
@@ -28,27 +28,27 @@ func (s *Server) whyRoutes() []route {
 		}
 	}
 	return []route{
-		why("clusters/{name}", "clusters", func(v *reasons.View, path func(string) string) (x api.Explanation, err error) {
+		why("clusters/{name}", "clusters", func(v *reasons.Facts, path func(string) string) (x api.Explanation, err error) {
 			c, known := v.Clusters[path("name")]
 			if !known {
 				return x, notFound("there is no cluster %q", path("name"))
 			}
 			return reasons.Cluster(c), nil
 		}),
-		why("nodes/{cluster}/{name}", "nodes", func(v *reasons.View, path func(string) string) (api.Explanation, error) {
+		why("nodes/{cluster}/{name}", "nodes", func(v *reasons.Facts, path func(string) string) (api.Explanation, error) {
 			return reasons.Node(v, path("cluster"), path("name")), nil
 		}),
-		why("services/{namespace}/{name}", "services", func(v *reasons.View, path func(string) string) (api.Explanation, error) {
+		why("services/{namespace}/{name}", "services", func(v *reasons.Facts, path func(string) string) (api.Explanation, error) {
 			return reasons.Service(v, path("namespace"), path("name")), nil
 		}),
-		why("identities/{id}", "identities", func(v *reasons.View, path func(string) string) (x api.Explanation, err error) {
+		why("identities/{id}", "identities", func(v *reasons.Facts, path func(string) string) (x api.Explanation, err error) {
 			id, err := parseIdentity(path("id"))
 			if err != nil {
 				return x, err
 			}
 			return reasons.Identity(v, *id), nil
 		}),
-		why("ips/{prefix...}", "ips", func(v *reasons.View, path func(string) string) (x api.Explanation, err error) {
+		why("ips/{prefix...}", "ips", func(v *reasons.Facts, path func(string) string) (x api.Explanation, err error) {
 			p, err := parsePrefix(path("prefix"))
 			if err != nil {
 				return x, err
@@ -58,14 +58,14 @@ func (s *Server) whyRoutes() []route {
 	}
 }
 
-// reasonsView returns the data that explanations need, from a dated view.
-func (s *Server) reasonsView(v *view.Snapshot) *reasons.View {
+// factsOf returns the data that explanations need, from a dated snapshot.
+func (s *Server) factsOf(v *view.Snapshot) *reasons.Facts {
 	own := s.Agent.Cluster
 	if s.Agent.ClusterID == 0 {
 		own = ""
 	}
 	described := s.description()
-	return &reasons.View{
+	return &reasons.Facts{
 		Tables: s.View.Tables.Tables, Txn: v.Txn, Clusters: v.Known, Own: own, Find: s.View.Reader.Find,
 		Described: described != nil && described.Listed && described.Error == "", Unread: described != nil && !described.Listed,
 	}

@@ -23,7 +23,6 @@ type Info struct {
 	License                     string       // SPDX
 	Everywhere                  []int        // errors of every operation
 	Parameters                  map[string]Parameter
-	Nullable                    []string // fields whose value is an object or null, as TYPE.FIELD
 }
 
 // Parameter is a query parameter. A name without one stands for a parameter that selects the objects with exactly that
@@ -70,7 +69,7 @@ func Describe(info Info, routes []Route) ([]byte, error) {
 		doc.AddOperation(info.operation(schemas, rt))
 	}
 	for name, s := range schemas.Map() {
-		info.relax(name, s)
+		relax(s, schemas.TypeFromRef("#/components/schemas/"+name))
 	}
 	text, err := json.Marshal(doc)
 	if err != nil {
@@ -149,9 +148,9 @@ func (info Info) queryParameters(names []string) []*huma.Param {
 	return params
 }
 
-// relax corrects a schema: lists are never null, pointers to objects may be null, and a later version may have more
-// fields.
-func (info Info) relax(schema string, s *huma.Schema) {
+// relax corrects the schema of a type: lists are never null, pointers to objects are null unless they are left out then,
+// and a later version may have more fields.
+func relax(s *huma.Schema, of reflect.Type) {
 	if s.AdditionalProperties == false {
 		s.AdditionalProperties = nil
 	}
@@ -159,11 +158,19 @@ func (info Info) relax(schema string, s *huma.Schema) {
 		if p.Type == huma.TypeArray {
 			p.Nullable = false
 		}
-		if p.Ref != "" && slices.Contains(info.Nullable, schema+"."+name) {
+		if p.Ref != "" && pointer(of, name) && slices.Contains(s.Required, name) {
 			s.Properties[name] = &huma.Schema{
 				Description: p.Description,
 				AnyOf:       []*huma.Schema{{Ref: p.Ref}, {Extensions: map[string]any{"type": "null"}}},
 			}
 		}
 	}
+}
+
+// pointer reports whether the field of a struct that JSON calls name is a pointer.
+func pointer(of reflect.Type, name string) bool {
+	return slices.ContainsFunc(reflect.VisibleFields(of), func(f reflect.StructField) bool {
+		called, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		return called == name && f.Type.Kind() == reflect.Pointer
+	})
 }

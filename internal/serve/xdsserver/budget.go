@@ -108,11 +108,11 @@ func (h *holding) leave(kept *amount, owner netip.Addr) (last bool) {
 		if i > 0 {
 			return false
 		}
-		kept.Give(owner, h.bytes)
+		kept.Release(owner, h.bytes)
 		if len(h.followers) == 0 {
 			return true
 		}
-		kept.Give(h.followers[0].owner, -h.bytes)
+		kept.Release(h.followers[0].owner, -h.bytes)
 		return false
 	}
 	return false
@@ -122,8 +122,8 @@ func (h *holding) leave(kept *amount, owner netip.Addr) (last bool) {
 func (h *holding) resize(kept *amount, bytes int64, force bool) error {
 	owner := h.followers[0].owner
 	if force || bytes <= h.bytes {
-		kept.Give(owner, h.bytes-bytes)
-	} else if err := kept.Take(owner, bytes-h.bytes); err != nil {
+		kept.Release(owner, h.bytes-bytes)
+	} else if err := kept.Reserve(owner, bytes-h.bytes); err != nil {
 		return err
 	}
 	h.bytes = bytes

@@ -90,6 +90,7 @@ func (c *catalog) followSome(owner netip.Addr, take taking, k kind, names []stri
 	defer c.turns.take(owner)()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.countNames(k)
 	added := make(map[string]*body)
 	txn := c.view.DB.ReadTxn()
 	for i, name := range names {
@@ -241,6 +242,7 @@ func (c *catalog) unfollowSome(owner netip.Addr, k kind, names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leave(owner, k, names)
+	c.countNames(k)
 }
 
 // leave is like unfollow; c.mu is held.
@@ -287,14 +289,9 @@ func (c *catalog) release(owner netip.Addr, a *assigned, name string) {
 	}
 }
 
-// numNames returns how many names of each kind are followed.
-func (c *catalog) numNames() (n [kinds]int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for k := range kinds {
-		n[k] = len(c.follows[k])
-	}
-	return n
+// countNames sets the metric of the names of a kind that are followed; c.mu is held.
+func (c *catalog) countNames(k kind) {
+	c.metrics.names.WithLabelValues(k.String()).Set(float64(len(c.follows[k])))
 }
 
 // without returns those of the names that have no usable backend now, sorted.

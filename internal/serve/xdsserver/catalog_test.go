@@ -9,7 +9,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/boundary"
 	"github.com/mesh-agent/mesh-agent/internal/base/quota"
@@ -59,7 +63,7 @@ func TestSpellings(t *testing.T) {
 	w, c := catalogOf(t)
 	w.Play(t, "service east shop/aaaaaaaaaaaa"+many(20_000))
 	names := append(spellings(2000), "shop/aaaaaaaaaaaa:http")
-	waittest.Must(t, c.follow(alice, c.kept.Take, endpointKind, names))
+	waittest.Must(t, c.follow(alice, c.kept.Reserve, endpointKind, names))
 	s := serviceName{"shop", "aaaaaaaaaaaa"}
 	if len(c.targets[s]) != 1 || len(c.named[endpointKind].entries) != len(names) {
 		t.Fatalf("%d assignments for %d names", len(c.targets[s]), len(c.named[endpointKind].entries))
@@ -110,7 +114,7 @@ func TestShares(t *testing.T) {
 			for i := range 100_000 {
 				names := []string{fmt.Sprintf("shop/s%d:80", i), fmt.Sprintf("shop/s%d:81", i)}
 				before := c.kept.Sum()
-				err := c.follow(alice, c.kept.Take, k, names)
+				err := c.follow(alice, c.kept.Reserve, k, names)
 				if exceeded, is := errors.AsType[*quota.Exceeded](err); is {
 					if !exceeded.Own || c.kept.Sum() != before || len(c.follows[k]) != 2*len(followed) {
 						t.Errorf("%v: %d, before %d; %d names", err, c.kept.Sum(), before, len(c.follows[k]))
@@ -123,7 +127,7 @@ func TestShares(t *testing.T) {
 			if n := len(followed); n == 100_000 || c.kept.Held(alice) > 1<<19 {
 				t.Fatalf("%d names, %d bytes", n, c.kept.Held(alice))
 			}
-			waittest.Must(t, c.follow(bob, c.kept.Take, k, []string{"shop/a:http"}))
+			waittest.Must(t, c.follow(bob, c.kept.Reserve, k, []string{"shop/a:http"}))
 			for _, names := range followed {
 				c.unfollow(alice, k, names)
 			}
@@ -146,11 +150,11 @@ func TestHoldings(t *testing.T) {
 			t.Errorf("%d and %d, not %d and %d", kept.Held(alice), kept.Held(bob), a, b)
 		}
 	}
-	waittest.Must(t, h.join(kept.Take, alice, 60))
-	waittest.Must(t, h.join(kept.Take, alice, 60))
-	waittest.Must(t, h.join(kept.Take, bob, 60))
+	waittest.Must(t, h.join(kept.Reserve, alice, 60))
+	waittest.Must(t, h.join(kept.Reserve, alice, 60))
+	waittest.Must(t, h.join(kept.Reserve, bob, 60))
 	check(60, 0)
-	waittest.Must(t, cmp.Or(kept.Take(bob, 50), h.resize(kept, 90, false)))
+	waittest.Must(t, cmp.Or(kept.Reserve(bob, 50), h.resize(kept, 90, false)))
 	check(90, 50)
 	for range 2 {
 		if h.leave(kept, alice) {
@@ -176,7 +180,7 @@ func TestGrowthWithoutRoom(t *testing.T) {
 	w, c := catalogOf(t)
 	c.kept = newAmount(128 << 10)
 	w.Play(t, "service east shop/a 10.0.0.1")
-	waittest.Must(t, c.follow(alice, c.kept.Take, endpointKind, []string{"shop/a:http"}))
+	waittest.Must(t, c.follow(alice, c.kept.Reserve, endpointKind, []string{"shop/a:http"}))
 	w.Play(t, "service east shop/a"+many(20_000))
 	s := serviceName{"shop", "a"}
 	c.update(map[serviceName]struct{}{s: {}})
@@ -277,6 +281,30 @@ func TestClusterListHasNamesOfClients(t *testing.T) {
 		c.followEverything()
 		if got := list(); got != step.want {
 			t.Errorf("after %q, from the beginning: %s, want %s", step.line, got, step.want)
+		}
+	}
+}
+
+// TestNamesAreCounted: the metric of the followed names is right after streams that begin and end at the same time.
+func TestNamesAreCounted(t *testing.T) {
+	t.Parallel()
+	w, c := catalogOf(t)
+	s := &Server{catalog: c, metrics: c.metrics, names: DefaultNames, now: time.Now}
+	w.Play(t, "service east shop/a 10.0.0.1")
+	for range 500 {
+		var group sync.WaitGroup
+		for i := range 16 {
+			group.Go(func() {
+				stream := &clientStream{s: s, client: new(client), owner: alice}
+				if err := stream.setNames(endpointKind, map[string]struct{}{fmt.Sprintf("shop/a:%d", i): {}}, false); err != nil {
+					t.Error(err)
+				}
+				stream.leave()
+			})
+		}
+		group.Wait()
+		if n := testutil.ToFloat64(c.metrics.names.WithLabelValues(endpointKind.String())); n != 0 {
+			t.Fatalf("%v names, and no client", n)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (l *clusterList) list(c *catalog, s serviceName, g *services.Global, added 
 		if _, is := now[name]; is {
 			continue
 		}
-		if p.from != "" && l.room.Take(p.from, 1) != nil {
+		if p.from != "" && l.room.Reserve(p.from, 1) != nil {
 			out++
 			continue
 		}
@@ -82,7 +82,7 @@ func (l *clusterList) list(c *catalog, s serviceName, g *services.Global, added 
 
 func (l *clusterList) give(from string) {
 	if from != "" {
-		l.room.Give(from, 1)
+		l.room.Release(from, 1)
 	}
 }
 

@@ -111,7 +111,7 @@ type delta struct {
 
 func (w *world) delta() delta {
 	w.t.Helper()
-	to, err := w.streams().DeltaAggregatedResources(w.t.Context())
+	to, err := w.streams().DeltaAggregatedResources(waittest.Context(w.t))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -91,10 +91,3 @@ func (m *Metrics) numRefused() (n uint64) {
 	}
 	return n
 }
-
-// follow sets the numbers of followed names.
-func (m *Metrics) follow(names [kinds]int) {
-	for k, n := range names {
-		m.names.WithLabelValues(kind(k).String()).Set(float64(n))
-	}
-}

@@ -34,7 +34,7 @@ type sotw struct {
 
 func (w *world) sotw() sotw {
 	w.t.Helper()
-	to, err := w.streams().StreamAggregatedResources(w.t.Context())
+	to, err := w.streams().StreamAggregatedResources(waittest.Context(w.t))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestBounds(t *testing.T) {
 	if _, refused := w.server.Totals(); refused != 3 {
 		t.Errorf("%d refused", refused)
 	}
-	delta, err := w.streams().DeltaAggregatedResources(t.Context())
+	delta, err := w.streams().DeltaAggregatedResources(waittest.Context(t))
 	if err == nil {
 		_, err = delta.Recv()
 	}
@@ -319,7 +319,7 @@ func TestThousandClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Play(t, "service east shop/a 10.0.0.1\nservice east shop/b 10.0.0.2")
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(waittest.Context(t))
 	var group errgroup.Group
 	for range 125 {
 		client := w.streams()

@@ -105,24 +105,23 @@ func (c *clientStream) setNames(k kind, names map[string]struct{}, everything bo
 // exchange follows the added names, and unfollows the gone ones.
 func (c *clientStream) exchange(k kind, added, gone []string) error {
 	from := c.s.catalog
-	take := from.kept.Take
+	take := from.kept.Reserve
 	if c.numNames()+len(added) <= fewNames {
-		take = from.kept.TakeBeyond
+		take = from.kept.ReserveBeyond
 	}
 	if err := take(c.owner, costOf(added)); err != nil {
 		return err
 	}
 	if len(added) > 0 {
 		if err := from.follow(c.owner, take, k, added); err != nil {
-			from.kept.Give(c.owner, costOf(added))
+			from.kept.Release(c.owner, costOf(added))
 			return err
 		}
 	}
 	if len(gone) > 0 {
 		from.unfollow(c.owner, k, gone)
-		from.kept.Give(c.owner, costOf(gone))
+		from.kept.Release(c.owner, costOf(gone))
 	}
-	c.s.metrics.follow(from.numNames())
 	return nil
 }
 
@@ -147,7 +146,7 @@ func (c *clientStream) setEverything(everything bool) error {
 	if everything {
 		cost = int64(from.all.length()) * everythingOverhead
 	}
-	if err := from.kept.Take(c.owner, cost-c.everything); err != nil {
+	if err := from.kept.Reserve(c.owner, cost-c.everything); err != nil {
 		return err
 	}
 	c.everything = cost
@@ -157,7 +156,7 @@ func (c *clientStream) setEverything(everything bool) error {
 // setBesides counts the names that a client gives along with a wildcard: go-control-plane keeps them.
 func (c *clientStream) setBesides(k kind, names map[string]struct{}) error {
 	cost := costOf(slices.Collect(maps.Keys(names)))
-	if err := c.s.catalog.kept.Take(c.owner, cost-c.besides[k]); err != nil {
+	if err := c.s.catalog.kept.Reserve(c.owner, cost-c.besides[k]); err != nil {
 		return err
 	}
 	c.besides[k] = cost
@@ -189,9 +188,9 @@ func (c *clientStream) sending(url string, size int) error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.s.wait)
 	defer cancel()
 	for {
-		err := c.s.catalog.sent.Take(c.owner, int64(size))
+		err := c.s.catalog.sent.Reserve(c.owner, int64(size))
 		if err != nil && size <= smallAnswer && c.unconfirmed == [kinds]int64{} { // other clients of the same address must not prevent small answers
-			c.s.catalog.sent.Give(c.owner, -int64(size))
+			c.s.catalog.sent.Release(c.owner, -int64(size))
 			err = nil
 		}
 		if err == nil {
@@ -206,7 +205,7 @@ func (c *clientStream) sending(url string, size int) error {
 
 // confirm releases the bytes that were counted for the answers of a kind.
 func (c *clientStream) confirm(k kind) {
-	c.s.catalog.sent.Give(c.owner, c.unconfirmed[k])
+	c.s.catalog.sent.Release(c.owner, c.unconfirmed[k])
 	c.unconfirmed[k] = 0
 }
 

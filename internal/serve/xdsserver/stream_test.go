@@ -59,13 +59,13 @@ func TestLocalPrograms(t *testing.T) {
 	t.Parallel()
 	a := newAmount(100)
 	for n := range uint64(2) { // all streams of one address have one share
-		waittest.Must(t, a.Take(ownerOf(alice, n), 12))
-		waittest.Must(t, a.Take(ownerOf(netip.Addr{}, n), 13))
-		waittest.Must(t, a.Take(ownerOf(netip.MustParseAddr("127.0.0.7"), n), 12))
+		waittest.Must(t, a.Reserve(ownerOf(alice, n), 12))
+		waittest.Must(t, a.Reserve(ownerOf(netip.Addr{}, n), 13))
+		waittest.Must(t, a.Reserve(ownerOf(netip.MustParseAddr("127.0.0.7"), n), 12))
 	}
 	for n := range uint64(2) {
 		for _, peer := range []netip.Addr{alice, {}, netip.IPv6Loopback()} {
-			if _, is := errors.AsType[*quota.Exceeded](a.Take(ownerOf(peer, n), 2)); !is {
+			if _, is := errors.AsType[*quota.Exceeded](a.Reserve(ownerOf(peer, n), 2)); !is {
 				t.Errorf("%s has more than its share", peer)
 			}
 		}

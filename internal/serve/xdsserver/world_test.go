@@ -145,6 +145,7 @@ func serve(t *testing.T, l net.Listener) (port string, h *health.Server, stop fu
 // client is a gRPC program: grpc-go's own resolver, with the bootstrap that users get.
 type client struct {
 	t    *testing.T
+	ctx  context.Context
 	conn *grpc.ClientConn
 }
 
@@ -167,14 +168,14 @@ func dialWith(t *testing.T, bootstrap []byte, target string) *client {
 	conn, err := grpc.NewClient(target, grpc.WithResolvers(r), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	waittest.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	return &client{t, conn}
+	return &client{t, waittest.Context(t), conn}
 }
 
 // call makes one call, which fails at once when there is no backend, and returns the address of the backend that
 // answered.
 func (c *client) call() (ip string, err error) {
 	var from peer.Peer
-	_, err = healthpb.NewHealthClient(c.conn).Check(c.t.Context(), &healthpb.HealthCheckRequest{}, grpc.Peer(&from))
+	_, err = healthpb.NewHealthClient(c.conn).Check(c.ctx, &healthpb.HealthCheckRequest{}, grpc.Peer(&from))
 	if err != nil {
 		return "", err
 	}

@@ -25,9 +25,9 @@ type Level interface {
 	Set(level string) error
 }
 
-// Sources are the sources of a server. Agent, View, Gatherer, LogLevel and Settings are required; a mode may have the
+// Params are what a server reads. Agent, View, Gatherer, LogLevel and Settings are required; a mode may have the
 // others. Their methods may be called by any goroutine.
-type Sources struct {
+type Params struct {
 	Agent    api.AgentInfo
 	View     *view.View
 	Gatherer prometheus.Gatherer

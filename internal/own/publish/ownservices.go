@@ -15,10 +15,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// View gives the merged view of services what our own cluster has: all of its services,
+// OwnServices gives the merged view of services those of our own cluster: all of its services,
 // exported or not, with everything that is known of their backends and with the affinity of
 // their annotations (spec wire.md §4.4); on request also its exports through the MCS API.
-type View struct {
+type OwnServices struct {
 	// Exports: there is no kvstore from which the view has our own exports. It is set before Run.
 	Exports bool
 
@@ -32,18 +32,18 @@ type View struct {
 	refusals // unknown affinities, by service
 }
 
-// NewView returns the view's writer of our own cluster's services. No other code may apply them to the view. They are
+// NewOwnServices returns the view's writer of our own cluster's services. No other code may apply them to the view. They are
 // hidden until it runs ([local.Cluster.Hidden]).
-func NewView(cluster *local.Cluster, own wire.ClusterInfo, defaultGlobalNamespace bool, to *services.Services, log *slog.Logger) *View {
+func NewOwnServices(cluster *local.Cluster, own wire.ClusterInfo, defaultGlobalNamespace bool, to *services.Services, log *slog.Logger) *OwnServices {
 	cluster.Hidden()
-	return &View{
+	return &OwnServices{
 		cluster: cluster, own: own, defaultGlobal: defaultGlobalNamespace, to: to, log: cmp.Or(log, slog.New(slog.DiscardHandler)),
 		members: newMembers(cluster), refusals: refusals{why: make(map[string]string)},
 	}
 }
 
 // Run fills the view until ctx ends; it withdraws nothing then. It is called once.
-func (v *View) Run(ctx context.Context) error {
+func (v *OwnServices) Run(ctx context.Context) error {
 	tables := []table{
 		tableOf(v.cluster.Services, nil),
 		tableOf(v.cluster.Namespaces, inNamespace(v.cluster.Services)),
@@ -66,7 +66,7 @@ func (v *View) Run(ctx context.Context) error {
 }
 
 // change is what became of the service of this name.
-func (v *View) change(txn statedb.ReadTxn, name string) store.Change[services.Service] {
+func (v *OwnServices) change(txn statedb.ReadTxn, name string) store.Change[services.Service] {
 	if svc, found := v.cluster.Services.Get(txn, name); !found {
 		v.judge(name, nil)
 	} else if s := v.service(txn, name, svc); s != nil {
@@ -77,7 +77,7 @@ func (v *View) change(txn statedb.ReadTxn, name string) store.Change[services.Se
 }
 
 // exports is what became of the exports of these names: what other clusters would read of them.
-func (v *View) exports(txn statedb.ReadTxn, names []string) []store.Change[services.Export] {
+func (v *OwnServices) exports(txn statedb.ReadTxn, names []string) []store.Change[services.Export] {
 	changes := make([]store.Change[services.Export], 0, len(names))
 	for _, name := range names {
 		ch := store.Change[services.Export]{Name: name}
@@ -94,7 +94,7 @@ func (v *View) exports(txn statedb.ReadTxn, names []string) []store.Change[servi
 
 // service is our own part in a service; nil when a text of it breaks the rules that those of remotes have to follow, too:
 // files are not checked by an API server, and that does not check everything.
-func (v *View) service(txn statedb.ReadTxn, name string, svc *corev1.Service) *services.Service {
+func (v *OwnServices) service(txn statedb.ReadTxn, name string, svc *corev1.Service) *services.Service {
 	slices := v.members.of(txn, name)
 	value := Service(v.own, svc, slices)
 	if err := value.CheckNames(); err != nil {
