@@ -1,8 +1,10 @@
 // The page: its frame, and which view is shown.
 import { signal } from "@preact/signals";
-import { render } from "preact";
+import { Fragment, render, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { listen, shortcuts } from "./keys";
+import { kinds } from "./kinds";
+import { ListView } from "./list";
 import { Ago, Icon, Title } from "./parts";
 import { showInTab, wrong } from "./problems";
 import { link, route } from "./route";
@@ -10,50 +12,36 @@ import { guardTexts } from "./safe";
 import { Search } from "./search";
 import { conflicts, heard, known, live, lostWhy, said, start, status, viewLostWhy } from "./store";
 import { startClock } from "./time";
-import { Address, Addresses } from "./views/addresses";
 import { Agent } from "./views/agent";
 import { Cluster } from "./views/cluster";
 import { Code, Codes } from "./views/codes";
 import { Conflicts } from "./views/conflicts";
 import { Events } from "./views/events";
 import { Mesh } from "./views/mesh";
-import { Identities, IdentityView, Node, Nodes } from "./views/nodes";
 import { Servers } from "./views/servers";
-import { Service, Services } from "./views/services";
 
-const views: [path: string, name: string][] = [
-  ["", "Mesh"], ["services", "Services"], ["nodes", "Nodes"], ["addresses", "Addresses"], ["identities", "Identities"],
-  ["conflicts", "Conflicts"], ["events", "Events"], ["codes", "Codes"], ["servers", "Servers"], ["agent", "Agent"],
+/** A view of the page: of all of something, and of one, for which the address has some parts more. */
+interface Place { path: string; name: string; all: () => VNode; parts?: number; one?: (...parts: string[]) => VNode }
+
+/** By the first part of their addresses, in the order of the navigation; what has no name is not in it. */
+const places: Place[] = [
+  { path: "", name: "Mesh", all: () => <Mesh /> },
+  { path: "clusters", name: "", all: () => <Mesh />, parts: 1, one: (name) => <Cluster name={name} /> },
+  ...kinds.map((k): Place => ({ path: k.path, name: k.title, all: () => <ListView key={k.path} of={k} />, parts: k.parts, one: k.view })),
+  { path: "conflicts", name: "Conflicts", all: () => <Conflicts /> },
+  { path: "events", name: "Events", all: () => <Events /> },
+  { path: "codes", name: "Codes", all: () => <Codes />, parts: 1, one: (code) => <Code code={code} /> },
+  { path: "servers", name: "Servers", all: () => <Servers /> },
+  { path: "agent", name: "Agent", all: () => <Agent /> },
 ];
 
 const searches = signal(0);
 
 function View() {
-  const [first = "", a, b, ...rest] = route.value.path;
-  if (!rest.length) {
-    if (b !== undefined && a !== undefined) {
-      if (first === "services") return <Service key={`${a}/${b}`} namespace={a} name={b} />;
-      if (first === "nodes") return <Node key={`${a}/${b}`} cluster={a} name={b} />;
-    } else if (a !== undefined) {
-      if (first === "clusters") return <Cluster key={a} name={a} />;
-      if (first === "addresses") return <Address key={a} address={a} />;
-      if (first === "identities") return <IdentityView key={a} id={a} />;
-      if (first === "codes") return <Code key={a} code={a} />;
-    } else {
-      switch (first) {
-        case "": case "clusters": return <Mesh />;
-        case "services": return <Services />;
-        case "nodes": return <Nodes />;
-        case "addresses": return <Addresses />;
-        case "identities": return <Identities />;
-        case "conflicts": return <Conflicts />;
-        case "events": return <Events />;
-        case "codes": return <Codes />;
-        case "servers": return <Servers />;
-        case "agent": return <Agent />;
-      }
-    }
-  }
+  const [first = "", ...parts] = route.value.path;
+  const place = places.find((p) => p.path === first);
+  if (place && !parts.length) return place.all();
+  if (place?.one && parts.length === place.parts) return <Fragment key={parts.join("/")}>{place.one(...parts)}</Fragment>;
   return <><Title text="Not found" /><p>This page has no such view. <a href={link([])}>To the mesh</a></p></>;
 }
 
@@ -79,7 +67,7 @@ function App() {
         <span class="live">{live.value && !viewLostWhy.value ? <><Icon tone="good" />live</> : <><Icon tone={heard.value ? "bad" : "busy"} />{heard.value ? "not live" : "connecting"}</>}</span>
         <button type="button" class="search" aria-keyshortcuts={shortcuts.value ? "/ Control+K" : "Control+K"} onClick={() => { searches.value++; }}>Search{shortcuts.value && <kbd aria-hidden="true">/</kbd>}</button>
       </div>
-      <nav aria-label="Views"><ul>{views.map(([path, name]) => <li key={path}><a href={link(path ? [path] : [])} aria-current={first === path ? "page" : undefined}>{name}
+      <nav aria-label="Views"><ul>{places.filter((p) => p.name).map(({ path, name }) => <li key={path}><a href={link(path ? [path] : [])} aria-current={first === path ? "page" : undefined}>{name}
         {path === "" && known.value && n > 0 && <span class="count"> {n}<span class="unseen"> need attention</span></span>}
         {path === "conflicts" && conflicts.value.size > 0 && <span class="count"> {conflicts.value.size}</span>}</a></li>)}</ul></nav>
     </header>

@@ -7,7 +7,7 @@ import { Ago, ClusterLink, Icon, Said, toneOfSeverity } from "./parts";
 import { link } from "./route";
 import { clusters, codes, events } from "./store";
 import { clock, duration, now, precise } from "./time";
-import type { MeshEvent, Series } from "./types";
+import type { Event as MeshEvent, Series } from "./openapi";
 
 const apart = 10_000; // milliseconds between two reads, of which each brings a sample more
 

@@ -1,31 +1,52 @@
 // A list of the API: filtered and paged by the agent, one page in the document. What of the page
 // changes is shown where it is; what is new is announced, so that rows do not move while one reads.
 import { useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import { get } from "./api";
 import { Ago, ClusterLink, Failed, Filter, Scroll, Title, Waiting } from "./parts";
 import { link, route } from "./route";
 import { announce, follow } from "./store";
 import { now } from "./time";
-import type { List } from "./types";
+import type { ListNode, paths } from "./openapi";
 
-export interface Column<T> { title: string; right?: boolean; cell: (item: T) => ComponentChildren }
+interface Answers<A> { get: { responses: { 200: { content: { "application/json": A } } } } }
 
-export interface ListOf<T> {
-  title: string; resource: string; noun: string;
-  filters: { name: string; label: string; hint?: string }[];
-  columns: Column<T>[];
-  key: (item: T) => string;
+/** The lists of the API, by what follows /v1/ in their paths, with what each has. */
+type Lists = {
+  [P in keyof paths as P extends `/v1/${infer R}` ? (paths[P] extends Answers<{ items: unknown[]; next: string }> ? R : never) : never]: paths[P] extends Answers<{ items: (infer T)[] }> ? T : never
+};
+export type Listed = keyof Lists;
+export type Item<R extends Listed> = Lists[R];
+/** A page of a list. */
+export type List<R extends Listed> = Omit<ListNode, "items"> & { items: Item<R>[] };
+
+/** A kind of objects, as the page shows it: a list of the API, each object of it, and where it is mentioned. kinds.ts has all. */
+export interface Kind<R extends Listed> {
+  resource: R;
+  path: string; // of the view: the first part of its address
+  title: string; // of the list, also in the navigation
+  noun: string; // what several are called in a text
+  singular: string; // what one is called in the search
+  filters: { name: string; label: string; hint?: string }[]; // the agent's
+  columns: { title: string; right?: boolean; cell(item: Item<R>): ComponentChildren }[];
+  /** The name of an object, as the agent has it. */
+  key(item: Item<R>): string;
+  /** The view of one object, and how many parts the address has for it: those of its name, unless linkTo says otherwise. */
+  parts: number;
+  view(...parts: string[]): VNode;
+  linkTo?(name: string): string;
+  /** What the search shows of an object beside its name; without it, there is no search for them. */
+  found?(item: Item<R>): string;
 }
 
 const page = 100;
 
-interface Rows<T> { items: T[]; next: string; at: number; doubt: [string, string | null][]; gone: Set<string>; changed: Set<string>; fresh: number; unknown: boolean }
+interface Rows<R extends Listed> { items: Item<R>[]; next: string; at: number; doubt: [string, string | null][]; gone: Set<string>; changed: Set<string>; fresh: number; unknown: boolean }
 
-export function ListView<T>({ of }: { of: ListOf<T> }) {
+export function ListView<R extends Listed>({ of }: { of: Kind<R> }) {
   const { query } = route.value;
-  const rows = useSignal<Rows<T> | null>(null);
+  const rows = useSignal<Rows<R> | null>(null);
   const problem = useSignal<unknown>(null);
   const round = useSignal(0);
   const filters = new URLSearchParams();
@@ -40,7 +61,8 @@ export function ListView<T>({ of }: { of: ListOf<T> }) {
     const ask = new URLSearchParams(filters);
     ask.set("limit", String(page));
     if (cursor) ask.set("cursor", cursor);
-    get<List<T>>(`v1/${of.resource}?${ask}`, abort.signal).then(({ value, token }) => {
+    get<List<R>>(`v1/${of.resource}?${ask}`, abort.signal).then(({ value, token }) => {
+      if (abort.signal.aborted) return;
       problem.value = null;
       const doubt = Object.entries(value.freshness ?? {}).filter(([, f]) => f.state !== "synced").map(([c, f]) => [c, f.asOf] as [string, string | null]);
       rows.value = { items: value.items, next: value.next, at: now(), doubt, gone: new Set(), changed: new Set(), fresh: 0, unknown: false };
@@ -115,7 +137,7 @@ export function ListView<T>({ of }: { of: ListOf<T> }) {
 }
 
 /** A row, which is compared only when its object changed: the others of a page are many. */
-function Row<T>({ of, item, gone, changed }: { of: ListOf<T>; item: T; gone: boolean; changed: boolean }) {
+function Row<R extends Listed>({ of, item, gone, changed }: { of: Kind<R>; item: Item<R>; gone: boolean; changed: boolean }) {
   return useMemo(() => <tr class={gone ? "gone" : changed ? "changed" : undefined}>
     {of.columns.map((c, i) => <td key={c.title} class={c.right ? "right" : undefined}>{c.cell(item)}{i === 0 && gone && <span class="muted"> (gone)</span>}</td>)}
   </tr>, [of, item, gone, changed]);

@@ -3,12 +3,12 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Problem } from "./api";
-import { link, linkTo, navigated, route, setQuery } from "./route";
+import { link, linkToAddress, navigated, route, setQuery } from "./route";
 import { title } from "./problems";
 import { safe } from "./safe";
 import { announce, codes, heard, live } from "./store";
 import { clock, duration } from "./time";
-import { type Cluster, type Explanation, type Freshness, type Notice, resources } from "./types";
+import type { ByResourceInt, Cluster, Explanation, Freshness, Notice } from "./openapi";
 
 type Tone = "good" | "warn" | "bad" | "busy" | "none";
 const icons: Record<Tone, string> = { good: "✓", warn: "▲", bad: "✕", busy: "…", none: "·" };
@@ -29,13 +29,17 @@ export function toneOf(c: Cluster): Tone {
   return "good";
 }
 
-const resourcesOf = (c: Cluster) => resources.map((r) => c.freshness[r]).filter((f) => f && !f.notRead);
+/** A key family, by its name in the objects that have a value for each. */
+export type Resource = keyof ByResourceInt;
+
+/** The key families of a cluster, in the order in which the agent names them. */
+export const resourcesOf = (c: Cluster) => Object.keys(c.counts) as Resource[];
 
 /** The worst freshness of a cluster, with the time that is longest ago: the stream gives the times by resource alone. */
 export function worstOf(c: Cluster): Freshness {
   const { worst } = c.freshness;
   if (worst.state === "synced") return worst;
-  const of = resourcesOf(c).filter((f) => f.state === worst.state);
+  const of = resourcesOf(c).map((r) => c.freshness[r]).filter((f) => !f.notRead && f.state === worst.state);
   const times = of.flatMap((f) => (f.asOf ? [f.asOf] : []));
   const read = of.reduce((n, f) => n + (f.read ?? 0), 0), total = of.reduce((n, f) => n + (f.total ?? 0), 0);
   return { ...worst, read, total, asOf: times.sort((a, b) => Date.parse(a) - Date.parse(b))[0] ?? null };
@@ -91,13 +95,13 @@ export function Remedy({ code, remedy }: { code: string; remedy?: string }) {
 }
 
 /** What will go wrong, or may. */
-export function Notices({ of }: { of: Notice[] | null | undefined }) {
-  return <>{of?.map((n) => <div key={n.code + n.message} class="note warn"><p><Said text={n.message} /> <CodeLink code={n.code} /></p><Remedy code={n.code} remedy={n.remedy} /></div>)}</>;
+export function Notices({ of }: { of: Notice[] }) {
+  return <>{of.map((n) => <div key={n.code + n.message} class="note warn"><p><Said text={n.message} /> <CodeLink code={n.code} /></p><Remedy code={n.code} remedy={n.remedy} /></div>)}</>;
 }
 
 export const ClusterLink = ({ name }: { name: string }) => (name ? <a href={link(["clusters", name])}>{name}</a> : null);
 export const ServiceLink = ({ namespace, name }: { namespace: string; name: string }) => <a href={link(["services", namespace, name])}>{namespace}/{name}</a>;
-export const AddressLink = ({ ip }: { ip: string }) => (ip ? <a href={linkTo("ips", ip)!}>{ip}</a> : null);
+export const AddressLink = ({ ip }: { ip: string }) => (ip ? <a href={linkToAddress(ip)}>{ip}</a> : null);
 
 export function Facts({ of }: { of: [string, ComponentChildren][] }) {
   return <dl class="facts">{of.filter(([, v]) => v !== "" && v !== null && v !== undefined).map(([name, v]) => <div key={name}><dt>{name}</dt><dd>{v}</dd></div>)}</dl>;
@@ -175,10 +179,10 @@ export function Why({ of }: { of: Explanation }) {
   return <section><h2>Why</h2>
     <p>{of.verdict.text} <CodeLink code={of.verdict.code} /></p>
     <Remedy code={of.verdict.code} />
-    {of.steps?.length ? <details><summary>{of.steps.length === 1 ? "1 step" : `${of.steps.length} steps`} that led to it</summary>
+    {of.steps.length ? <details><summary>{of.steps.length === 1 ? "1 step" : `${of.steps.length} steps`} that led to it</summary>
       <ol>{of.steps.map((s, i) => <li key={i}>{s.cluster && <><ClusterLink name={s.cluster} />: </>}{s.text} <CodeLink code={s.code} />
         {s.asOf && <span class="muted"> known as of <Ago at={s.asOf} /></span>}
-        {s.keys?.length ? <ul>{s.keys.map((k) => <li key={k.key}><code>{k.key}</code> <span class="muted">revision {k.revision}</span>{k.refused && ` refused: ${k.refused}`}</li>)}</ul> : null}
+        {s.keys.length ? <ul>{s.keys.map((k) => <li key={k.key}><code>{k.key}</code> <span class="muted">revision {k.revision}</span>{k.refused && ` refused: ${k.refused}`}</li>)}</ul> : null}
       </li>)}</ol></details> : null}
   </section>;
 }

@@ -9,7 +9,7 @@ import { sorted } from "./problems";
 import { link, route } from "./route";
 import { SharedWith, SharingTable, useSharing } from "./sharing";
 import { status } from "./store";
-import type { Cluster, Sharing } from "./types";
+import type { Cluster, Sharing } from "./openapi";
 
 const named = 24; // so many clusters have their names beside them; of more, only those with problems
 const marked = 6; // of these at most

@@ -1,9 +1,9 @@
 // What is wrong with the mesh as a whole, in the same words everywhere: in the summary, in the title and the icon of the
 // tab, and in what is copied. Each cluster counts once.
 import { computed, effect, signal } from "@preact/signals";
-import { stateOf, toneOf, worstOf } from "./parts";
+import { resourcesOf, stateOf, toneOf, worstOf } from "./parts";
 import { clusters, events, known, live, heard, status } from "./store";
-import type { Cluster, Impact, MeshEvent } from "./types";
+import type { Cluster, Event as MeshEvent, Impact } from "./openapi";
 
 const severity = { bad: 0, warn: 1, busy: 2, none: 3, good: 4 };
 export const severityOf = (c: Cluster) => severity[toneOf(c)];
@@ -31,8 +31,8 @@ export const kinds = computed(() => {
 export const progress = computed(() => {
   let read = 0, total = 0;
   for (const c of busy.value) {
-    for (const [name, f] of Object.entries(c.freshness)) {
-      if (name === "worst" || !f?.total) continue;
+    for (const f of resourcesOf(c).map((r) => c.freshness[r])) {
+      if (!f.total) continue;
       read += f.read ?? 0;
       total += f.total;
     }
@@ -66,7 +66,7 @@ export function sinceOf(c: Cluster, all: Iterable<MeshEvent> = events.value.valu
 
 /** What services lose with a cluster, as the agent says; nothing where it does not. */
 export function lossOf(c: Cluster): string {
-  return lossText(status.value?.impact?.each?.find((x) => x.cluster === c.name));
+  return lossText(status.value?.impact?.each.find((x) => x.cluster === c.name));
 }
 
 /** The same of all clusters that are lost. */
@@ -104,7 +104,7 @@ export function textOf(c: Cluster): string {
   return [
     `Cluster ${c.name}: ${stateOf(c)}${since ? ` since ${since}` : ""}${asOf ? `, data as of ${asOf}` : ""}`,
     [c.message, c.code && toneOf(c) !== "good" ? `(${c.code})` : ""].filter(Boolean).join(" "),
-    ...(c.notices ?? []).map((n) => `Notice: ${n.message} (${n.code})`),
+    ...c.notices.map((n) => `Notice: ${n.message} (${n.code})`),
     lossOf(c), remedyOf(c) && `What to do: ${remedyOf(c)}`,
   ].filter(Boolean).join("\n");
 }

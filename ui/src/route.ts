@@ -41,16 +41,5 @@ export function setQuery(changes: Record<string, string>): void {
 /** Whether a prefix, or an address, is one address. */
 export const alone = (prefix: string) => !prefix.includes("/") || prefix.endsWith(prefix.includes(":") ? "/128" : "/32");
 
-/** Where an object of a list of the API is shown; nothing for what has no view. */
-export function linkTo(resource: string, name: string): string | undefined {
-  const parts = name.split("/");
-  switch (resource) {
-    case "clusters": return link(["clusters", name]);
-    case "services": return parts.length === 2 ? link(["services", ...parts]) : undefined;
-    case "nodes": return parts.length === 2 ? link(["nodes", ...parts]) : undefined;
-    case "ips": return alone(name) ? link(["addresses", parts[0] ?? ""]) : link(["addresses"], { prefix: name }); // a network has no owner of its own
-    case "identities": return link(["identities", parts[0] ?? ""]);
-    case "conflicts": return link(["conflicts"], { contains: parts.slice(1).join("/") });
-  }
-  return undefined;
-}
+/** Where the owner of an address is shown; a network has none, but what is in it is a list. */
+export const linkToAddress = (prefix: string) => (alone(prefix) ? link(["addresses", prefix.split("/")[0] ?? ""]) : link(["addresses"], { prefix }));

@@ -2,9 +2,10 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { get } from "./api";
-import { link, linkTo } from "./route";
+import { kinds, linkTo } from "./kinds";
+import type { Kind, List, Listed } from "./list";
+import { link } from "./route";
 import { clusters, codes, conflicts } from "./store";
-import type { IP, List, Node, Service } from "./types";
 
 interface Hit { kind: string; text: string; more?: string; to: string }
 
@@ -26,14 +27,10 @@ function local(text: string): Hit[] {
 }
 
 async function remote(text: string, signal: AbortSignal): Promise<Hit[]> {
-  const ask = async <T,>(resource: string, hit: (x: T) => Hit) =>
-    (await get<List<T>>(`v1/${resource}?${new URLSearchParams({ contains: text, limit: String(each) })}`, signal)).value.items.map(hit);
-  const parts = await Promise.all([
-    ask<Service>("services", (s) => ({ kind: "Service", text: `${s.namespace}/${s.name}`, more: `${s.backends.length} backends`, to: linkTo("services", `${s.namespace}/${s.name}`)! })),
-    ask<Node>("nodes", (n) => ({ kind: "Node", text: `${n.cluster}/${n.name}`, to: link(["nodes", n.cluster, n.name]) })),
-    ask<IP>("ips", (i) => ({ kind: "Address", text: i.prefix, more: i.pod ? `${i.namespace}/${i.pod}, ${i.cluster}` : `${i.kind}, ${i.cluster}`, to: linkTo("ips", i.prefix)! })),
-  ]);
-  return parts.flat();
+  const ask = async (k: Kind<Listed>) =>
+    (await get<List<Listed>>(`v1/${k.resource}?${new URLSearchParams({ contains: text, limit: String(each) })}`, signal)).value.items
+      .map((x): Hit => ({ kind: k.singular, text: k.key(x), more: k.found?.(x) ?? "", to: linkTo(k.resource, k.key(x))! }));
+  return (await Promise.all(kinds.filter((k) => k.found).map(ask))).flat();
 }
 
 /** The dialog, which comes each time that the number of askings grows. */

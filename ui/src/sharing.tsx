@@ -5,7 +5,7 @@ import { get } from "./api";
 import { Ago, ClusterLink, Scroll } from "./parts";
 import { clusters, live } from "./store";
 import { now } from "./time";
-import type { Sharing } from "./types";
+import type { Sharing } from "./openapi";
 
 const apart = 10_000; // milliseconds between two reads
 

@@ -4,7 +4,7 @@ import { batch, signal } from "@preact/signals";
 import { get } from "./api";
 import type { Change, Follower } from "./stream";
 import { now } from "./time";
-import type { Cluster, Code, Conflict, Health, MeshEvent, Status } from "./types";
+import type { Cluster, CodeEntry, Codes, Conflict, Event as MeshEvent, Health, Status } from "./openapi";
 import { type Source, sourceOf } from "./windows";
 
 type Objects = Map<string, any>;
@@ -25,7 +25,7 @@ const shared: Record<string, { value: Objects }> = { clusters, conflicts, events
 export const status = signal<Status | null>(null);
 export const statusRead = signal(0); // when, by the agent's clock
 export const statusProblem = signal("");
-export const codes = signal<Map<string, Code>>(new Map());
+export const codes = signal<Map<string, CodeEntry>>(new Map());
 
 /** Whether the stream is followed now; why not; when it was heard last, by the agent's clock. */
 export const live = signal(false);
@@ -136,7 +136,7 @@ let askedCodes = 0;
 function readCodes(): void {
   if (codes.value.size || Date.now() < askedCodes + 10_000) return;
   askedCodes = Date.now();
-  void get<{ items: Code[] }>("v1/codes").then(({ value }) => { codes.value = new Map(value.items.map((c) => [c.code, c])); }, () => {});
+  void get<Codes>("v1/codes").then(({ value }) => { codes.value = new Map(value.items.map((c) => [c.code, c])); }, () => {});
 }
 
 /** Why the streams of the present view are not followed; empty while they are. */

@@ -1,12 +1,13 @@
 import { pathOf } from "../api";
 import { AddressLink, Ago, Badge, ClusterLink, Facts, Failed, Known, Labels, Scroll, ServiceLink, Title, Waiting, Why } from "../parts";
-import { type ListOf, ListView } from "../list";
+import type { Kind } from "../list";
 import { useRead } from "../read";
-import { alone, link } from "../route";
-import type { IP, Lookup } from "../types";
+import { alone, link, linkToAddress } from "../route";
+import type { Lookup } from "../openapi";
 
-const list: ListOf<IP> = {
-  title: "Addresses", resource: "ips", noun: "addresses", key: (i) => i.prefix,
+export const addresses: Kind<"ips"> = {
+  resource: "ips", path: "addresses", title: "Addresses", noun: "addresses", singular: "Address", key: (i) => i.prefix,
+  parts: 1, view: (address) => <Address address={address} />, linkTo: linkToAddress, found: (i) => (i.pod ? `${i.namespace}/${i.pod}, ${i.cluster}` : `${i.kind}, ${i.cluster}`),
   filters: [{ name: "contains", label: "Address or pod contains" }, { name: "prefix", label: "Within", hint: "10.0.0.0/8" }, { name: "cluster", label: "Cluster" }, { name: "namespace", label: "Namespace" },
     { name: "identity", label: "Identity" }, { name: "labels", label: "Labels", hint: "app=web" }],
   columns: [
@@ -20,11 +21,9 @@ const list: ListOf<IP> = {
   ],
 };
 
-export const Addresses = () => <ListView of={list} />;
-
 const prefixOf = (address: string) => (/^[0-9a-fA-F:.]+$/.test(address) ? address : "");
 
-export function Address({ address }: { address: string }) {
+function Address({ address }: { address: string }) {
   const prefix = prefixOf(address);
   const found = useRead<Lookup>(`v1/lookup/${pathOf(address)}`, prefix ? new URLSearchParams({ resource: "ips", prefix }).toString() : "");
   const l = found.value, m = l?.match;

@@ -1,7 +1,7 @@
 import { Ago, Badge, CodeLink, Facts, Notices, Scroll, Title, useSome, Waiting } from "../parts";
 import { shortcuts, setShortcuts } from "../keys";
 import { events, health, heard, live, status } from "../store";
-import type { Health } from "../types";
+import type { Health } from "../openapi";
 
 const tone = (h: Health) => (h.state === "ok" ? "good" : h.state === "degraded" ? "bad" : "none");
 
@@ -21,7 +21,7 @@ export function Agent() {
       {s.tls && <section><h2>Certificates of the listeners</h2>
         <Notices of={s.tls.notices} />
         <Facts of={[["Server", s.tls.server && <>expires <Ago at={s.tls.server} /></>], ["Above it", s.tls.authority && <>expires <Ago at={s.tls.authority} /></>], ["Last authority of clients", s.tls.clientAuthority && <>expires <Ago at={s.tls.clientAuthority} /></>]]} /></section>}
-      {s.ignored?.length ? <section><h2>Ignored files</h2><ul class="plain">{s.ignored.map((i) => <li key={i.file}><code>{i.file}</code>: {i.reason}</li>)}</ul></section> : null}
+      {s.ignored.length ? <section><h2>Ignored files</h2><ul class="plain">{s.ignored.map((i) => <li key={i.file}><code>{i.file}</code>: {i.reason}</li>)}</ul></section> : null}
       {s.kvstore && <section><h2>Own kvstore</h2>
         <Facts of={[["State", <Badge tone={s.kvstore.state === "ready" ? "good" : "warn"}>{s.kvstore.state}</Badge>], ["Message", s.kvstore.message && <>{s.kvstore.message} <CodeLink code={s.kvstore.code} /></>],
           ["Endpoints", s.kvstore.endpoints.join(", ")], ["Leases", s.kvstore.lease], ["Last error", s.kvstore.lastError],

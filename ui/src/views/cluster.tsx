@@ -1,13 +1,14 @@
 import { pathOf } from "../api";
 import { LastHour } from "../history";
-import { Ago, Badge, CodeLink, Copy, Facts, Known, Notices, Remedy, Said, Scroll, stateOf, Title, toneOf, Waiting, Why, worstOf } from "../parts";
+import { nounOf } from "../kinds";
+import { Ago, Badge, CodeLink, Copy, Facts, Known, Notices, Remedy, resourcesOf, Said, Scroll, stateOf, Title, toneOf, Waiting, Why, worstOf } from "../parts";
 import { lossOf, remedyOf, sinceOf, textOf } from "../problems";
 import { useRead } from "../read";
 import { SharedWith, useSharing } from "../sharing";
 import { link } from "../route";
 import { clusters, known, status } from "../store";
 import { precise } from "../time";
-import { type Cluster as Of, type Explanation, resources } from "../types";
+import type { Cluster as Of, Explanation } from "../openapi";
 import { EventTable } from "./events";
 import { ConflictTable } from "./conflicts";
 import { Next } from "./mesh";
@@ -34,8 +35,8 @@ export function Cluster({ name }: { name: string }) {
       ["Client file", c.configFile],
       ["Read from", c.cached ? "a copy that a mirror keeps" : ""],
       ["Client certificate", c.certificateExpires ? <>expires <Ago at={c.certificateExpires} /></> : ""],
-      ["Certificate of the etcd", c.certificates?.server ? <>expires <Ago at={c.certificates.server} /></> : ""],
-      ["Its authority", c.certificates?.authority ? <>expires <Ago at={c.certificates.authority} /></> : ""],
+      ["Certificate of the etcd", c.certificates.server ? <>expires <Ago at={c.certificates.server} /></> : ""],
+      ["Its authority", c.certificates.authority ? <>expires <Ago at={c.certificates.authority} /></> : ""],
       ["Says that it can", Object.entries(c.capabilities).map(([k, v]) => `${k}=${String(v)}`).join(", ")],
     ]} />
     <Resources of={c} />
@@ -56,9 +57,9 @@ function Resources({ of: c }: { of: Of }) {
   return <Scroll label="What is read of the cluster"><table>
     <caption class="unseen">What is read of the cluster</caption>
     <thead><tr><th scope="col">Resource</th><th scope="col">Data</th><th scope="col" class="right">Entries</th><th scope="col" class="right">Refused</th><th scope="col" class="right">Lag, median</th><th scope="col" class="right">99 of 100</th></tr></thead>
-    <tbody>{resources.filter((r) => c.freshness[r] && !c.freshness[r].notRead && (c.freshness[r].state !== "unknown" || c.counts[r] > 0)).map((r) => {
+    <tbody>{resourcesOf(c).filter((r) => !c.freshness[r].notRead && (c.freshness[r].state !== "unknown" || c.counts[r] > 0)).map((r) => {
       const lag = lags?.[r]?.lag;
-      return <tr key={r}><th scope="row">{r === "ips" ? "addresses" : r}</th><td><Known f={c.freshness[r]} /></td><td class="right">{c.counts[r]}</td><td class="right">{c.rejected[r]}</td>
+      return <tr key={r}><th scope="row">{nounOf(r)}</th><td><Known f={c.freshness[r]} /></td><td class="right">{c.counts[r]}</td><td class="right">{c.rejected[r]}</td>
         <td class="right">{lag ? precise(lag.medianSeconds) : "-"}</td><td class="right">{lag ? precise(lag.p99Seconds) : "-"}</td></tr>;
     })}</tbody>
   </table></Scroll>;

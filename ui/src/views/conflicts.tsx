@@ -1,9 +1,11 @@
 import { Ago, Badge, ClusterLink, CodeLink, Copy, Filter, Remedy, Title, toneOfSeverity, useSome, Waiting } from "../parts";
-import { link, linkTo, route } from "../route";
+import { linkTo } from "../kinds";
+import type { Listed } from "../list";
+import { link, route } from "../route";
 import { codes, conflicts, known } from "../store";
-import type { Conflict } from "../types";
+import type { Conflict } from "../openapi";
 
-const resourceOf: Record<string, string> = { "cluster-name": "clusters", "ip": "ips", "node-ip": "ips", "pod-cidr": "ips", "service-port": "services", "service-affinity": "services" };
+const resourceOf: Partial<Record<Conflict["kind"], Listed>> = { "cluster-name": "clusters", "ip": "ips", "node-ip": "ips", "pod-cidr": "ips", "service-port": "services", "service-affinity": "services" };
 
 export function Conflicts() {
   const { query } = route.value;

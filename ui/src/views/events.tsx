@@ -1,11 +1,12 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { Chart } from "../chart";
+import { linkTo } from "../kinds";
 import { Ago, Badge, ClusterLink, CodeLink, Filter, Said, Scroll, Title, toneOfSeverity, useSome, Waiting } from "../parts";
-import { linkTo, route } from "../route";
+import { route } from "../route";
 import { codes, events, known } from "../store";
 import { clock } from "../time";
-import type { MeshEvent } from "../types";
+import type { Event as MeshEvent } from "../openapi";
 
 export function Events() {
   const { query } = route.value;

@@ -4,10 +4,11 @@ import { Ago, Badge, ClusterLink, CodeLink, Copy, Failed, Filter, Icon, Known, S
 import { Picture } from "../picture";
 import { busy, kinds, loss, lossOf, progress, remedyOf, severityOf, sinceOf, sorted, textOf, verdict, wrong } from "../problems";
 import { LastHour } from "../history";
+import { counted } from "../kinds";
 import { link, route, setQuery } from "../route";
 import { clusters, known, status, statusProblem, readStatus } from "../store";
 import { clock, duration, precise } from "../time";
-import type { Cluster, Resource } from "../types";
+import type { Cluster } from "../openapi";
 
 /** What happens to a cluster's backends if nothing changes. */
 export function Next({ of: c }: { of: Cluster }) {
@@ -29,7 +30,7 @@ const lagOf = (name: string): number | undefined => lags.value.get(name);
 const lags = computed(() => {
   const all = new Map<string, number>();
   for (const c of status.value?.clusters ?? []) {
-    for (const f of Object.values(c.freshness)) if (f?.lag) all.set(c.name, Math.max(all.get(c.name) ?? 0, f.lag.p99Seconds));
+    for (const f of Object.values(c.freshness)) if (f.lag) all.set(c.name, Math.max(all.get(c.name) ?? 0, f.lag.p99Seconds));
   }
   return all;
 });
@@ -38,7 +39,7 @@ const columns: { id: string; title: string; right?: boolean; of: (c: Cluster) =>
   { id: "name", title: "Cluster", of: (c) => c.name },
   { id: "state", title: "State", of: severityOf },
   { id: "known", title: "Data", of: (c) => { const f = worstOf(c); return f.state === "synced" ? Number.MAX_VALUE : f.asOf ? Date.parse(f.asOf) : 0; } },
-  ...(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => ({ id: r, title: r === "ips" ? "Addresses" : r[0]!.toUpperCase() + r.slice(1), right: true, of: (c: Cluster) => c.counts[r] })),
+  ...counted.map((k) => ({ id: k.resource, title: k.title, right: true, of: (c: Cluster) => c.counts[k.resource] })),
   { id: "lag", title: "Lag", right: true, of: (c) => lagOf(c.name) ?? -1 },
   { id: "next", title: "Next step", of: (c) => c.policy?.nextAt ?? "" },
 ];
@@ -103,7 +104,7 @@ function Row({ of: c }: { of: Cluster }) {
     <th scope="row"><ClusterLink name={c.name} /></th>
     <td><Badge tone={toneOf(c)}>{stateOf(c)}</Badge></td>
     <td><Known f={worstOf(c)} /></td>
-    {(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => <td key={r} class="right">{c.counts[r]}</td>)}
+    {counted.map((k) => <td key={k.path} class="right">{c.counts[k.resource]}</td>)}
     <td class="right">{lag === undefined ? <span class="muted" aria-label="none yet">-</span> : precise(lag)}</td>
     <td><Next of={c} /></td>
     <td class="wide"><Problem of={c} above={above} /></td>
@@ -112,7 +113,7 @@ function Row({ of: c }: { of: Cluster }) {
 
 /** What is wrong with a cluster, or else the most urgent of what may go wrong; what stands above in full is named by its code. */
 function Problem({ of: c, above = false }: { of: Cluster; above?: boolean }) {
-  const of = toneOf(c) !== "good" ? c : c.notices?.[0];
+  const of = toneOf(c) !== "good" ? c : c.notices[0];
   return of ? <>{!above && <Said text={of.message} />} <CodeLink code={of.code} /></> : null;
 }
 
@@ -130,8 +131,8 @@ function Card({ of: c }: { of: Cluster }) {
   return <li class={toneOf(c)}>
     <p class="head"><b><ClusterLink name={c.name} /></b> <Badge tone={toneOf(c)}>{stateOf(c)}</Badge></p>
     <p><Known f={worstOf(c)} />{lag !== undefined && <span class="muted"> lag {precise(lag)}</span>}</p>
-    <ul class="numbers">{(["nodes", "services", "identities", "ips"] as Resource[]).map((r) => <li key={r}><b>{c.counts[r]}</b> {r === "ips" ? "addresses" : r}</li>)}</ul>
-    {toneOf(c) === "good" && !c.notices?.length ? null : <><p><Problem of={c} above={isAbove(c)} /></p><p class="muted">Next step: <Next of={c} /></p></>}
+    <ul class="numbers">{counted.map((k) => <li key={k.path}><b>{c.counts[k.resource]}</b> {k.noun}</li>)}</ul>
+    {toneOf(c) === "good" && !c.notices.length ? null : <><p><Problem of={c} above={isAbove(c)} /></p><p class="muted">Next step: <Next of={c} /></p></>}
   </li>;
 }
 
@@ -167,7 +168,7 @@ function Glance() {
 function Summary() {
   const s = status.value;
   const held = [...clusters.value.values()].find((c) => c.policy?.held)?.policy;
-  const noticed = [...clusters.value.values()].filter((c) => c.notices?.length).length;
+  const noticed = [...clusters.value.values()].filter((c) => c.notices.length).length;
   const [tone, text] = verdict.value, of = progress.value;
   return <div class="summary">
     <Badge tone={tone}>{text}</Badge>
@@ -177,10 +178,7 @@ function Summary() {
     {noticed > 0 && <Badge tone="warn">{noticed === 1 ? "1 cluster has a notice" : `${noticed} clusters have notices`}</Badge>}
     {held && <Badge tone="warn" long>the disconnect policy is held: {held.inDoubt} of {held.judged} clusters are in doubt at once <CodeLink code="MESH-1021" /></Badge>}
     {s && <ul class="numbers" aria-label="Objects of all clusters">
-      <li><a href={link(["nodes"])}><b>{s.summary.nodes}</b> nodes</a></li>
-      <li><a href={link(["services"])}><b>{s.summary.services}</b> services</a></li>
-      <li><a href={link(["identities"])}><b>{s.summary.identities}</b> identities</a></li>
-      <li><a href={link(["addresses"])}><b>{s.summary.ips}</b> addresses</a></li>
+      {counted.map((k) => <li key={k.path}><a href={link([k.path])}><b>{s.summary[k.resource]}</b> {k.noun}</a></li>)}
       <li><a href={link(["conflicts"])}><b>{s.summary.conflicts}</b> conflicts</a></li>
     </ul>}
   </div>;

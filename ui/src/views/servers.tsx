@@ -3,11 +3,11 @@ import { Problem } from "../api";
 import { Ago, Badge, Failed, Scroll, ServiceLink, Title, Waiting } from "../parts";
 import { useRead } from "../read";
 import { readStatus, status, statusRead } from "../store";
-import type { XDSClient } from "../types";
+import type { XDSClient, XDSClients } from "../openapi";
 
 /** The servers of other protocols, and who follows them. Their numbers are of when they were read: no stream has them. */
 export function Servers() {
-  const clients = useRead<{ items: XDSClient[] }>("v1/xds/clients", "");
+  const clients = useRead<XDSClients>("v1/xds/clients", "");
   useEffect(() => { void readStatus(); }, []);
   const all = status.value?.serving ?? [];
   return <>
@@ -34,10 +34,10 @@ function Clients({ of }: { of: XDSClient[] }) {
     <caption class="unseen">Clients of xDS</caption>
     <thead><tr><th scope="col">Client</th><th scope="col">Program</th><th scope="col">Since</th><th scope="col">Subscriptions</th></tr></thead>
     <tbody>{of.map((c) => <tr key={c.number}><th scope="row">{c.node || c.peer} <span class="muted">{c.node && c.peer}</span></th><td>{c.program}</td><td><Ago at={c.since} /></td>
-      <td><ul class="plain">{(c.follows ?? []).map((f) => <li key={f.type}>{f.type}: {f.all ? "all" : <Names of={f.names ?? []} />}{" "}
+      <td><ul class="plain">{c.follows.map((f) => <li key={f.type}>{f.type}: {f.all ? "all" : <Names of={f.names} />}{" "}
         <Badge tone={f.rejected && f.sent !== f.confirmed ? "bad" : f.sent === f.confirmed ? "good" : "busy"}>{f.sent === f.confirmed ? "confirmed" : "sent, not confirmed"}</Badge>
         {f.rejected > 0 && <> rejected {f.rejected} times, the last <Ago at={f.rejectedAt} />: {f.reason}</>}
-        {f.withoutBackends?.length ? <Badge tone="warn">{`without backends: ${f.withoutBackends.slice(0, 5).join(", ")}`}</Badge> : null}</li>)}</ul></td></tr>)}</tbody>
+        {f.withoutBackends.length ? <Badge tone="warn">{`without backends: ${f.withoutBackends.slice(0, 5).join(", ")}`}</Badge> : null}</li>)}</ul></td></tr>)}</tbody>
   </table></Scroll>;
 }
 

@@ -1,15 +1,16 @@
 import { AddressLink, Badge, ClusterLink, Facts, Failed, Filter, Known, Scroll, ServiceLink, Title, useSome, Waiting, Why } from "../parts";
-import { type ListOf, ListView } from "../list";
+import type { Kind } from "../list";
 import { pathOf } from "../api";
 import { useRead } from "../read";
 import { route } from "../route";
 import { clusters } from "../store";
-import type { Backend, Choice, Explanation, Service as Of } from "../types";
+import type { Backend, Explanation, Service as Of, ServiceBackends } from "../openapi";
 
 const ports = (b: Backend) => b.ports.map((p) => `${p.name ? `${p.name} ` : ""}${p.port}/${p.protocol}`).join(", ");
 
-const list: ListOf<Of> = {
-  title: "Services", resource: "services", noun: "services", key: (s) => `${s.namespace}/${s.name}`,
+export const services: Kind<"services"> = {
+  resource: "services", path: "services", title: "Services", noun: "services", singular: "Service", key: (s) => `${s.namespace}/${s.name}`,
+  parts: 2, view: (namespace, name) => <Service namespace={namespace} name={name} />, found: (s) => `${s.backends.length} backends`,
   filters: [{ name: "contains", label: "Name contains", hint: "web" }, { name: "namespace", label: "Namespace" }, { name: "cluster", label: "Cluster" }, { name: "labels", label: "Labels", hint: "app=web,tier!=db" }],
   columns: [
     { title: "Service", cell: (s) => <ServiceLink namespace={s.namespace} name={s.name} /> },
@@ -20,10 +21,8 @@ const list: ListOf<Of> = {
   ],
 };
 
-export const Services = () => <ListView of={list} />;
-
 /** Why a backend is used, or is not: its place in what connections choose from, or its own state. */
-function reasonOf(b: Backend, choice: Choice | null, clusterReason: string): [tone: "good" | "warn" | "none", text: string] {
+function reasonOf(b: Backend, choice: ServiceBackends | null, clusterReason: string): [tone: "good" | "warn" | "none", text: string] {
   const is = (c: { ip: string; cluster: string }) => c.ip === b.ip && c.cluster === b.cluster;
   const state = b.terminating ? (b.serving ? "terminating, still answers" : "terminating") : b.ready ? "" : "not ready";
   const g = choice?.groups.findIndex((x) => x.backends.some(is)) ?? -1;
@@ -33,7 +32,7 @@ function reasonOf(b: Backend, choice: Choice | null, clusterReason: string): [to
   return ["none", `not used: ${state || clusterReason}`];
 }
 
-export function Service({ namespace, name }: { namespace: string; name: string }) {
+function Service({ namespace, name }: { namespace: string; name: string }) {
   const { query } = route.value;
   const zone = query.get("zone") ?? "", port = query.get("port") ?? "";
   const at = pathOf(namespace, name);
@@ -42,7 +41,7 @@ export function Service({ namespace, name }: { namespace: string; name: string }
   if (port) asked.set("port", port);
   const watch = new URLSearchParams({ resource: "services", namespace, name }).toString();
   const service = useRead<Of>(`v1/services/${at}`, watch);
-  const choice = useRead<Choice>(`v1/backends/${at}${asked.size ? `?${asked}` : ""}`, watch);
+  const choice = useRead<ServiceBackends>(`v1/backends/${at}${asked.size ? `?${asked}` : ""}`, watch);
   const why = useRead<Explanation>(`v1/why/services/${at}`, watch);
   const s = service.value;
   const [clusterRows, moreClusters] = useSome(s?.clusters ?? [], 50);
@@ -68,14 +67,14 @@ export function Service({ namespace, name }: { namespace: string; name: string }
   </>;
 }
 
-function Groups({ of }: { of: Choice }) {
+function Groups({ of }: { of: ServiceBackends }) {
   if (!of.groups.length) return <p class="note warn">Connections to it fail: no backend takes them.</p>;
   return <ol class="groups" aria-label="Groups of backends, best first">{of.groups.map((g, i) => <li key={i}>
     <b>{g.backends.length}</b> take connections{g.draining.length > 0 && `, ${g.draining.length} drain`}: {g.near === "anywhere" ? "anywhere" : `in the ${g.near}`}
     {g.side !== "any" && `, ${g.side}`}{g.use !== "full" && `, of clusters that are ${g.use}`}{i === 0 && <span class="muted"> (first choice)</span>}</li>)}</ol>;
 }
 
-function Backends({ of: s, choice }: { of: Of; choice: Choice | null }) {
+function Backends({ of: s, choice }: { of: Of; choice: ServiceBackends | null }) {
   const sorted = [...s.backends].sort((a, b) => a.cluster.localeCompare(b.cluster, undefined, { numeric: true }) || a.zone.localeCompare(b.zone) || a.ip.localeCompare(b.ip, undefined, { numeric: true }));
   const [some, more] = useSome(sorted, 100);
   const groups = Map.groupBy(some, (b) => `${b.cluster}\n${b.zone}`);
