@@ -58,7 +58,7 @@ func start(t *testing.T, w *viewtest.World) *servers {
 	a.socket = filepath.Join(a.files, "api")
 	_, level, err := logging.New(io.Discard, "info", "text")
 	must(t, err)
-	of, err := httpapi.NewServer(httpapi.Sources{
+	of, err := httpapi.NewServer(httpapi.Params{
 		Agent: api.AgentInfo{Cluster: viewtest.Own, ClusterID: 1}, View: w.View, Gatherer: prometheus.NewRegistry(), LogLevel: level, Settings: api.Settings{}, Asker: asker,
 	}, slog.New(slog.DiscardHandler))
 	must(t, err)

@@ -20,7 +20,7 @@ type written map[string][]*discoveryv1.EndpointSlice
 // follow executes the plan for a service, and returns the contents of its slices, sorted.
 func (w written) follow(svc *corev1.Service, g *services.Global) []string {
 	held := w[svc.Name]
-	for _, c := range endpointslices.Plan(endpointslices.Situation{Service: svc, Global: g, Held: held}).All {
+	for _, c := range endpointslices.Plan(endpointslices.Input{Service: svc, Global: g, Held: held}).All {
 		if c.Was != nil {
 			held = slices.DeleteFunc(held, func(s *discoveryv1.EndpointSlice) bool { return s.Name == c.Was.Name })
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/model"
 )
 
 // spot is the place of a cluster's objects, one for each resource, that show a number.
@@ -111,7 +112,7 @@ func canarySpot(index int, id uint32) spot {
 }
 
 func isCanary(key string) bool {
-	if id, err := strconv.Atoi(key[strings.LastIndexByte(key, '/')+1:]); err == nil && family(key) == "identities" {
+	if id, err := strconv.Atoi(key[strings.LastIndexByte(key, '/')+1:]); err == nil && model.FamilyOf(key) == "identities" {
 		return id&0xffff == 0xffff
 	}
 	return strings.Contains(key, "/"+canaryName) || strings.Contains(key, "/default/10.254.")

@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/model"
 )
 
 // values are the present contents of the server, without the canaries.
@@ -50,15 +51,15 @@ func (c *cluster) read() (source, error) {
 
 // inForce is the part that counts: acceptable values, and in place of a refused one the earlier value, unless that was
 // in doubt and the view does not have it.
-func (s source) inForce(seen sight) contents {
-	in := contents{s.name, s.id, map[string][]byte{}}
+func (s source) inForce(seen model.Sight) model.Contents {
+	in := model.Contents{Name: s.name, ID: s.id, Values: map[string][]byte{}}
 	for key, value := range s.values {
 		r, over := s.refused[key]
 		switch {
-		case acceptable(key, value, expect(s.name, s.id)):
-			in.values[key] = value
-		case over && (!r.doubtful || seen.has(s.name, key)):
-			in.values[key] = r.old
+		case model.Acceptable(key, value, expect(s.name, s.id)):
+			in.Values[key] = value
+		case over && (!r.doubtful || seen.Has(s.name, key)):
+			in.Values[key] = r.old
 		}
 	}
 	return in

@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/model"
 )
 
 // cluster is one remote cluster: a server, two proxies to it, and facts about its contents that are not stored in the
@@ -187,7 +188,7 @@ func (c *cluster) note(ch change) {
 	case ch.value == nil:
 		delete(c.accepted, ch.key)
 		delete(c.refused, ch.key)
-	case acceptable(ch.key, ch.value, expect(c.name, c.id)):
+	case model.Acceptable(ch.key, ch.value, expect(c.name, c.id)):
 		c.accepted[ch.key] = ch.value
 		delete(c.refused, ch.key)
 	case accepted:
@@ -220,7 +221,7 @@ func (c *cluster) willList() error {
 	clear(c.refused)
 	clear(c.accepted)
 	for key, value := range values {
-		if acceptable(key, value, expect(c.name, c.id)) {
+		if model.Acceptable(key, value, expect(c.name, c.id)) {
 			c.accepted[key] = value
 		}
 	}
@@ -250,7 +251,7 @@ func (c *cluster) mayMove(key string) bool {
 }
 
 // agreed is called when view and model agree; caughtUp reports whether the view has seen everything that was written.
-func (c *cluster) agreed(seen sight, caughtUp bool) {
+func (c *cluster) agreed(seen model.Sight, caughtUp bool) {
 	if c.frozen != nil {
 		return
 	}
@@ -259,7 +260,7 @@ func (c *cluster) agreed(seen sight, caughtUp bool) {
 		c.moved = false
 	}
 	for key, r := range c.refused {
-		if r.doubtful && !seen.has(c.name, key) {
+		if r.doubtful && !seen.Has(c.name, key) {
 			delete(c.refused, key)
 			delete(c.accepted, key)
 		}

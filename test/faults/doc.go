@@ -2,7 +2,7 @@
 // compares what it shows with a model. It has tests only.
 //
 // Four clusters, each an etcd server in a process of its own behind TCP proxies,
-// are followed by a [clustermesh.Mesh] with real tables. A plan, made from a
+// are followed by [clustermesh.Remotes] with real tables. A plan, made from a
 // seed before anything happens, is a list of steps: operations on the contents
 // of a cluster, faults that strike one, and their ends. After each of them
 //

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 
 var (
 	flagSeed   = flag.Uint64("faults.seed", 0, "what the plan is made from; 0 takes one at random")
-	flagOps    = flag.Int("faults.ops", 2000, "number of operations")
-	flagFaults = flag.Int("faults.faults", 40, "number of faults")
+	flagOps    = flag.Int("faults.ops", 600, "number of operations")
+	flagFaults = flag.Int("faults.faults", 15, "number of faults")
 )
 
 func TestFaults(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 var (
 	flagFreshnessSeed = flag.Uint64("freshness.seed", 0, "what contents and faults are made from; 0 takes one at random")
-	flagClaims        = flag.Int("freshness.claims", 1000, "number of claims that are judged, at the least")
+	flagClaims        = flag.Int("freshness.claims", 300, "number of claims that are judged, at the least")
 )
 
 // witnesses is the number of clusters, bound the age above which a copy of one of them is stale, and eachKind the
@@ -127,7 +127,7 @@ func (o *oracle) confirmed() error {
 		err := o.until(h.name+" to be confirmed", func() bool {
 			st := o.status(h.cluster)
 			for _, r := range numberedKinds() {
-				if f := st.Sources[r].Freshness; f.State != remotecluster.FreshnessSynced || f.AsOf.Before(now) {
+				if f := st.Families[r].Freshness; f.State != remotecluster.FreshnessSynced || f.AsOf.Before(now) {
 					return false
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/model"
 )
 
 // operations are the changes to the contents of a cluster. Repeated names
@@ -232,7 +233,7 @@ func (m maker) pair(p wire.IPIdentityPair) change {
 func (m maker) plain() change {
 	for {
 		c := []func() change{m.node, m.service, m.slice, m.identity, m.ip}[m.IntN(5)]()
-		if family(c.key) != "identities" || !slices.ContainsFunc(m.spelled(), func(id uint32) bool {
+		if model.FamilyOf(c.key) != "identities" || !slices.ContainsFunc(m.spelled(), func(id uint32) bool {
 			return plainKey(c.key) == wire.IdentityKey(id)
 		}) {
 			return c
@@ -265,7 +266,7 @@ func (m maker) foreign() change {
 	other.name, other.id = "elsewhere", m.id+100
 	for {
 		c := other.plain()
-		if family(c.key) == family(key) {
+		if model.FamilyOf(c.key) == model.FamilyOf(key) {
 			return change{key, c.value}
 		}
 	}
@@ -280,9 +281,4 @@ func (m maker) foreignIdentity() change {
 	p := wire.NewHostPair(m.addr())
 	p.Identity = id
 	return change{p.Key(), p.Encode()}
-}
-
-// family is the part of a key that names its kind.
-func family(key string) string {
-	return strings.Split(strings.TrimPrefix(key, wire.StatePrefix+"/"), "/")[0]
 }

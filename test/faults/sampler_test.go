@@ -63,7 +63,7 @@ func (s *sampler) sample() bool {
 	}
 	for _, h := range s.witnesses {
 		st := find(statuses, h.name)
-		for r, src := range st.Sources {
+		for r, src := range st.Families {
 			if slices.Contains(numberedKinds(), r) {
 				s.take(txn, asOfClaim{of: h, resource: r, asked: asked, Freshness: src.Freshness})
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -17,10 +18,12 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/model"
 )
 
 // localID is the ID of the cluster that the mesh runs in.
@@ -37,12 +40,12 @@ type world struct {
 	t        testing.TB
 	dir      string
 	db       *statedb.DB
-	view     *clustermesh.View
-	mesh     *clustermesh.Mesh
+	view     *clustermesh.Ingest
+	mesh     *clustermesh.Remotes
 	clusters []*cluster
 
 	// before are the marks of the last time when view and model agreed.
-	before map[string]mark
+	before map[string]model.Mark
 
 	mu  sync.Mutex
 	lie error // guarded by mu: the first status that claimed too much
@@ -67,12 +70,12 @@ func newWorld(t testing.TB) *world {
 func emptyWorld(t testing.TB, tune func(*clustermesh.Params)) *world {
 	t.Helper()
 	local := wire.ClusterInfo{Name: "own", ID: localID, MaxConnectedClusters: 255}
-	w := &world{t: t, dir: t.TempDir(), db: statedb.New(), before: map[string]mark{}}
+	w := &world{t: t, dir: t.TempDir(), db: statedb.New(), before: map[string]model.Mark{}}
 	tables, err := clustermesh.NewTables(w.db, ipcache.New(ipcache.Rules{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.view, err = clustermesh.NewView(local, tables); err != nil {
+	if w.view, err = clustermesh.NewIngest(local, tables); err != nil {
 		t.Fatal(err)
 	}
 	opts := etcd.DefaultOptions()
@@ -109,6 +112,16 @@ func (w *world) start(jobs ...func(context.Context) error) {
 	})
 }
 
+// look returns the view in the model's form, without canaries.
+func (w *world) look() model.Sight {
+	return model.Look(w.view.Tables, model.Hidden{
+		Name: canaryName, Identity: func(id *identities.Identity) bool { return id.ID == canaryID(id.ClusterID) },
+		Addresses: netip.MustParsePrefix("10.254.0.0/16"),
+	})
+}
+
+func expect(name string, id uint32) wire.Expect { return model.Expect(name, id, localID) }
+
 // watchClaims looks for a false status: when a resource is reported as equal to the remote as of a time, every canary
 // that was acknowledged before that time must be in the view.
 func (w *world) watchClaims(ctx context.Context) error {
@@ -116,7 +129,7 @@ func (w *world) watchClaims(ctx context.Context) error {
 		statuses := w.mesh.Clusters()
 		for _, c := range w.clusters {
 			st := find(statuses, c.name)
-			for r, src := range st.Sources {
+			for r, src := range st.Families {
 				if src.Freshness.AsOf.IsZero() {
 					continue
 				}
@@ -188,8 +201,8 @@ func (w *world) agree() error {
 		}
 		last[i] = c.barrier()
 	}
-	var want picture
-	var got sight
+	var want model.Picture
+	var got model.Sight
 	caughtUp := make([]bool, len(w.clusters))
 	deadline := time.Now().Add(seenWithin)
 	err := w.until("the view to equal the model", func() bool {
@@ -199,11 +212,11 @@ func (w *world) agree() error {
 			behind = behind || last[i] > 0 && !caughtUp[i]
 		}
 		got = w.look()
-		want = model(inForce(sources, got))
-		return maps.Equal(want, got.picture) && (!behind || time.Now().After(deadline))
+		want = model.Of(inForce(sources, got), localID)
+		return maps.Equal(want, got.Picture) && (!behind || time.Now().After(deadline))
 	})
 	if err != nil {
-		return fmt.Errorf("%w(-model +view):\n%s", err, cmp.Diff(want, got.picture))
+		return fmt.Errorf("%w(-model +view):\n%s", err, cmp.Diff(want, got.Picture))
 	}
 	if err := w.unmoved(got); err != nil {
 		return err
@@ -211,7 +224,7 @@ func (w *world) agree() error {
 	for i, c := range w.clusters {
 		c.agreed(got, caughtUp[i])
 	}
-	w.before = got.marks
+	w.before = got.Marks
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lie
@@ -230,8 +243,8 @@ func (w *world) caughtUp(c *cluster, canary int) bool {
 	return true
 }
 
-func inForce(sources []source, seen sight) []contents {
-	var all []contents
+func inForce(sources []source, seen model.Sight) []model.Contents {
+	var all []model.Contents
 	for _, s := range sources {
 		if s.there {
 			all = append(all, s.inForce(seen))
@@ -242,11 +255,11 @@ func inForce(sources []source, seen sight) []contents {
 
 // unmoved checks that an entry that still exists is the same object as
 // before, unless it was written or its cluster was withdrawn in between.
-func (w *world) unmoved(now sight) error {
+func (w *world) unmoved(now model.Sight) error {
 	var moved []string
-	for what, m := range now.marks {
+	for what, m := range now.Marks {
 		before, was := w.before[what]
-		if was && before != m && !w.cluster(m.cluster).mayMove(m.key) {
+		if was && before != m && !w.cluster(m.Cluster).mayMove(m.Key) {
 			moved = append(moved, what)
 		}
 	}

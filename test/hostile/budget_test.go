@@ -41,7 +41,7 @@ func TestBudgets(t *testing.T) {
 			w.join(h, s.endpoint())
 			w.shows(t, h, c.want)
 			st, _ := w.status(h.name)
-			for r, is := range st.Sources {
+			for r, is := range st.Families {
 				if is.Count > keys {
 					t.Errorf("%d %s are kept, there may be %d", is.Count, r, keys)
 				}

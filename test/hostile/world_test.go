@@ -59,9 +59,9 @@ type remotes struct {
 type world struct {
 	remotes
 	db      *statedb.DB
-	view    *clustermesh.View
-	mesh    *clustermesh.Mesh
-	sources httpapi.Sources
+	view    *clustermesh.Ingest
+	mesh    *clustermesh.Remotes
+	sources httpapi.Params
 
 	mu     sync.Mutex
 	codes  map[string]map[codes.Code]string // guarded by mu; all codes that were ever shown, by cluster, with a message
@@ -108,7 +108,7 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	w := &world{remotes: remotes{tb: tb, dir: tb.TempDir()}, db: statedb.New(), codes: make(map[string]map[codes.Code]string)}
 	tables, err := view.NewTables(w.db, ipcache.New(ipcache.Rules{}))
 	must(tb, err)
-	w.view, err = clustermesh.NewView(own(), tables.Tables)
+	w.view, err = clustermesh.NewIngest(own(), tables.Tables)
 	must(tb, err)
 	policy, err := disconnect.ParsePolicy(nil)
 	must(tb, err)
@@ -123,10 +123,10 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	}
 	w.mesh = clustermesh.New(p)
 	w.of = w.mesh
-	seen, err := view.New(view.Sources{Tables: tables, Reader: w.mesh})
+	seen, err := view.New(view.Params{Tables: tables, Reader: w.mesh})
 	must(tb, err)
 	tb.Cleanup(seen.Close)
-	w.sources = httpapi.Sources{
+	w.sources = httpapi.Params{
 		View: seen, Missing: w.mesh.Missing,
 		Gatherer: prometheus.NewRegistry(), LogLevel: new(logging.Level), Settings: api.Settings{},
 	}
@@ -259,7 +259,7 @@ func unwell(st remotecluster.Status, failures int, now time.Time) string {
 	if st.State != remotecluster.Ready || st.Failures > failures {
 		return fmt.Sprintf("%s is %s, with %d failures: %s", st.Name, st.State, st.Failures, st.Message)
 	}
-	for r, s := range st.Sources {
+	for r, s := range st.Families {
 		if age := now.Sub(s.Freshness.AsOf); age > 2*freshBound {
 			return fmt.Sprintf("%s of %s is known as of %s ago", r, st.Name, age)
 		}

@@ -117,12 +117,12 @@ func (h *herd) node(name string, o etcd.Options) *remotecluster.Cluster {
 }
 
 // only is a consumer of one source.
-type only struct{ remotecluster.Source }
+type only struct{ remotecluster.Family }
 
-func (o only) Sources() []remotecluster.Source { return []remotecluster.Source{o.Source} }
-func (only) SkipOptional() bool                { return false }
-func (only) Follow(context.Context)            {}
-func (only) Withhold(bool)                     {}
+func (o only) Families() []remotecluster.Family { return []remotecluster.Family{o.Family} }
+func (only) SkipOptional() bool                 { return false }
+func (only) Follow(context.Context)             {}
+func (only) Withhold(bool)                      {}
 
 // dial notes each new connection: it begins with a handshake.
 func (h *herd) dial(ctx context.Context, network, addr string) (net.Conn, error) {
