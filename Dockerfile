@@ -14,6 +14,8 @@ COPY cmd/mesh-agent cmd/mesh-agent
 COPY internal internal
 COPY pkg pkg
 COPY tools/sbom tools/sbom
+# The page in the program has packages of npm.
+COPY ui/package-lock.json ui/
 # BuildKit sets the platform; nobody else sets the version, which cannot be read from git here.
 ARG TARGETOS TARGETARCH
 ARG VERSION=unknown
@@ -21,7 +23,7 @@ ARG VERSION=unknown
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -tags grpcnotrace -gcflags 'k8s.io/...=-l' -ldflags "-s -w -X main.release=$VERSION" -o bin/ ./cmd/mesh-agent && \
-    go run ./tools/sbom -version "$VERSION" bin/mesh-agent > bin/mesh-agent.cdx.json
+    go run ./tools/sbom -version "$VERSION" -npm ui/package-lock.json bin/mesh-agent > bin/mesh-agent.cdx.json
 
 FROM scratch
 # For client files that name no authority (trusted-ca-file): then those of the system are trusted.

@@ -48,7 +48,7 @@ build:
 
 ##@ Test
 
-.PHONY: test test-all race fuzz bench golden
+.PHONY: test test-all race simulate fuzz bench golden
 # The tests of every day. Long ones are in test/, or skip themselves with -short. Most tests wait for others most of the
 # time, so more of them run than there are cores. The etcd processes of the tests run without the race detector.
 # Collecting garbage less often saves a seventh of linking.
@@ -57,19 +57,26 @@ test: export ETCDTEST_PROGRAM = $(CURDIR)/bin/etcdtest
 test: PKGS = $$($(GO) list ./... | grep -v /test/)
 test:
 	$(GO) build -o $(ETCDTEST_PROGRAM) ./simtest/etcdtest/server
-	$(RACE) -short -p 3 -parallel 8 -timeout 30m $(PKGS)
+	$(RACE) -short -p 3 -parallel 8 -timeout 20m $(PKGS)
 
 # The hostile remotes and clients measure memory and times, so they run alone: a mixture of all rules that a remote can
-# break with the race detector, long runs and costs without it, because it makes them several times slower.
+# break with the race detector, long runs and costs without it, because it makes them several times slower. The tests of
+# texts are those of make lint.
 test-all:
-	$(RACE) -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|hostile/servers|consumers|docs|monitoring)$$')
-	$(RACE) -short -timeout 30m ./test/hostile -hostile.steps 1000
+	$(RACE) -p 3 -parallel 8 -timeout 20m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|hostile/servers|consumers|docs|monitoring)$$|/tools/(words|citations|layers|readability)$$')
+	$(RACE) -short -timeout 20m ./test/hostile -hostile.steps 1000
 	$(GO) test -timeout 20m ./test/hostile
 	$(GO) test -timeout 20m ./test/hostile/servers
 	$(GO) test -timeout 20m -run Cost ./pkg/clustermesh
 
 race:
 	$(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
+
+# Whole meshes on a simulated clock, with faults, from random seeds (simtest/simulate).
+simulate: SEEDS = 100
+simulate: HOURS = 1
+simulate:
+	$(GO) test -v -count=1 -timeout 24h -run Campaign ./simtest/simulate -simulate.seeds=$(SEEDS) -simulate.hours=$(HOURS)
 
 fuzz:
 	GO='$(GO)' test/fuzz $(FUZZTIME) $(PKGS)
@@ -84,10 +91,12 @@ golden:
 
 .PHONY: lint
 # Words that the glossary excludes, wrong citations and links, texts that are hard to read, and the layers have tests.
-# Everything above the engine of a kvstore compiles for a platform without etcd's client.
+# Everything above the engine of a kvstore compiles for a platform without etcd's client. The API of pkg is compared with
+# that of the last release.
 lint:
 	@GO='$(GO)' tools/unformatted
 	$(GO) test ./tools/words ./tools/citations ./tools/layers ./tools/readability
+	$(GO) run ./tools/apidiff
 	GOOS=wasip1 GOARCH=wasm $(GO) build ./pkg/mesh ./internal/own/mirror ./internal/own/operate
 	@GO='$(GO)' tools/analyze $(MODULES)
 
@@ -142,18 +151,22 @@ site:
 docs: site build
 	DOCS_PROGRAMS=$(CURDIR)/bin PROGRAMS_REQUIRED=1 $(GO) test -timeout 20m ./test/docs
 
-# The page (docs/ui.md): its types are checked, and it is built with packages of npm. The result is committed; ui-check
-# compares it with the sources.
-ui: bin/ui-build
+# The page (docs/ui.md): its types are checked, those of the API's objects included, and it is built with packages of npm.
+# The result is committed; ui-check compares it with the sources.
+ui: bin/ui-build ui/src/openapi.ts
 	cd ui && node_modules/.bin/tsc -p .
 	cd ui && ../bin/ui-build
 
-ui-check: bin/ui-build
+ui-check: bin/ui-build ui/src/openapi.ts
 	cd ui && node_modules/.bin/tsc -p .
 	cd ui && ../bin/ui-build -check
 
 bin/ui-build: ui/node_modules/.package-lock.json $(wildcard ui/build/*)
 	cd ui/build && CGO_ENABLED=0 $(GO) build -trimpath -o ../../$@ .
+
+# The types of the API's objects are generated from the OpenAPI document, which a test of httpapi compares with the agent's.
+ui/src/openapi.ts: internal/serve/httpapi/testdata/openapi.golden ui/node_modules/.package-lock.json
+	cd ui && node_modules/.bin/openapi-typescript ../$< -o src/openapi.ts --root-types --root-types-no-schema-prefix --root-types-keep-casing
 
 ui/node_modules/.package-lock.json: ui/package.json ui/package-lock.json
 	cd ui && npm ci --ignore-scripts --no-audit --no-fund

@@ -93,6 +93,9 @@ func TestTheImage(t *testing.T) {
 		if len(bill.Components) < 50 || bill.Metadata.Component.Version != "v9.9.9" {
 			t.Errorf("the bill of materials: %+v", bill)
 		}
+		if !slices.ContainsFunc(bill.Components, func(c struct{ PURL string }) bool { return strings.HasPrefix(c.PURL, "pkg:npm/preact@") }) {
+			t.Errorf("the bill of materials has nothing of the page: %+v", bill)
+		}
 	})
 	t.Run("has the flags of the manifest", func(t *testing.T) {
 		t.Parallel()

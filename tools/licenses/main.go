@@ -2,6 +2,9 @@
 // of the image: those of the packages of cmd/mesh-agent on the image's platforms, of the page
 // in it, and of the standard library. An argument names another program, such as mesh-sim. It
 // reads only the module cache and makes no requests.
+//
+// The command go-licenses of Google would leave out the standard library, the page and the files PATENTS. It reads one
+// platform at a time, and its report asks servers for addresses.
 package main
 
 import (
