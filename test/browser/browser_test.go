@@ -47,25 +47,39 @@ type page struct {
 	end  func() // closes it
 }
 
-// openPage starts a browser, until the end of the test. Each error that the page reports fails the test.
+// openPage starts a browser, until the end of the test. Each error that the page reports fails the test. A browser that
+// does not start is not the page's fault: another is started, and the log has the reason.
 func openPage(t *testing.T, base string, more ...chromedp.ExecAllocatorOption) *page {
 	t.Helper()
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(chromium(t)), chromedp.Headless, chromedp.NoSandbox, chromedp.WindowSize(1280, 900)}
-	ctx, cancelAllocator := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
-	ctx, cancel := chromedp.NewContext(ctx)
-	t.Cleanup(func() { cancel(); cancelAllocator() })
-	p := &page{t: t, ctx: ctx, base: base, end: cancel}
-	p.listen()
-	return p
+	for attempt := 1; ; attempt++ {
+		ctx, cancelAllocator := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
+		ctx, cancel := chromedp.NewContext(ctx)
+		p := &page{t: t, ctx: ctx, base: base, end: cancel}
+		err := p.listen()
+		if err == nil {
+			t.Cleanup(func() { cancel(); cancelAllocator() })
+			return p
+		}
+		cancel()
+		cancelAllocator()
+		t.Logf("the browser does not start (attempt %d): %v", attempt, err)
+		if attempt == 3 {
+			t.FailNow()
+		}
+	}
 }
 
 // listen opens the tab, and notes its complaints.
-func (p *page) listen() {
-	p.t.Helper()
-	must(p.t, chromedp.Do(p.ctx))
-	must(p.t, chromedp.Listen(p.ctx, p.complain))
+func (p *page) listen() error {
+	if err := chromedp.Do(p.ctx); err != nil {
+		return err
+	}
+	if err := chromedp.Listen(p.ctx, p.complain); err != nil {
+		return err
+	}
 	_, err := chromedp.Call(p.ctx, log.Enable, cdp.Empty{})
-	must(p.t, err)
+	return err
 }
 
 // complain notes errors of the page's scripts and breaches of its content security policy. Requests that fail while an

@@ -18,7 +18,7 @@ func (p *page) window() *page {
 	ctx, cancel := chromedp.NewContext(p.ctx)
 	p.t.Cleanup(cancel)
 	other := &page{t: p.t, ctx: ctx, base: p.base, end: cancel}
-	other.listen()
+	must(p.t, other.listen())
 	return other
 }
 
