@@ -19,7 +19,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/own/kubernetes"
 	"github.com/mesh-agent/mesh-agent/internal/own/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
-	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mesh"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -105,7 +104,7 @@ func ofSlices(p remoteParams, report func(task string, err error)) (*controller,
 		return nil, err
 	}
 	slices := endpointslices.Params{
-		DB: p.Mesh.Tables.DB, Cluster: p.From, Services: p.Mesh.Tables.Services, Ready: isReady(p.Mesh.Remotes), Remotes: remotes(p.Mesh.Remotes, servicesRead),
+		DB: p.Mesh.Tables.DB, Cluster: p.From, Services: p.Mesh.Tables.Services, Ready: reconcile.ReadyOf(p.Mesh.Remotes), Remotes: reconcile.RemotesOf(p.Mesh.Remotes, reconcile.ServicesRead),
 		Writer: w, Report: report, Boundary: p.Bounds.Part("endpointslices"), Metrics: metrics, Log: p.Log,
 	}
 	if !c.OwnAddresses {
@@ -130,7 +129,7 @@ func ofImports(p remoteParams, report func(task string, err error)) (*controller
 	}
 	run := serviceimports.New(serviceimports.Params{
 		DB: p.Mesh.Tables.DB, Own: p.Config.Own, GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: p.Mesh.Tables.Services,
-		Ready: isReady(p.Mesh.Remotes), Remotes: remotes(p.Mesh.Remotes, exportsRead), Writer: w,
+		Ready: reconcile.ReadyOf(p.Mesh.Remotes), Remotes: reconcile.RemotesOf(p.Mesh.Remotes, exportsRead), Writer: w,
 		Slices: c.WhichSlices(), InstallCRDs: c.InstallCRDs, Labels: p.Config.ExportLabels, Annotations: p.Config.ExportAnnotations,
 		MaxImports: int(c.MaxImports), Report: report, Boundary: p.Bounds.Part("mcs"), Metrics: metrics, Log: p.Log,
 	}).Run
@@ -154,10 +153,6 @@ func newKubeWriter(p remoteParams, flag, role string, metrics prometheus.Collect
 	return w, nil
 }
 
-func isReady(m *clustermesh.Remotes) func() bool {
-	return func() bool { ready, _ := m.Ready(); return ready }
-}
-
 // remotesNeed reports which resources are read from the clusters. EndpointSlices need services of remote clusters in
 // both formats, and nodes of the own cluster: no remote cluster can have backends in the networks of these nodes
 // (docs/claims.md). Imports need the exports of remote clusters.
@@ -174,18 +169,6 @@ func remotesNeed(c config.OperateConfig) func(own bool, r wire.Resource) bool {
 		return false
 	}
 }
-
-// remotes returns the clusters of the mesh directory. A cluster that is being removed counts as read at once.
-func remotes(m *clustermesh.Remotes, read func(remotecluster.Status) bool) func() []reconcile.Remote {
-	return func() (all []reconcile.Remote) {
-		for _, c := range m.Clusters() {
-			all = append(all, reconcile.Remote{Name: c.Name, Read: read(c) || c.State == remotecluster.Removing})
-		}
-		return all
-	}
-}
-
-func servicesRead(c remotecluster.Status) bool { return len(clustermesh.Unsynced(c)) == 0 }
 
 // exportsRead reports whether the exports of a cluster were read. Exports are optional: a cluster may be synced
 // without them. A cluster that exports nothing counts as read.

@@ -1,6 +1,6 @@
 // Package agents runs complete agents of several clusters in one process: each publishes its own cluster, mirrors the
-// others, reads all of them, and answers DNS questions about their services. Their kvstores are in memory, and there are
-// no sockets, so they also run in a bubble of testing/synctest.
+// others, reads all of them, answers DNS questions about their services, and writes EndpointSlices of their backends. The
+// kvstores and the Kubernetes APIs are in memory, and there are no sockets, so they also run in a bubble of testing/synctest.
 package agents
 
 import (
@@ -17,6 +17,8 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/kube/endpointslices"
+	"github.com/mesh-agent/mesh-agent/internal/kube/reconcile"
 	"github.com/mesh-agent/mesh-agent/internal/own/identity"
 	"github.com/mesh-agent/mesh-agent/internal/own/mirror"
 	"github.com/mesh-agent/mesh-agent/internal/own/operate"
@@ -44,6 +46,8 @@ type Cluster struct {
 	Own wire.ClusterInfo
 	// Source is the description of the cluster, which the agent publishes.
 	Source *local.Cluster
+	// API is the Kubernetes API of the cluster, as the agent uses it.
+	API *API
 	// Store is the kvstore of the cluster.
 	Store *memory.Store
 	// Mesh is the view of all clusters. A new agent has another one.
@@ -55,6 +59,8 @@ type Cluster struct {
 	mirror   *mirror.Mirror
 	writer   *kvstore.Durable
 	dns      *dnsserver.Server
+	slices   *endpointslices.Controller
+	informed *local.Cluster // the agent's copy of Source
 }
 
 // World is a set of clusters that read each other.
@@ -84,7 +90,7 @@ func New(p Params, names ...string) (*World, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.Clusters = append(w.Clusters, &Cluster{Own: own, Store: store, Source: source})
+		w.Clusters = append(w.Clusters, &Cluster{Own: own, Store: store, Source: source, API: &API{source: source}})
 	}
 	for _, from := range w.Clusters {
 		for _, to := range w.Clusters {
@@ -111,7 +117,7 @@ func (w *World) Run(ctx context.Context) error {
 
 // Run runs the agent of the cluster until ctx ends. Each agent runs once ([World.Renew]).
 func (c *Cluster) Run(ctx context.Context) error {
-	parts := []func(context.Context) error{c.writer.Run, c.operator.Run, c.mirror.Run, c.Mesh.Run}
+	parts := []func(context.Context) error{c.writer.Run, c.operator.Run, c.mirror.Run, c.Mesh.Run, c.API.inform(c.informed), c.slices.Run}
 	if c.Direct != nil {
 		parts = append(parts, c.Direct.Run)
 	}
@@ -188,6 +194,13 @@ func (w *World) Renew(c *Cluster) (err error) {
 			return err
 		}
 	}
+	if c.informed, err = local.New(c.Mesh.Tables.DB); err != nil {
+		return err
+	}
+	c.slices = endpointslices.New(endpointslices.Params{
+		DB: c.Mesh.Tables.DB, Cluster: c.informed, Services: c.Mesh.Tables.Services, Ready: reconcile.ReadyOf(c.Mesh.Remotes),
+		Remotes: reconcile.RemotesOf(c.Mesh.Remotes, reconcile.ServicesRead), Writer: c.API, OwnNetworks: c.Mesh.Tables.IPs, Log: log,
+	})
 	c.dns, err = dnsserver.New(dnsserver.Params{View: c.Mesh.View, Cluster: name, Log: log})
 	return err
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -75,10 +76,12 @@ func faults() []fault {
 		{ // its agent loses the client file of another cluster
 			name: "unlink", lasts: 4 * time.Minute,
 			begin: func(c *cluster, r *rand.Rand) {
+				c.remote.leaves()
 				c.unlinked = c.file(r)
 				_ = os.Remove(c.unlinked.path) // another fault may have removed it
 			},
 			end: func(c *cluster, _ *rand.Rand) {
+				c.remote.leaves()
 				c.note(agents.WriteClientFile(c.unlinked.path, c.Cluster, c.unlinked.to))
 			},
 		},
@@ -87,11 +90,15 @@ func faults() []fault {
 			begin: func(c *cluster, r *rand.Rand) {
 				other := c.w.clusters[(int(c.Own.ID)+r.IntN(len(c.w.clusters)-1))%len(c.w.clusters)]
 				c.left = link{c.w.Originals(c.Cluster, other.Cluster), other.Cluster}
+				c.remote.leaves()
 				c.stop()
 				_ = os.Remove(c.left.path) // another fault may have removed it
 				c.start()
 			},
-			end: func(c *cluster, _ *rand.Rand) { c.note(agents.WriteClientFile(c.left.path, c.Cluster, c.left.to)) },
+			end: func(c *cluster, _ *rand.Rand) {
+				c.remote.leaves()
+				c.note(agents.WriteClientFile(c.left.path, c.Cluster, c.left.to))
+			},
 		},
 		{ // a client file is half-written
 			name: "half", lasts: 90 * time.Second,
@@ -104,6 +111,9 @@ func faults() []fault {
 	}
 	for _, f := range networkFaults() {
 		all = append(all, f.ofStore(), f.ofRoute())
+		if f.end != nil && f.name != "deaf" {
+			all = append(all, f.ofAPI())
+		}
 	}
 	return all
 }
@@ -121,7 +131,9 @@ func networkFaults() []networkFault {
 			"away", time.Minute,
 			func(n *network, _ *rand.Rand) {
 				n.change(func() { n.away = true })
-				n.store.Break(errAway)
+				if n.store != nil {
+					n.store.Break(errAway)
+				}
 			},
 			func(n *network, _ *rand.Rand) { n.change(func() { n.away = false }) },
 		},
@@ -175,6 +187,14 @@ func (f networkFault) ofRoute() fault {
 	return one
 }
 
+// ofAPI is the fault of the network to the Kubernetes API of a cluster.
+func (f networkFault) ofAPI() fault {
+	return fault{
+		name: "api-" + f.name, lasts: f.lasts,
+		begin: func(c *cluster, r *rand.Rand) { f.begin(&c.api, r) }, end: func(c *cluster, r *rand.Rand) { f.end(&c.api, r) },
+	}
+}
+
 func faultOf(name string) (fault, bool) {
 	all := faults()
 	i := slices.IndexFunc(all, func(f fault) bool { return f.name == name })
@@ -191,7 +211,7 @@ var (
 
 // network is a way to a kvstore. It loses nothing, unless something below is set.
 type network struct {
-	store      *memory.Store // a session over the network
+	store      *memory.Store // a session over the network; nil: it leads to something else
 	mu         sync.Mutex
 	rng        *rand.Rand
 	away       bool
@@ -210,40 +230,63 @@ func (n *network) change(f func()) {
 
 // fault is the [memory.Fault] of the kvstore.
 func (n *network) fault(ctx context.Context, op, _ string) error {
+	lost, unanswered, late, err := n.carry(ctx, op)
+	switch {
+	case err != nil:
+		return err
+	case lost:
+		return errLost
+	case unanswered:
+		return memory.Afterwards(errLost)
+	case late > 0:
+		return memory.Delayed(late)
+	}
+	return nil
+}
+
+// request makes a request of something that is no kvstore.
+func (n *network) request(ctx context.Context, do func() error) error {
+	lost, unanswered, late, err := n.carry(ctx, "")
+	switch {
+	case err != nil:
+		return err
+	case lost:
+		return errLost
+	}
+	err = do()
+	if unanswered {
+		err = errLost
+	}
+	return cmp.Or(waiting.Sleep(ctx, late), err)
+}
+
+// carry carries a request to the other end, unless there is an error, and decides whether it is lost, or its answer, or
+// how late that is.
+func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, late time.Duration, err error) {
 	n.mu.Lock()
-	away, thaw, late := n.away, n.thaw, time.Duration(0)
+	away, thaw := n.away, n.thaw
 	if op == "recv" && thaw == nil {
 		thaw = n.heard
 	}
 	if op == "progress" { // it is sent and not waited for
 		thaw = nil
 	} else if n.late > 0 {
-		late = time.Duration(n.rng.Int64N(int64(n.late)))
+		late = time.Duration(n.rng.Int64N(int64(n.late))) / 2
 	}
-	lost, unanswered := n.rng.Float64() < n.lost, n.rng.Float64() < n.unanswered
+	lost, unanswered = n.rng.Float64() < n.lost, n.rng.Float64() < n.unanswered
 	n.mu.Unlock()
 	if away {
-		return errAway
+		return false, false, 0, errAway
 	}
 	if thaw != nil {
 		select {
 		case <-thaw:
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, false, 0, ctx.Err()
 		}
 	}
 	if late > 0 && op != "recv" {
-		if err := waiting.Sleep(ctx, late/2); err != nil {
-			return err
-		}
+		err = waiting.Sleep(ctx, late)
 	}
-	switch {
-	case lost:
-		return errLost
-	case unanswered:
-		return memory.Afterwards(errLost)
-	case late > 0:
-		return memory.Delayed(late / 2)
-	}
-	return nil
+	return lost, unanswered, late, err
 }

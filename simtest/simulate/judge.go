@@ -150,7 +150,7 @@ func (j *judge) rest() (describe func() string) {
 			}
 		}
 	}
-	wrong := j.names(all)
+	wrong := j.servers(all)
 	for _, c := range j.w.clusters {
 		for _, r := range c.readers {
 			wrong = cmp.Or(wrong, r.difference())
@@ -174,9 +174,10 @@ func (c *cluster) contents() model.Contents {
 	return all
 }
 
-// names compares the answers of DNS with the backends of the services in the kvstores.
-func (j *judge) names(all []model.Contents) string {
-	want := make(map[string][]string)
+// servers compares the answers of DNS, and the EndpointSlices of remote backends, with the backends of the services in the
+// kvstores.
+func (j *judge) servers(all []model.Contents) string {
+	want, shared := make(map[string][]string), make(map[string]map[string][]string)
 	for _, c := range all {
 		prefix := wire.Services.Prefix(c.Name, false)
 		for key, value := range c.Values {
@@ -188,13 +189,18 @@ func (j *judge) names(all []model.Contents) string {
 			if err != nil || !s.Shared {
 				continue
 			}
-			for ip := range s.Backends {
-				want[name] = append(want[name], ip)
+			if shared[name] == nil {
+				shared[name] = make(map[string][]string)
 			}
+			shared[name][c.Name] = slices.Sorted(maps.Keys(s.Backends))
+			want[name] = append(want[name], shared[name][c.Name]...)
 		}
 	}
 	for _, c := range j.w.clusters {
-		for i := range numServices {
+		if wrong := c.remote.difference(shared); wrong != "" {
+			return wrong
+		}
+		for i := range j.w.objects.Services {
 			local := fmt.Sprint("s", i)
 			name := "shop/" + local
 			got, _ := c.Resolve(local + ".shop.svc.clusterset.local") // an error: no addresses

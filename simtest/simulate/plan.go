@@ -3,6 +3,7 @@ package simulate
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -79,15 +80,28 @@ const ending = "no-"
 // Size is the size of a plan.
 type Size struct {
 	Clusters int
+	Objects  Objects // of each cluster
 	Length   time.Duration
 	// Every is the mean time between two operations of the workload, in the whole mesh, and Calm the mean time between
 	// the end of a fault of a cluster and the begin of its next one.
 	Every, Calm time.Duration
 }
 
-// DefaultSize is the size of a plan of three clusters.
-func DefaultSize(length time.Duration) Size {
-	return Size{Clusters: 3, Length: length, Every: 5 * time.Second, Calm: 3 * time.Minute}
+// ParseSize reads a size such as "3x10x20x100/5s": clusters, the nodes, services and pods that each can have, and the mean
+// time between two operations. It has no length yet.
+func ParseSize(text string) (Size, error) {
+	size, every := Size{Calm: 3 * time.Minute}, ""
+	_, err := fmt.Sscanf(text, "%dx%dx%dx%d/%s", &size.Clusters, &size.Objects.Nodes, &size.Objects.Services, &size.Objects.Pods, &every)
+	if err == nil {
+		size.Every, err = time.ParseDuration(every)
+	}
+	if err == nil && (min(size.Clusters-1, size.Objects.Nodes, size.Objects.Services, size.Objects.Pods) < 1 || size.Objects.Nodes > 250 || size.Objects.Pods > 12_500 || size.Every <= 0) {
+		err = errors.New("from 2 clusters on, up to 250 nodes and 12,500 pods")
+	}
+	if err != nil {
+		return Size{}, fmt.Errorf("the size of a mesh is %q: %w; want for example \"3x10x20x100/5s\"", text, err)
+	}
+	return size, nil
 }
 
 // faultsAtOnce is how many faults a cluster may have at the same time.

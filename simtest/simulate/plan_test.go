@@ -13,7 +13,9 @@ import (
 // TestPlans: a seed makes the same plan each time, and the text of a plan is the same plan.
 func TestPlans(t *testing.T) {
 	t.Parallel()
-	size := DefaultSize(4 * time.Hour)
+	size, err := ParseSize("3x10x20x100/5s")
+	waittest.Must(t, err)
+	size.Length = 4 * time.Hour
 	plan := NewPlan(7, size)
 	if again := NewPlan(7, size); !slices.Equal(plan, again) {
 		t.Error("the same seed makes another plan")

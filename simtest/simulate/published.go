@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/kube/endpointslices"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/model"
@@ -49,7 +50,7 @@ func (c *cluster) described() map[wire.Resource]map[string]string {
 func (c *cluster) backends(service string) (addresses, names []string) {
 	s := c.Source.EndpointSlices
 	for slice := range s.Table().All(s.Snapshot()) {
-		if "shop/"+slice.Labels[wire.LabelServiceName] != service {
+		if "shop/"+slice.Labels[wire.LabelServiceName] != service || endpointslices.IsOurs(slice) {
 			continue
 		}
 		names = append(names, local.Name(slice))

@@ -22,6 +22,7 @@ func (w *world) removals(r *rand.Rand) (all []removal) {
 	for i, c := range w.clusters {
 		gone := removal{c, w.clusters[(i+1+r.IntN(len(w.clusters)-1))%len(w.clusters)]}
 		c.flaps.fault()
+		c.remote.leaves()
 		w.found(os.Remove(w.Originals(c.Cluster, gone.of.Cluster)))
 		all = append(all, gone)
 	}
@@ -35,6 +36,7 @@ func (w *world) removals(r *rand.Rand) (all []removal) {
 // back gives the cluster back.
 func (r removal) back(w *world) {
 	r.from.flaps.fault()
+	r.from.remote.leaves()
 	w.found(agents.WriteClientFile(w.Originals(r.from.Cluster, r.of.Cluster), r.from.Cluster, r.of.Cluster))
 	w.found(agents.WriteClientFile(w.Copies(r.from.Cluster, r.of.Cluster), r.from.Cluster, r.from.Cluster))
 }

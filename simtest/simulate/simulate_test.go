@@ -19,6 +19,7 @@ var (
 	flagSeed    = flag.Uint64("simulate.seed", 0, "the first seed; 0: random ones")
 	flagSeeds   = flag.Int("simulate.seeds", 1, "number of seeds")
 	flagHours   = flag.Float64("simulate.hours", 0, "simulated hours of each seed; 0: two fixed seeds, and few hours, since the race detector makes them 20 times slower")
+	flagMesh    = flag.String("simulate.mesh", "3x10x20x100/5s", "clusters, the nodes, services and pods that each can have, and the mean time between two operations in the mesh")
 	flagPlan    = flag.String("simulate.plan", "", "file with the plan; empty: made from the seed")
 	flagJournal = flag.String("simulate.journal", "", "file for the journal of the last seed")
 	flagShrink  = flag.Int("simulate.shrink", 0, "how often to run a plan that failed again, to print a smaller one that fails, too")
@@ -31,7 +32,7 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 		ctx, cancel := context.WithCancel(t.Context())
 		notes, failed := newJournal(*flagJournal)
 		waittest.Must(t, failed)
-		w, failed := newWorld(ctx, agents.Params{Directory: directory, Direct: true}, notes, seen, seed, size.Clusters)
+		w, failed := newWorld(ctx, agents.Params{Directory: directory, Direct: true}, notes, seen, seed, size)
 		waittest.Must(t, failed)
 		j := w.judge
 		start, rng := time.Now(), rand.New(rand.NewPCG(seed, 1))
@@ -107,7 +108,9 @@ func TestCampaign(t *testing.T) {
 	case length == 0:
 		length = 0.2
 	}
-	size := DefaultSize(time.Duration(length * float64(time.Hour)))
+	size, err := ParseSize(*flagMesh)
+	waittest.Must(t, err)
+	size.Length = time.Duration(length * float64(time.Hour))
 	var seeds []uint64
 	for i := range *flagSeeds {
 		if *flagSeed != 0 {

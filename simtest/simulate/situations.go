@@ -31,6 +31,7 @@ func sometimes() []string {
 		"Leading", "Waiting to lead",
 		"No longer the leader; the written keys stay", "Cannot write to the kvstore, trying again", "Writing to the kvstore again",
 		"Withdrawing the copy of a cluster without a client file", "Copied", "Published", "Cannot write the heartbeat, trying again",
+		"All EndpointSlices of remote backends are up to date", "Cannot write EndpointSlices of remote backends, trying again",
 	}
 	for _, f := range faults() {
 		all = append(all, begins+f.name)

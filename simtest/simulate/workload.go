@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mesh-agent/mesh-agent/internal/kube/endpointslices"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -21,11 +23,13 @@ func workload() []string {
 	return []string{"serve", "scale", "scale", "scale", "unserve", "node", "unnode", "pod", "pod", "pod", "pod", "unpod", "unpod", "contested", "contested", "identity", "unidentity"}
 }
 
-// The numbers of objects of a cluster.
+// Objects are the numbers of objects that a cluster can have. About half of them exist at a time.
+type Objects struct {
+	Nodes, Services, Pods int
+}
+
+// The numbers that are the same for each size: a cluster has few identities and addresses that others claim, too.
 const (
-	numServices   = 20
-	numNodes      = 10
-	numPods       = 100
 	numIdentities = 30
 	numContested  = 10
 )
@@ -33,13 +37,14 @@ const (
 // description changes the description of a cluster.
 type description struct {
 	*rand.Rand
-	c *agents.Cluster
+	c   *agents.Cluster
+	max Objects
 }
 
 // fill makes about half of the objects, as they are at the start.
 func (d description) fill() {
 	for _, do := range []string{"identity", "node", "serve", "scale", "pod"} {
-		for range map[string]int{"identity": numIdentities, "node": numNodes, "serve": numServices, "scale": numServices, "pod": numPods}[do] {
+		for range map[string]int{"identity": numIdentities, "node": d.max.Nodes, "serve": d.max.Services, "scale": d.max.Services, "pod": d.max.Pods}[do] {
 			d.do(do)
 		}
 	}
@@ -51,24 +56,31 @@ func (d description) do(operation string) {
 	switch operation {
 	case "serve":
 		name := d.service()
+		uid := types.UID(fmt.Sprint("service-", d.Uint64()))
+		if old, is := s.Services.Get(s.Services.Snapshot(), "shop/"+name); is {
+			uid = old.UID
+		}
 		put(s.Services, "shop/"+name, &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: map[string]string{wire.AnnotationGlobal: fmt.Sprint(d.IntN(4) > 0)}},
-			Spec:       corev1.ServiceSpec{ClusterIP: "172.20.0.1", ClusterIPs: []string{"172.20.0.1"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid, Annotations: map[string]string{
+				wire.AnnotationGlobal: fmt.Sprint(d.IntN(4) > 0), endpointslices.AnnotationSync: fmt.Sprint(d.IntN(4) > 0),
+			}},
+			Spec: corev1.ServiceSpec{ClusterIP: "172.20.0.1", ClusterIPs: []string{"172.20.0.1"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
 		})
 	case "unserve":
 		remove(s.Services, "shop/"+d.service())
+		d.c.API.Collect()
 	case "scale":
 		d.scale(d.service())
 	case "node":
-		name := d.IntN(numNodes)
+		name := d.IntN(d.max.Nodes)
 		put(s.CiliumNodes, fmt.Sprint("n", name), decoded[local.CiliumNode](fmt.Sprintf(
 			`{"metadata": {"name": "n%d"}, "spec": {"addresses": [{"type": "InternalIP", "ip": "172.16.%d.%[1]d"}, {"type": "CiliumInternalIP", "ip": "10.%[2]d.250.%[3]d"}], "ipam": {"podCIDRs": ["10.%[2]d.%[1]d.0/24"]}}}`,
 			name, d.c.Own.ID, d.IntN(200))))
 	case "unnode":
-		remove(s.CiliumNodes, fmt.Sprint("n", d.IntN(numNodes)))
+		remove(s.CiliumNodes, fmt.Sprint("n", d.IntN(d.max.Nodes)))
 	case "pod":
-		n := d.IntN(numPods)
-		d.pod(fmt.Sprint("p", n), fmt.Sprintf("10.%d.200.%d", d.c.Own.ID, n))
+		n := d.IntN(d.max.Pods)
+		d.pod(fmt.Sprint("p", n), fmt.Sprintf("10.%d.%d.%d", d.c.Own.ID, 200+n/250, n%250))
 	case "contested": // several clusters have a pod with this address, or one of them loses it
 		n := d.IntN(numContested)
 		if name := fmt.Sprint("x", n); d.IntN(2) == 0 {
@@ -77,7 +89,7 @@ func (d description) do(operation string) {
 			remove(s.CiliumEndpoints, "shop/"+name)
 		}
 	case "unpod":
-		remove(s.CiliumEndpoints, fmt.Sprint("shop/p", d.IntN(numPods)))
+		remove(s.CiliumEndpoints, fmt.Sprint("shop/p", d.IntN(d.max.Pods)))
 	case "identity":
 		n := d.IntN(numIdentities)
 		id := &local.CiliumIdentity{SecurityLabels: map[string]string{
@@ -96,10 +108,10 @@ func (d description) pod(name, ip string) {
 	put(d.c.Source.CiliumEndpoints, "shop/"+name, decoded[local.CiliumEndpoint](fmt.Sprintf(
 		`{"metadata": {"namespace": "shop", "name": %q, "uid": %[1]q, "creationTimestamp": "2026-01-01T00:00:00Z"},
 		"status": {"id": 7, "identity": {"id": %d}, "networking": {"addressing": [{"ipv4": %q}], "node": "172.16.%d.%d"}}}`,
-		name, d.number(d.IntN(numIdentities)), ip, d.c.Own.ID, d.IntN(numNodes))))
+		name, d.number(d.IntN(numIdentities)), ip, d.c.Own.ID, d.IntN(d.max.Nodes))))
 }
 
-func (d description) service() string { return fmt.Sprint("s", d.IntN(numServices)) }
+func (d description) service() string { return fmt.Sprint("s", d.IntN(d.max.Services)) }
 
 func (d description) number(n int) int { return int(d.c.Own.ID)<<16 + 256 + n }
 

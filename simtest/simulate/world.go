@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type world struct {
 	*agents.World
 	clusters []*cluster
 	ctx      context.Context
+	objects  Objects
 	judge    *judge
 	journal  *journal
 	seen     *situations
@@ -35,7 +37,9 @@ type cluster struct {
 	*agents.Cluster
 	w       *world
 	history *history
-	net     network    // of all that read and write its kvstore
+	net     network // of all that read and write its kvstore
+	api     network // to its Kubernetes API
+	remote  *remoteSlices
 	routes  []*network // from the programs of the cluster to the kvstore of each cluster, in their order
 
 	active               map[string]bool     // faults that have begun and not ended
@@ -60,12 +64,12 @@ type link struct {
 }
 
 // newWorld returns a running mesh, which ends with ctx.
-func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situations, seed uint64, clusters int) (*world, error) {
+func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situations, seed uint64, size Size) (*world, error) {
 	var names []string
-	for i := range clusters {
+	for i := range size.Clusters {
 		names = append(names, fmt.Sprint("c", i+1))
 	}
-	w := &world{ctx: ctx, journal: notes, seen: seen}
+	w := &world{ctx: ctx, objects: size.Objects, journal: notes, seen: seen}
 	w.judge = newJudge(w)
 	p.Log = slog.New(seen.of(w.found))
 	all, err := agents.New(p, names...)
@@ -84,6 +88,10 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 			n.store.SetFault(n.fault)
 			c.routes = append(c.routes, n)
 		}
+		c.remote = newRemoteSlices(c)
+		c.api.rng = rand.New(rand.NewPCG(seed, uint64(500+i)))
+		c.API.SetFault(c.api.request)
+		c.API.SetObserver(c.remote.written)
 		c.net.store = c.Store
 		c.net.rng = rand.New(rand.NewPCG(seed, uint64(i+1)))
 		c.Store.SetPageSize(10)
@@ -94,7 +102,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 			w.found(c.history.record(changes, c))
 		})
 		c.Store.SetFault(c.net.fault)
-		description{rand.New(rand.NewPCG(seed, uint64(100+i))), one}.fill()
+		description{rand.New(rand.NewPCG(seed, uint64(100+i))), one, size.Objects}.fill()
 		w.clusters = append(w.clusters, c)
 	}
 	for _, c := range w.clusters {
@@ -207,7 +215,10 @@ func (w *world) do(s Step) {
 	f, is := faultOf(name)
 	switch {
 	case !is:
-		description{s.rng(), c.Cluster}.do(s.Do)
+		if d := (description{s.rng(), c.Cluster, w.objects}); strings.HasSuffix(s.Do, "serve") {
+			c.remote.asks("shop/" + d.service()) // the same that the operation draws first
+		}
+		description{s.rng(), c.Cluster, w.objects}.do(s.Do)
 	case ends && c.active[name]:
 		delete(c.active, name)
 		f.end(c, s.rng())

@@ -93,6 +93,22 @@ func TestAClusterThatIsRemoved(t *testing.T) {
 	w.until("one", "web: west IPv4 [http:80/TCP] 10.2.0.1")
 }
 
+// TestAClusterThatComesLater: a Service without slices gets those of a cluster whose services arrive before the cluster
+// counts as read.
+func TestAClusterThatComesLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "west")
+	w.own(serviceOf("web"))
+	w.run()
+	w.Set(func() { w.Remotes = append(w.Remotes, reconcile.Remote{Name: "north"}) })
+	w.idle()
+	w.parts(remotePart("north", "web", backend("10.3.0.1", http(80))), remotePart("last", "last", backend("10.250.0.2", http(80))))
+	last := "last: last IPv4 [http:80/TCP] 10.250.0.2"
+	w.until("none of north", last)
+	w.Set(func() { w.Remotes[1].Read = true })
+	w.until("those of north", last, "web: north IPv4 [http:80/TCP] 10.3.0.1")
+}
+
 // TestOthersAreLeftAlone: slices with another managed-by, without our label, or with a name that we
 // would take.
 func TestOthersAreLeftAlone(t *testing.T) {

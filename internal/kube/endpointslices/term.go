@@ -134,6 +134,11 @@ func (t *term) note(slice *discoveryv1.EndpointSlice, n int) {
 func (t *term) Look(context.Context, time.Time) {
 	if t.SetRemotes(t.Remotes()) {
 		t.touchHeld()
+		for svc := range t.Cluster.Services.Table().All(t.Cluster.ReadTxn()) { // those without slices get some from a cluster that was read
+			if Eligible(svc) {
+				t.Touch(local.Name(svc))
+			}
+		}
 	}
 	if t.OwnNetworks != nil && t.OwnNetworks.OwnRevision() != t.networks {
 		t.networks = t.OwnNetworks.OwnRevision()

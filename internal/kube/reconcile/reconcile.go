@@ -27,12 +27,6 @@ const lookAgain = time.Second
 // FirstPause and LongestPause bound the growing pauses after which work that failed is tried again.
 const FirstPause, LongestPause = time.Second, 30 * time.Second
 
-// Remote is a cluster that has a client file.
-type Remote struct {
-	Name string
-	Read bool // what follows from it was listed since the start
-}
-
 // Steps are what a controller does in a loop, in this order.
 type Steps interface {
 	// Look looks at what no table tells.

@@ -49,6 +49,8 @@ func mutants() []mutant {
 		{"our nodes are known as of the last answer, although one is still shown", "pkg/clustermesh/families.go", "st.Held, _ = o.delayed.AsOf()", "_, _ = o.delayed.AsOf()"},
 		{"a list that was cut off is resumed", follow + "follow.go", "f.ListAgain()\n\tf.listing(true)", "f.listing(true)"},
 		{"a session goes on with another server", "pkg/store/internal/follow/follow.go", "if s.Prefix != f.prefix {\n\t\tf.prefix, f.pos = s.Prefix, kvstore.Position{}", "if s.Prefix != f.prefix {\n\t\tf.prefix = s.Prefix"},
+		{"slices of a cluster that was not read are written", "internal/kube/endpointslices/plan.go", "case s.Keep != nil && s.Keep(at.cluster):", "case s.Keep != nil && at.cluster == \"\":"},
+		{"a Service without slices gets none of a cluster that comes later", "internal/kube/endpointslices/term.go", "\t\t\tif Eligible(svc) {", "\t\t\tif t.held[local.Name(svc)] != nil {"},
 		{"a probe counts without a revision", follow + "state.go", "case p.Head.ClusterID != s.applied.ClusterID:", "case p.Head.ClusterID == 0:"},
 	}
 }

@@ -32,6 +32,7 @@ import (
 type options struct {
 	seed, schedule   uint64
 	hours            float64
+	mesh             string
 	plan, journal    string
 	schedules, times int
 	verbose          bool
@@ -41,6 +42,7 @@ func main() {
 	var o options
 	flag.Uint64Var(&o.seed, "seed", 1, "the seed of the plan")
 	flag.Float64Var(&o.hours, "hours", 0.2, "simulated hours")
+	flag.StringVar(&o.mesh, "mesh", "3x10x20x100/5s", "the size of the mesh, as -simulate.mesh")
 	flag.StringVar(&o.plan, "plan", "", "file with the plan; empty: made from the seed")
 	flag.StringVar(&o.journal, "journal", "", "file for the journal of the last run")
 	flag.Uint64Var(&o.schedule, "schedule", 1, "the first schedule: the seed of the order of goroutines")
@@ -121,7 +123,7 @@ func (o options) once(ctx context.Context, p *program, schedule uint64) (string,
 		return "", err
 	}
 	defer os.RemoveAll(root)
-	args := []string{"simulate", "-test.run=Campaign", "-test.v", fmt.Sprint("-simulate.seed=", o.seed), fmt.Sprint("-simulate.hours=", o.hours)}
+	args := []string{"simulate", "-test.run=Campaign", "-test.v", fmt.Sprint("-simulate.seed=", o.seed), fmt.Sprint("-simulate.hours=", o.hours), "-simulate.mesh=" + o.mesh}
 	if o.verbose {
 		args = append(args, "-simulate.log")
 	}
