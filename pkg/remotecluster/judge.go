@@ -30,7 +30,7 @@ type judgment struct {
 
 // judge describes a cluster.
 func judge(r rules, t state, f facts, now time.Time) judgment {
-	j := judgment{rules: r, state: t, facts: f, now: now}
+	j := judgment{rules: r, state: t, facts: f, now: now, families: make([]contribution, 0, len(f.families))}
 	j.status = Status{
 		Name: r.name, ID: t.clusterID, ConfigFile: t.file, ConfigHash: t.hash, Endpoints: t.endpoints, EtcdClusterID: t.etcd,
 		Connected: t.open && t.probeError == nil, ConnectedSince: t.since,

@@ -85,7 +85,7 @@ func (c *Cluster) rules() rules {
 func (c *Cluster) look() judgment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := facts{memory: c.Memory.Used()}
+	f := facts{memory: c.Memory.Used(), families: make([]familyFacts, 0, len(c.families))}
 	for _, s := range c.families {
 		f.families = append(f.families, familyFacts{s.Resource(), s.Status()})
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +102,8 @@ const hoursForAll = 20
 // TestCampaign simulates some plans.
 func TestCampaign(t *testing.T) {
 	t.Parallel()
+	before := debug.SetGCPercent(400) // most of what a mesh allocates is short-lived
+	defer debug.SetGCPercent(before)
 	length := *flagHours
 	switch {
 	case length == 0 && testing.Short():

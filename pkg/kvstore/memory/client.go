@@ -98,7 +98,7 @@ func (m *Store) Recall(
 		case at.Revision < s.compacted:
 			return kvstore.ErrCompacted
 		}
-		items := s.at(at.Revision).snapshot(prefix)
+		items := s.at(at.Revision, prefix).snapshot(prefix)
 		items = slices.DeleteFunc(items, func(kv kvstore.KeyValue) bool { return string(kv.Key) < from })
 		past = kvstore.Past{Items: items[:min(limit, len(items))], Count: int64(len(items))}
 		return nil
@@ -332,12 +332,17 @@ func (s *contents) holds(locks []*kvstore.Lock) error {
 	return nil
 }
 
-// at returns the contents at an earlier revision that is not compacted.
-func (s *contents) at(rev int64) *contents {
+// at returns the contents of a prefix at an earlier revision that is not compacted.
+func (s *contents) at(rev int64, prefix string) *contents {
+	if rev == s.rev {
+		return s
+	}
 	then := &contents{items: make(map[string]kvstore.KeyValue)}
-	for _, e := range s.history {
-		switch {
+	for i := range s.history {
+		switch e := &s.history[i]; {
 		case e.ModRevision > rev:
+			return then
+		case !selects(prefix, e.Key):
 		case e.Type == kvstore.EventDelete:
 			delete(then.items, string(e.Key))
 		default:
@@ -345,6 +350,11 @@ func (s *contents) at(rev int64) *contents {
 		}
 	}
 	return then
+}
+
+// selects is [kvstore.Selects] without a copy of the key.
+func selects(selection string, key []byte) bool {
+	return len(key) >= len(selection) && string(key[:len(selection)]) == selection && kvstore.Selects(selection, string(key))
 }
 
 func (s *contents) snapshot(prefix string) []kvstore.KeyValue {

@@ -94,8 +94,9 @@ func (s *stream) events(st *contents) (kvstore.Batch, bool) {
 	first := sort.Search(len(st.history), func(i int) bool { return st.history[i].ModRevision >= s.next })
 	var b kvstore.Batch
 	revs, last := 0, int64(0)
-	for _, e := range st.history[first:] {
-		if !kvstore.Selects(s.prefix, string(e.Key)) {
+	for i := range st.history[first:] {
+		e := &st.history[first+i]
+		if !selects(s.prefix, e.Key) {
 			continue
 		}
 		if e.ModRevision != last {
