@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/agents"
 )
 
@@ -47,6 +49,22 @@ func faults() []fault {
 				names := slices.Sorted(maps.Keys(c.history.now(of)))
 				for range min(len(names), 1+r.IntN(5)) {
 					c.Store.Unset(of.prefix + names[r.IntN(len(names))])
+				}
+			},
+		},
+		{ // another client writes values that no writer would
+			name: "garbage", begin: func(c *cluster, r *rand.Rand) {
+				of := c.history.families[r.IntN(len(c.history.families))]
+				if of.r == wire.Identities && of.of.Cluster == c.Own.Name {
+					return // what another client says a number means counts
+				}
+				now := c.history.now(of)
+				names := slices.Sorted(maps.Keys(now))
+				for range min(len(names), 1+r.IntN(5)) {
+					name := names[r.IntN(len(names))]
+					c.history.foreign.Store(true)
+					c.Store.Set(of.prefix+spoiledName(r, name), string(spoiled(r, now[name], now[names[r.IntN(len(names))]])))
+					c.history.foreign.Store(false)
 				}
 			},
 		},
@@ -116,6 +134,39 @@ func faults() []fault {
 		}
 	}
 	return all
+}
+
+// spoiledName returns the name of a key, or one that is similar.
+func spoiledName(r *rand.Rand, name string) string {
+	switch r.IntN(6) {
+	case 0:
+		return name + "x"
+	case 1:
+		return name[:len(name)/2+1]
+	case 2:
+		return name + "/" + name
+	}
+	return name
+}
+
+// spoiled returns a value with an error, or that of another key.
+func spoiled(r *rand.Rand, value, other []byte) []byte {
+	value = slices.Clone(value)
+	at := r.IntN(len(value) + 1)
+	switch r.IntN(5) {
+	case 0:
+		return value[:at]
+	case 1:
+		return slices.Insert(value, at, byte(r.Uint32()))
+	case 2:
+		return bytes.Repeat([]byte("{"), r.IntN(10_000))
+	case 3:
+		return other
+	}
+	if at < len(value) {
+		value[at] ^= 1 << r.IntN(8)
+	}
+	return value
 }
 
 // networkFault is a kind of fault of a network.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -16,6 +17,7 @@ import (
 
 // history is what a kvstore had when.
 type history struct {
+	foreign  atomic.Bool // another client writes, which does not mean what it writes
 	mu       sync.Mutex
 	families []*recorded
 	// meanings are the values that the identities of the cluster had, by key, and broken the first one with two.
@@ -37,7 +39,9 @@ type version struct {
 	from  time.Time
 	value []byte
 	text  string // what a mesh shows of it, once that was asked for
-	read  bool
+	// refused: the value is not acceptable. A mesh that has an earlier value shows that.
+	refused bool
+	read    bool
 }
 
 // newHistory returns the history of a kvstore that has no contents yet: that of a cluster, with copies of others.
@@ -86,7 +90,7 @@ func (h *history) record(changes []kvstore.Event, c *cluster) (wrong error) {
 		of, one := h.families[i], version{from: now}
 		if e.Type == kvstore.EventPut {
 			one.value = append([]byte{}, e.Value...)
-			if of.r == wire.Identities {
+			if of.r == wire.Identities && !h.foreign.Load() {
 				h.mean(key, string(one.value))
 			}
 		}
@@ -105,13 +109,28 @@ func (of *recorded) add(name string, v version) {
 	of.order = append(of.order, name)
 }
 
-// show returns what a mesh shows of a version; empty when the key is absent, or the value is not acceptable.
+// show returns what a mesh shows of a version; empty when the key is absent.
 func (of *recorded) show(name string, v *version) string {
 	if !v.read && v.value != nil {
 		v.text = model.Text(of.r, name, v.value, of.of)
+		v.refused = v.text == ""
 	}
 	v.read = true
 	return v.text
+}
+
+// mayShow reports whether a mesh may show a text while a version of a key is in force.
+func (of *recorded) mayShow(name string, v *version, text string) bool {
+	if is := of.show(name, v); is == text || !v.refused {
+		return is == text
+	}
+	all := of.keys[name]
+	for i := slices.IndexFunc(all, func(o version) bool { return o.from.Equal(v.from) }) - 1; i >= 0 && all[i].value != nil; i-- {
+		if before := of.show(name, &all[i]); !all[i].refused {
+			return before == text
+		}
+	}
+	return false
 }
 
 // latest is the last version of a key.

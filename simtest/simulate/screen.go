@@ -231,7 +231,7 @@ func (f *shownFamily) claim(freshness remotecluster.Freshness, taken time.Time, 
 next:
 	for name := range f.doubts.names {
 		text, latest := f.texts[name], f.of.latest(name)
-		if f.of.show(name, latest) == text {
+		if f.of.mayShow(name, latest, text) {
 			delete(f.doubts.names, name)
 			continue
 		}
@@ -239,7 +239,7 @@ next:
 			return fmt.Sprintf("%s is still shown as %q %s after its last change:%s", name, text, taken.Sub(latest.from), f.of.describe(name))
 		}
 		for v := range f.of.between(name, freshness.AsOf, taken) {
-			if f.of.show(name, v) == text {
+			if f.of.mayShow(name, v, text) {
 				continue next
 			}
 		}
