@@ -202,8 +202,8 @@ func (j *judge) servers(all []model.Contents) string {
 		}
 		for i := range j.w.objects.Services {
 			local := fmt.Sprint("s", i)
-			name := "shop/" + local
-			got, _ := c.Resolve(local + ".shop.svc.clusterset.local") // an error: no addresses
+			name := full(local)
+			got, _ := c.Resolve(local + "." + namespaceOf(local) + ".svc.clusterset.local") // an error: no addresses
 			slices.Sort(got)
 			slices.Sort(want[name])
 			if !slices.Equal(got, want[name]) {

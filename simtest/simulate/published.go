@@ -27,15 +27,21 @@ func (c *cluster) described() map[wire.Resource]map[string]string {
 		all[wire.Nodes][n.Name] = fmt.Sprint(addresses)
 	}
 	for e := range s.CiliumEndpoints.Table().All(s.CiliumEndpoints.Snapshot()) {
+		if !isGlobal(c.Cluster, e.Namespace) {
+			continue
+		}
 		for _, a := range e.Status.Networking.Addressing {
 			all[wire.IPs][a.IPv4] = fmt.Sprint(e.Status.Identity.ID, " ", e.Name)
 		}
 	}
 	for i := range s.CiliumIdentities.Table().All(s.CiliumIdentities.Snapshot()) {
+		if !isGlobal(c.Cluster, i.SecurityLabels[labelNamespace]) {
+			continue
+		}
 		all[wire.Identities][i.Name] = i.SecurityLabels["k8s:app"]
 	}
 	for svc := range s.Services.Table().All(s.Services.Snapshot()) {
-		if svc.Annotations[wire.AnnotationGlobal] == "true" {
+		if svc.Annotations[wire.AnnotationGlobal] == "true" && isGlobal(c.Cluster, svc.Namespace) {
 			backends, slices := c.backends(local.Name(svc))
 			all[wire.Services][local.Name(svc)] = fmt.Sprint(backends)
 			for _, name := range slices {
@@ -50,7 +56,7 @@ func (c *cluster) described() map[wire.Resource]map[string]string {
 func (c *cluster) backends(service string) (addresses, names []string) {
 	s := c.Source.EndpointSlices
 	for slice := range s.Table().All(s.Snapshot()) {
-		if "shop/"+slice.Labels[wire.LabelServiceName] != service || endpointslices.IsOurs(slice) {
+		if full(slice.Labels[wire.LabelServiceName]) != service || endpointslices.IsOurs(slice) {
 			continue
 		}
 		names = append(names, local.Name(slice))

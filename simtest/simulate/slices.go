@@ -35,8 +35,8 @@ func newRemoteSlices(c *cluster) *remoteSlices {
 func (s *remoteSlices) backendsOf(service string) map[string][]string {
 	all := make(map[string][]string)
 	objects := s.c.Source.EndpointSlices
-	for slice := range objects.InNamespace(objects.Snapshot(), "shop") {
-		if !endpointslices.IsOurs(slice) || "shop/"+slice.Labels[discoveryv1.LabelServiceName] != service {
+	for slice := range objects.Table().All(objects.Snapshot()) {
+		if !endpointslices.IsOurs(slice) || full(slice.Labels[discoveryv1.LabelServiceName]) != service {
 			continue
 		}
 		cluster := slice.Labels[endpointslices.LabelCluster]
@@ -124,7 +124,10 @@ func (s *remoteSlices) wasAbsent(b remoteBackend, since time.Time) bool {
 // difference compares the slices of all Services with the backends that the other clusters share.
 func (s *remoteSlices) difference(shared map[string]map[string][]string) string {
 	services := s.c.Source.Services
-	for svc := range services.InNamespace(services.Snapshot(), "shop") {
+	for svc := range services.Table().All(services.Snapshot()) {
+		if !isGlobal(s.c.Cluster, svc.Namespace) {
+			continue // the agent reads its own cluster from the kvstore, which does not have the service
+		}
 		name := svc.Namespace + "/" + svc.Name
 		got, want := s.backendsOf(name), make(map[string][]string)
 		if endpointslices.Eligible(svc) {
@@ -145,7 +148,7 @@ func (s *remoteSlices) difference(shared map[string]map[string][]string) string 
 	}
 	var stray []string
 	objects := s.c.Source.EndpointSlices
-	for slice := range objects.InNamespace(objects.Snapshot(), "shop") {
+	for slice := range objects.Table().All(objects.Snapshot()) {
 		service := slice.Namespace + "/" + slice.Labels[discoveryv1.LabelServiceName]
 		if _, is := services.Get(services.Snapshot(), service); !is && endpointslices.IsOurs(slice) {
 			stray = append(stray, slice.Name)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -20,7 +21,7 @@ import (
 // workload are the operations, which change the description of a cluster as its API server has it. Repeated names are
 // more likely.
 func workload() []string {
-	return []string{"serve", "scale", "scale", "scale", "unserve", "node", "unnode", "pod", "pod", "pod", "pod", "unpod", "unpod", "contested", "contested", "identity", "unidentity"}
+	return []string{"serve", "scale", "scale", "scale", "unserve", "node", "unnode", "pod", "pod", "pod", "pod", "unpod", "unpod", "contested", "contested", "identity", "unidentity", "namespace"}
 }
 
 // Objects are the numbers of objects that a cluster can have. About half of them exist at a time.
@@ -57,17 +58,17 @@ func (d description) do(operation string) {
 	case "serve":
 		name := d.service()
 		uid := types.UID(fmt.Sprint("service-", d.Uint64()))
-		if old, is := s.Services.Get(s.Services.Snapshot(), "shop/"+name); is {
+		if old, is := s.Services.Get(s.Services.Snapshot(), full(name)); is {
 			uid = old.UID
 		}
-		put(s.Services, "shop/"+name, &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid, Annotations: map[string]string{
+		put(s.Services, full(name), &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(name), Name: name, UID: uid, Annotations: map[string]string{
 				wire.AnnotationGlobal: fmt.Sprint(d.IntN(4) > 0), endpointslices.AnnotationSync: fmt.Sprint(d.IntN(4) > 0),
 			}},
 			Spec: corev1.ServiceSpec{ClusterIP: "172.20.0.1", ClusterIPs: []string{"172.20.0.1"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
 		})
 	case "unserve":
-		remove(s.Services, "shop/"+d.service())
+		remove(s.Services, full(d.service()))
 		d.c.API.Collect()
 	case "scale":
 		d.scale(d.service())
@@ -86,29 +87,79 @@ func (d description) do(operation string) {
 		if name := fmt.Sprint("x", n); d.IntN(2) == 0 {
 			d.pod(name, fmt.Sprint("10.99.0.", n))
 		} else {
-			remove(s.CiliumEndpoints, "shop/"+name)
+			remove(s.CiliumEndpoints, full(name))
 		}
 	case "unpod":
-		remove(s.CiliumEndpoints, fmt.Sprint("shop/p", d.IntN(d.max.Pods)))
+		remove(s.CiliumEndpoints, full(fmt.Sprint("p", d.IntN(d.max.Pods))))
 	case "identity":
 		n := d.IntN(numIdentities)
 		id := &local.CiliumIdentity{SecurityLabels: map[string]string{
-			"k8s:app": fmt.Sprint("a", n), "k8s:io.cilium.k8s.policy.cluster": d.c.Own.Name, "k8s:io.kubernetes.pod.namespace": "shop",
+			"k8s:app": fmt.Sprint("a", n), "k8s:io.cilium.k8s.policy.cluster": d.c.Own.Name, labelNamespace: namespaceOf(fmt.Sprint(n)),
 		}}
 		id.Name = fmt.Sprint(d.number(n))
 		put(s.CiliumIdentities, id.Name, id)
 	case "unidentity":
 		remove(s.CiliumIdentities, fmt.Sprint(d.number(d.IntN(numIdentities))))
+	case "namespace":
+		d.namespace()
 	default:
 		panic("no operation is called " + operation)
 	}
 }
 
+// depot is a namespace that is global at times, and that is deleted at times. All others are global.
+const depot = "depot"
+
+const labelNamespace = "k8s:io.kubernetes.pod.namespace"
+
+// namespaceOf is the namespace of an object that ends with a number: depot has a fifth of them.
+func namespaceOf(name string) string {
+	if last := name[len(name)-1]; last == '0' || last == '5' {
+		return depot
+	}
+	return "shop"
+}
+
+// full is the name of an object with its namespace.
+func full(name string) string { return namespaceOf(name) + "/" + name }
+
+// namespace deletes the namespace with its objects, or annotates it.
+func (d description) namespace() {
+	s := d.c.Source
+	if d.IntN(5) > 0 {
+		put(s.Namespaces, depot, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: depot, Annotations: map[string]string{wire.AnnotationGlobalNamespace: fmt.Sprint(d.IntN(3) > 0)},
+		}})
+		return
+	}
+	removeAll(s.CiliumEndpoints)
+	removeAll(s.EndpointSlices)
+	removeAll(s.Services)
+	remove(s.Namespaces, depot)
+}
+
+// removeAll deletes the objects of depot.
+func removeAll[T any, P local.Object[T]](all *local.Objects[T, P]) {
+	for _, o := range slices.Collect(all.InNamespace(all.Snapshot(), depot)) {
+		remove(all, local.Name(o))
+	}
+}
+
+// isGlobal reports whether a cluster shares what is in a namespace.
+func isGlobal(c *agents.Cluster, namespace string) bool {
+	n, is := c.Source.Namespaces.Get(c.Source.Namespaces.Snapshot(), namespace)
+	return !is || n.Annotations[wire.AnnotationGlobalNamespace] != "false"
+}
+
 func (d description) pod(name, ip string) {
-	put(d.c.Source.CiliumEndpoints, "shop/"+name, decoded[local.CiliumEndpoint](fmt.Sprintf(
-		`{"metadata": {"namespace": "shop", "name": %q, "uid": %[1]q, "creationTimestamp": "2026-01-01T00:00:00Z"},
-		"status": {"id": 7, "identity": {"id": %d}, "networking": {"addressing": [{"ipv4": %q}], "node": "172.16.%d.%d"}}}`,
-		name, d.number(d.IntN(numIdentities)), ip, d.c.Own.ID, d.IntN(d.max.Nodes))))
+	number := 5 * d.IntN(numIdentities/5)
+	if namespaceOf(name) != depot {
+		number += 1 + d.IntN(4)
+	}
+	put(d.c.Source.CiliumEndpoints, full(name), decoded[local.CiliumEndpoint](fmt.Sprintf(
+		`{"metadata": {"namespace": %[6]q, "name": %[1]q, "uid": %[1]q, "creationTimestamp": "2026-01-01T00:00:00Z"},
+		"status": {"id": 7, "identity": {"id": %[2]d}, "networking": {"addressing": [{"ipv4": %[3]q}], "node": "172.16.%[4]d.%[5]d"}}}`,
+		name, d.number(number), ip, d.c.Own.ID, d.IntN(d.max.Nodes), namespaceOf(name))))
 }
 
 func (d description) service() string { return fmt.Sprint("s", d.IntN(d.max.Services)) }
@@ -118,7 +169,7 @@ func (d description) number(n int) int { return int(d.c.Own.ID)<<16 + 256 + n }
 // scale gives a service other backends.
 func (d description) scale(name string) {
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name + "-1", Labels: map[string]string{wire.LabelServiceName: name}},
+		ObjectMeta:  metav1.ObjectMeta{Namespace: namespaceOf(name), Name: name + "-1", Labels: map[string]string{wire.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	}
 	port, protocol := int32(8080), corev1.ProtocolTCP
@@ -129,7 +180,7 @@ func (d description) scale(name string) {
 			Addresses: []string{fmt.Sprintf("10.%d.%d.%d", d.c.Own.ID, 100+i, d.IntN(250))}, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
 		})
 	}
-	put(d.c.Source.EndpointSlices, "shop/"+name+"-1", slice)
+	put(d.c.Source.EndpointSlices, full(name)+"-1", slice)
 }
 
 func put[T any, P local.Object[T]](all *local.Objects[T, P], name string, o *T) {

@@ -216,7 +216,12 @@ func (w *world) do(s Step) {
 	switch {
 	case !is:
 		if d := (description{s.rng(), c.Cluster, w.objects}); strings.HasSuffix(s.Do, "serve") {
-			c.remote.asks("shop/" + d.service()) // the same that the operation draws first
+			c.remote.asks(full(d.service())) // the same that the operation draws first
+		}
+		if s.Do == "namespace" {
+			for i := range w.objects.Services {
+				c.remote.asks(full(fmt.Sprint("s", i)))
+			}
 		}
 		description{s.rng(), c.Cluster, w.objects}.do(s.Do)
 	case ends && c.active[name]:

@@ -51,6 +51,7 @@ func mutants() []mutant {
 		{"a session goes on with another server", "pkg/store/internal/follow/follow.go", "if s.Prefix != f.prefix {\n\t\tf.prefix, f.pos = s.Prefix, kvstore.Position{}", "if s.Prefix != f.prefix {\n\t\tf.prefix = s.Prefix"},
 		{"slices of a cluster that was not read are written", "internal/kube/endpointslices/plan.go", "case s.Keep != nil && s.Keep(at.cluster):", "case s.Keep != nil && at.cluster == \"\":"},
 		{"a Service without slices gets none of a cluster that comes later", "internal/kube/endpointslices/term.go", "\t\t\tif Eligible(svc) {", "\t\t\tif t.held[local.Name(svc)] != nil {"},
+		{"pods of a namespace that is not global are published", "internal/own/publish/endpoints.go", " || !global(namespace, e.DefaultGlobalNamespace) {", " {"},
 		{"a probe counts without a revision", follow + "state.go", "case p.Head.ClusterID != s.applied.ClusterID:", "case p.Head.ClusterID == 0:"},
 	}
 }
