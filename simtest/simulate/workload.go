@@ -145,7 +145,7 @@ func removeAll[T any, P local.Object[T]](all *local.Objects[T, P]) {
 	}
 }
 
-// isGlobal reports whether a cluster shares what is in a namespace.
+// isGlobal reports whether a cluster shares the objects of a namespace.
 func isGlobal(c *agents.Cluster, namespace string) bool {
 	n, is := c.Source.Namespaces.Get(c.Source.Namespaces.Snapshot(), namespace)
 	return !is || n.Annotations[wire.AnnotationGlobalNamespace] != "false"
