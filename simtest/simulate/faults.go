@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
@@ -90,6 +91,22 @@ func faults() []fault {
 				own.change(func() { own.away = before })
 			},
 			end: func(c *cluster, _ *rand.Rand) { c.start() },
+		},
+		{ // its agent, that runs or one that starts, ends at one of its next requests, and can write nothing more
+			name: "kill", lasts: time.Minute,
+			begin: func(c *cluster, r *rand.Rand) {
+				if r.IntN(2) == 0 {
+					c.stop()
+					c.start()
+				}
+				c.setTrap(1 + r.IntN(200))
+			},
+			end: func(c *cluster, _ *rand.Rand) {
+				if c.setTrap(0); c.cancel != nil && !c.isRunning() {
+					c.stop()
+				}
+				c.start()
+			},
 		},
 		{ // its agent loses the client file of another cluster
 			name: "unlink", lasts: 4 * time.Minute,
@@ -271,6 +288,39 @@ type network struct {
 	lost       float64       // probability that a request is lost
 	unanswered float64       // the same of the answer
 	late       time.Duration // maximum delay
+	trap       *trap         // nil: none
+}
+
+// trap ends an agent at one of its requests.
+type trap struct {
+	left   atomic.Int64 // requests until then
+	spring func()
+}
+
+// step counts a request. The agent that sends it may have ended afterwards.
+func (t *trap) step() {
+	if t != nil && t.left.Add(-1) == 0 {
+		t.spring()
+	}
+}
+
+// setTrap ends the running agent at its request of this number, after which its own kvstore is away; 0: it does not, and
+// the kvstore is not away any longer.
+func (c *cluster) setTrap(number int) {
+	own, t := c.routes[c.Own.ID-1], (*trap)(nil)
+	if cancel := c.cancel; number > 0 && cancel != nil {
+		t = &trap{spring: func() {
+			own.change(func() { own.away = true })
+			cancel()
+		}}
+		t.left.Store(int64(number))
+	}
+	for _, n := range c.routes {
+		n.change(func() { n.trap = t })
+	}
+	if number == 0 {
+		own.change(func() { own.away = false })
+	}
 }
 
 func (n *network) change(f func()) {
@@ -314,6 +364,10 @@ func (n *network) request(ctx context.Context, do func() error) error {
 // carry carries a request to the other end, unless there is an error, and decides whether it is lost, or its answer, or
 // how late that is.
 func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, late time.Duration, err error) {
+	n.mu.Lock()
+	trap := n.trap
+	n.mu.Unlock()
+	trap.step()
 	n.mu.Lock()
 	away, thaw := n.away, n.thaw
 	if op == "recv" && thaw == nil {

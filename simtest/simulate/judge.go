@@ -39,7 +39,7 @@ func (j *judge) counts(f remotecluster.Freshness) {
 
 // look judges the claims of the programs of a cluster.
 func (j *judge) look(c *cluster) {
-	if c.cancel == nil {
+	if !c.isRunning() {
 		return
 	}
 	for _, s := range c.screens {

@@ -35,6 +35,7 @@ type screen struct {
 	addresses  uint64 // the revision up to which they are known
 	changes    []ipcache.Change
 	families   map[familyOf]*shownFamily
+	closed     bool
 }
 
 // familyOf names a family of a cluster.
@@ -109,6 +110,7 @@ func (s *screen) changed() [5]<-chan struct{} {
 func (s *screen) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
 	s.nodes.Close()
 	s.services.Close()
 	s.slices.Close()
@@ -119,6 +121,9 @@ func (s *screen) close() {
 func (s *screen) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
 	statuses := s.m.ClustersByName()
 	s.update()
 	taken := time.Now()

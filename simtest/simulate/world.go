@@ -187,10 +187,14 @@ func (c *cluster) stop() {
 	c.cancel = nil
 }
 
+// isRunning reports whether an agent runs, which was not ended by a trap.
+func (c *cluster) isRunning() bool { return c.cancel != nil && len(c.ended) == 0 }
+
 func (c *cluster) start() {
 	if c.cancel != nil {
 		return
 	}
+	c.setTrap(0)
 	c.note(c.w.Renew(c.Cluster))
 	c.run()
 }
