@@ -78,6 +78,12 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 			r.back(w)
 		}
 		rests()
+		lookUntil(time.Since(start) + settles)
+		w.listen(true)
+		lookUntil(time.Since(start) + quietFor)
+		if said := w.listen(false); len(said) > 0 {
+			w.found(fmt.Errorf("nothing happens, and the agents write %d messages in %s, such as %q", len(said), quietFor, said[0]))
+		}
 		for _, c := range w.clusters {
 			w.found(c.history.meaning())
 		}
@@ -95,6 +101,10 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 
 // calmAfter is the time after the last fault in which everything has to be equal: leases end, and lists are read again.
 const calmAfter = 15 * time.Minute
+
+// settles is the time after which nothing may follow from an earlier event, and quietFor how long the agents must write
+// no message to the log then.
+const settles, quietFor = time.Minute, 6 * time.Minute
 
 // hoursForAll is the length of a campaign that must see everything that happens sometimes.
 const hoursForAll = 20

@@ -76,23 +76,29 @@ func (s *situations) String() string {
 	return b.String()
 }
 
-// of returns the handler of one world, which reports the messages that must not be.
-func (s *situations) of(found func(error)) slog.Handler { return &messages{s, found, s.shown} }
+// of returns the handler of one world, which reports the messages that must not be, and passes on each that operators see.
+func (s *situations) of(found func(error), seen func(string)) slog.Handler {
+	return &messages{s, found, seen, s.shown}
+}
 
 // messages is the log handler of a world.
 type messages struct {
 	all   *situations
 	found func(error)
+	seen  func(string)
 	shown slog.Handler
 }
 
 func (m *messages) Enabled(context.Context, slog.Level) bool { return true }
 
 func (m *messages) Handle(ctx context.Context, r slog.Record) error {
-	if m.all.note(r.Message); isNever(r.Message) {
+	m.all.note(r.Message)
+	if r.Level >= slog.LevelInfo {
 		text := r.Message
 		r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
-		m.found(fmt.Errorf("an agent says: %s", text))
+		if m.seen(text); isNever(r.Message) {
+			m.found(fmt.Errorf("an agent says: %s", text))
+		}
 	}
 	if m.shown != nil {
 		return m.shown.Handle(ctx, r)

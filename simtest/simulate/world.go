@@ -29,7 +29,9 @@ type world struct {
 	seen     *situations
 
 	mu     sync.Mutex
-	faults []error // what the judge found, and what failed; guarded by mu
+	said   []string // messages while all must be quiet; guarded by mu
+	quiet  bool     // guarded by mu
+	faults []error  // what the judge found, and what failed; guarded by mu
 }
 
 // cluster is a cluster with the faults that it has now.
@@ -71,7 +73,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 	}
 	w := &world{ctx: ctx, objects: size.Objects, journal: notes, seen: seen}
 	w.judge = newJudge(w)
-	p.Log = slog.New(seen.of(w.found))
+	p.Log = slog.New(seen.of(w.found, w.hear))
 	all, err := agents.New(p, names...)
 	if err != nil {
 		return nil, err
@@ -127,6 +129,23 @@ func (w *world) found(err error) {
 	if len(w.faults) < 10 {
 		w.faults = append(w.faults, err)
 	}
+}
+
+// hear notes a message of an agent while all must be quiet.
+func (w *world) hear(message string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.quiet {
+		w.said = append(w.said, message)
+	}
+}
+
+// listen begins or ends the time in which all must be quiet, and returns the messages.
+func (w *world) listen(quiet bool) (said []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	said, w.said, w.quiet = w.said, nil, quiet
+	return said
 }
 
 // verdict returns everything that was found.
