@@ -99,8 +99,8 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 	return err
 }
 
-// calmAfter is the time after the last fault in which everything has to be equal: leases end, and lists are read again.
-const calmAfter = 15 * time.Minute
+// calmAfter is the time after the last fault in which everything has to be equal: leases of 5 minutes end.
+const calmAfter = 7 * time.Minute
 
 // settles is the time after which nothing may follow from an earlier event, and quietFor how long the agents must write
 // no message to the log then.
