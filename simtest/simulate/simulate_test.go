@@ -78,7 +78,7 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 			r.back(w)
 		}
 		rests()
-		lookUntil(time.Since(start) + settles)
+		lookUntil(time.Since(start) + afterRest)
 		w.listen(true)
 		lookUntil(time.Since(start) + quietFor)
 		if said := w.listen(false); len(said) > 0 {
@@ -102,9 +102,9 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 // calmAfter is the time after the last fault in which everything has to be equal: leases of 5 minutes end.
 const calmAfter = 7 * time.Minute
 
-// settles is the time after which nothing may follow from an earlier event, and quietFor how long the agents must write
+// afterRest is the time after which nothing may follow from an earlier event, and quietFor how long the agents must write
 // no message to the log then.
-const settles, quietFor = time.Minute, 6 * time.Minute
+const afterRest, quietFor = time.Minute, 6 * time.Minute
 
 // hoursForAll is the length of a campaign that must see everything that happens sometimes.
 const hoursForAll = 20
