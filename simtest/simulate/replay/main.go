@@ -34,6 +34,7 @@ type options struct {
 	hours            float64
 	mesh             string
 	plan, journal    string
+	seeds            int
 	schedules, times int
 	verbose          bool
 }
@@ -41,6 +42,7 @@ type options struct {
 func main() {
 	var o options
 	flag.Uint64Var(&o.seed, "seed", 1, "the seed of the plan")
+	flag.IntVar(&o.seeds, "seeds", 1, "number of seeds, of which this is the first")
 	flag.Float64Var(&o.hours, "hours", 0.2, "simulated hours")
 	flag.StringVar(&o.mesh, "mesh", "3x10x20x100/5s", "the size of the mesh, as -simulate.mesh")
 	flag.StringVar(&o.plan, "plan", "", "file with the plan; empty: made from the seed")
@@ -67,6 +69,17 @@ func (o options) run(ctx context.Context) error {
 		return err
 	}
 	defer p.runtime.Close(ctx)
+	for range o.seeds {
+		if err := o.replay(ctx, p); err != nil {
+			return err
+		}
+		o.seed++
+	}
+	return nil
+}
+
+// replay runs the schedules of one seed.
+func (o options) replay(ctx context.Context, p *program) error {
 	for schedule := o.schedule; schedule < o.schedule+uint64(o.schedules); schedule++ { //nolint:gosec // few
 		first := ""
 		for range o.times {
