@@ -46,7 +46,7 @@ func (g *Global) Affinity() string {
 }
 
 // Selection applies the affinity (wire.md §4.4) after the uses of backends. In a cluster without a service of that
-// name, every backend is selected.
+// name, every backend is selected. It is for explanations: servers choose backends with backends.Choose.
 func (g *Global) Selection() Selection {
 	s := Selection{Local: true, Remote: true, BestUse: g.bestUse()}
 	if g.local == nil {
