@@ -44,12 +44,15 @@ func faults() []fault {
 			end: func(c *cluster, _ *rand.Rand) { c.stopCompacting() },
 		},
 		{name: "expire", begin: func(c *cluster, _ *rand.Rand) { c.Store.ExpireLeases() }},
-		{ // another client deletes some keys of a family
+		{ // another client deletes some keys of a family, perhaps with their history, before readers have seen that
 			name: "deletion", begin: func(c *cluster, r *rand.Rand) {
 				of := c.history.families[r.IntN(len(c.history.families))]
 				names := slices.Sorted(maps.Keys(c.history.now(of)))
 				for range min(len(names), 1+r.IntN(5)) {
 					c.Store.Unset(of.prefix + names[r.IntN(len(names))])
+				}
+				if r.IntN(2) == 0 {
+					c.Store.Compact()
 				}
 			},
 		},
@@ -135,11 +138,15 @@ func faults() []fault {
 				c.note(agents.WriteClientFile(c.left.path, c.Cluster, c.left.to))
 			},
 		},
-		{ // a client file is half-written
-			name: "half", lasts: 90 * time.Second,
+		{ // a client file is half-written, and its agent may start again with it
+			name: "half", lasts: 3 * time.Minute,
 			begin: func(c *cluster, r *rand.Rand) {
 				c.half = c.file(r)
 				c.note(os.WriteFile(c.half.path, []byte("endpoints: [http:"), 0o600))
+				if r.IntN(2) == 0 {
+					c.stop()
+					c.start()
+				}
 			},
 			end: func(c *cluster, _ *rand.Rand) { c.note(agents.WriteClientFile(c.half.path, c.Cluster, c.half.to)) },
 		},

@@ -44,14 +44,13 @@ func mutants() []mutant {
 		{"a deletion is not sent to the readers of the changes", "pkg/view/deliver.go", "if !sentBefore && !has {", "if !has {"},
 		{"the winner of an address is the cluster with the higher ID", "pkg/ipcache/entry.go", "if c := e.cluster.compare(o.cluster); c != 0 {", "if c := o.cluster.compare(e.cluster); c != 0 {"},
 		{"an address that moves leaves its old claim", "pkg/ipcache/core.go", "if old != nil {\n\t\tc.update(old.place(), old, nil)\n\t}\n}\n\n// claimed", "}\n\n// claimed"},
-		{"a service counts although its cluster does not share it", "pkg/services/service.go", "func (s *Service) Offers() bool { return s.Shared || s.Local() }", "func (s *Service) Offers() bool { return true }"},
 		{"a slice of a service that is gone stays published", "internal/own/publish/services.go", "\t\ts.endpointSlices.Delete(name)\n", "\t\t_ = name\n"},
 		{"our nodes are known as of the last answer, although one is still shown", "pkg/clustermesh/families.go", "st.Held, _ = o.delayed.AsOf()", "_, _ = o.delayed.AsOf()"},
 		{"a list that was cut off is resumed", follow + "follow.go", "f.ListAgain()\n\tf.listing(true)", "f.listing(true)"},
 		{"a session goes on with another server", "pkg/store/internal/follow/follow.go", "if s.Prefix != f.prefix {\n\t\tf.prefix, f.pos = s.Prefix, kvstore.Position{}", "if s.Prefix != f.prefix {\n\t\tf.prefix = s.Prefix"},
 		{"slices of a cluster that was not read are written", "internal/kube/endpointslices/plan.go", "case s.Keep != nil && s.Keep(at.cluster):", "case s.Keep != nil && at.cluster == \"\":"},
 		{"a Service without slices gets none of a cluster that comes later", "internal/kube/endpointslices/term.go", "\t\t\tif Eligible(svc) {", "\t\t\tif t.held[local.Name(svc)] != nil {"},
-		{"pods of a namespace that is not global are published", "internal/own/publish/endpoints.go", " || !global(namespace, e.DefaultGlobalNamespace) {", " {"},
+		{"pods of a namespace that is not global are published", "internal/own/publish/endpoints.go", " || !global(namespace, e.DefaultGlobalNamespace) {", " || namespace == nil && !e.DefaultGlobalNamespace {"},
 		{"a probe counts without a revision", follow + "state.go", "case p.Head.ClusterID != s.applied.ClusterID:", "case p.Head.ClusterID == 0:"},
 	}
 }
