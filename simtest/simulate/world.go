@@ -243,7 +243,9 @@ func (w *world) do(s Step) {
 		}
 		if s.Do == "namespace" {
 			for i := range w.objects.Services {
-				c.remote.asks(full(fmt.Sprint("s", i)))
+				if name := fmt.Sprint("s", i); namespaceOf(name) == depot {
+					c.remote.asks(full(name))
+				}
 			}
 		}
 		description{s.rng(), c.Cluster, w.objects}.do(s.Do)
