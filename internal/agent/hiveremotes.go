@@ -21,7 +21,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/mesh"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -129,7 +128,7 @@ func ofImports(p remoteParams, report func(task string, err error)) (*controller
 	}
 	run := serviceimports.New(serviceimports.Params{
 		DB: p.Mesh.Tables.DB, Own: p.Config.Own, GlobalNamespaces: p.Config.Local.GlobalNamespaces, Cluster: p.From, Services: p.Mesh.Tables.Services,
-		Ready: reconcile.ReadyOf(p.Mesh.Remotes), Remotes: reconcile.RemotesOf(p.Mesh.Remotes, exportsRead), Writer: w,
+		Ready: reconcile.ReadyOf(p.Mesh.Remotes), Remotes: reconcile.RemotesOf(p.Mesh.Remotes, reconcile.ExportsRead), Writer: w,
 		Slices: c.WhichSlices(), InstallCRDs: c.InstallCRDs, Labels: p.Config.ExportLabels, Annotations: p.Config.ExportAnnotations,
 		MaxImports: int(c.MaxImports), Report: report, Boundary: p.Bounds.Part("mcs"), Metrics: metrics, Log: p.Log,
 	}).Run
@@ -169,10 +168,6 @@ func remotesNeed(c config.OperateConfig) func(own bool, r wire.Resource) bool {
 		return false
 	}
 }
-
-// exportsRead reports whether the exports of a cluster were read. Exports are optional: a cluster may be synced
-// without them. A cluster that exports nothing counts as read.
-func exportsRead(c remotecluster.Status) bool { return c.Families[wire.ServiceExports].Synced }
 
 // readRemotes runs the parts that an operator needs to read remote clusters; none without a flag for it.
 func readRemotes(o *operate.Operator, r *remoteObjects, c config.Config, current *claims.Current, from *local.Cluster, m *mesh.Mesh, h cell.Health, jobs job.Group, log *slog.Logger) {

@@ -38,8 +38,9 @@ const (
 // description changes the description of a cluster.
 type description struct {
 	*rand.Rand
-	c   *agents.Cluster
-	max Objects
+	c    *agents.Cluster
+	max  Objects
+	asks func(service string) // is called for each Service whose slices an operation decides
 }
 
 // fill makes about half of the objects, as they are at the start.
@@ -57,6 +58,7 @@ func (d description) do(operation string) {
 	switch operation {
 	case "serve":
 		name := d.service()
+		d.asks(full(name))
 		uid := types.UID(fmt.Sprint("service-", d.Uint64()))
 		if old, is := s.Services.Get(s.Services.Snapshot(), full(name)); is {
 			uid = old.UID
@@ -68,7 +70,9 @@ func (d description) do(operation string) {
 			Spec: corev1.ServiceSpec{ClusterIP: "172.20.0.1", ClusterIPs: []string{"172.20.0.1"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
 		})
 	case "unserve":
-		remove(s.Services, full(d.service()))
+		name := full(d.service())
+		d.asks(name)
+		remove(s.Services, name)
 		d.c.API.Collect()
 	case "scale":
 		d.scale(d.service())
@@ -126,6 +130,11 @@ func full(name string) string { return namespaceOf(name) + "/" + name }
 // namespace deletes the namespace with its objects, or annotates it.
 func (d description) namespace() {
 	s := d.c.Source
+	for i := range d.max.Services {
+		if name := fmt.Sprint("s", i); namespaceOf(name) == depot {
+			d.asks(full(name))
+		}
+	}
 	if d.IntN(5) > 0 {
 		put(s.Namespaces, depot, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: depot, Annotations: map[string]string{wire.AnnotationGlobalNamespace: fmt.Sprint(d.IntN(3) > 0)},

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -104,7 +103,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 			w.found(c.history.record(changes, c))
 		})
 		c.Store.SetFault(c.net.fault)
-		description{rand.New(rand.NewPCG(seed, uint64(100+i))), one, size.Objects}.fill()
+		description{rand.New(rand.NewPCG(seed, uint64(100+i))), one, size.Objects, func(string) {}}.fill()
 		w.clusters = append(w.clusters, c)
 	}
 	for _, c := range w.clusters {
@@ -238,17 +237,7 @@ func (w *world) do(s Step) {
 	f, is := faultOf(name)
 	switch {
 	case !is:
-		if d := (description{s.rng(), c.Cluster, w.objects}); strings.HasSuffix(s.Do, "serve") {
-			c.remote.asks(full(d.service())) // the same that the operation draws first
-		}
-		if s.Do == "namespace" {
-			for i := range w.objects.Services {
-				if name := fmt.Sprint("s", i); namespaceOf(name) == depot {
-					c.remote.asks(full(name))
-				}
-			}
-		}
-		description{s.rng(), c.Cluster, w.objects}.do(s.Do)
+		description{s.rng(), c.Cluster, w.objects, c.remote.asks}.do(s.Do)
 	case ends && c.active[name]:
 		delete(c.active, name)
 		f.end(c, s.rng())

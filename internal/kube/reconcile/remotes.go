@@ -3,6 +3,7 @@ package reconcile
 import (
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // Remote is a cluster that has a client file.
@@ -28,3 +29,7 @@ func RemotesOf(m *clustermesh.Remotes, read func(remotecluster.Status) bool) fun
 
 // ServicesRead reports whether the services of a cluster were read, in both formats.
 func ServicesRead(c remotecluster.Status) bool { return len(clustermesh.Unsynced(c)) == 0 }
+
+// ExportsRead reports whether the exports of a cluster were read. Exports are optional: a cluster may be synced
+// without them. A cluster that exports nothing counts as read.
+func ExportsRead(c remotecluster.Status) bool { return c.Families[wire.ServiceExports].Synced }
