@@ -96,7 +96,7 @@ func ParseSize(text string) (Size, error) {
 		size.Every, err = time.ParseDuration(every)
 	}
 	if err == nil && (min(size.Clusters-1, size.Objects.Nodes, size.Objects.Services, size.Objects.Pods) < 1 || size.Objects.Nodes > 250 || size.Objects.Pods > 12_500 || size.Every <= 0) {
-		err = errors.New("from 2 clusters on, up to 250 nodes and 12,500 pods")
+		err = errors.New("it needs 2 clusters or more, 1 to 250 nodes, 1 service or more, 1 to 12,500 pods, and a time above 0")
 	}
 	if err != nil {
 		return Size{}, fmt.Errorf("the size of a mesh is %q: %w; want for example \"3x10x20x100/5s\"", text, err)
