@@ -42,6 +42,15 @@ type reader struct {
 	content   int // where the text of the list item begins that may include this line
 	fenced    bool
 	afterGap  bool // the line before was empty, or code
+	inItem    bool // the paragraph is the first of a list item
+	unlisted  []string
+}
+
+// layout notes lines of lists and tables that Python-Markdown, which builds the site, shows as text.
+func (r *reader) layout(line string, indent int) {
+	if indent%4 != 0 || !r.inItem && len(r.paragraph) > 0 {
+		r.unlisted = append(r.unlisted, line)
+	}
 }
 
 func (r *reader) end() {
@@ -49,6 +58,7 @@ func (r *reader) end() {
 		r.blocks = append(r.blocks, block{text: plain(strings.Join(r.paragraph, " "))})
 		r.paragraph = nil
 	}
+	r.inItem = false
 }
 
 func (r *reader) line(line string) {
@@ -71,13 +81,15 @@ func (r *reader) line(line string) {
 		r.content = 0
 	case separator.MatchString(text):
 	case strings.HasPrefix(text, "|"):
+		r.layout(line, indent)
 		r.end()
 		for _, cell := range strings.Split(codeSpan.ReplaceAllString(strings.Trim(text, "|"), code), "|") {
 			r.blocks = append(r.blocks, block{text: plain(strings.TrimSpace(cell))})
 		}
 	case item != nil:
+		r.layout(line, indent)
 		r.end()
-		r.content = len(item[0])
+		r.content, r.inItem = len(item[0]), true
 		r.paragraph = append(r.paragraph, line[len(item[0]):])
 	default:
 		if indent == 0 && r.afterGap {
@@ -89,12 +101,14 @@ func (r *reader) line(line string) {
 }
 
 // blocks returns the texts of a page. Code has none.
-func blocks(page string) []block {
-	var r reader
+func blocks(page string) []block { return readPage(page).blocks }
+
+func readPage(page string) *reader {
+	r := new(reader)
 	r.afterGap = true
 	for line := range strings.Lines(page) {
 		r.line(strings.TrimRight(line, " \n"))
 	}
 	r.end()
-	return r.blocks
+	return r
 }

@@ -121,7 +121,11 @@ func TestPagesReadWell(t *testing.T) {
 	var table strings.Builder
 	fmt.Fprintf(&table, "%-32s %9s %7s %4s %8s\n", "page", "sentences", "average", "long", "passive")
 	for _, page := range pages(t) {
-		f := measure(read(t, filepath.Join(root, page)), v, phrases)
+		text := read(t, filepath.Join(root, page))
+		if lines := readPage(text).unlisted; len(lines) > 0 {
+			t.Errorf("%s: the site shows these lists or tables as text: put an empty line before them, and indent by multiples of four spaces: %q", page, lines)
+		}
+		f := measure(text, v, phrases)
 		fmt.Fprintf(&table, "%-32s %9d %7.1f %4d %7.0f%%\n", page, f.Sentences, f.Average, f.Long, f.Passive)
 		check(t, page, f)
 	}
@@ -139,6 +143,14 @@ func TestMeasure(t *testing.T) {
 	slices.Sort(f.Unknown)
 	if fmt.Sprint(f) != fmt.Sprint(want) {
 		t.Errorf("got %+v, want %+v", f, want)
+	}
+}
+
+func TestListsAndTablesOfThePages(t *testing.T) {
+	t.Parallel()
+	page := "- a list\n- of two\n    - in it\n   - as text\n\nText.\n- no list\n\nText.\n| no table |\n\n    - code\n\n1. a\n\n    more\n2. b\n"
+	if got, want := readPage(page).unlisted, []string{"   - as text", "- no list", "| no table |", "2. b"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
