@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
@@ -62,6 +63,9 @@ type Params struct {
 	Memory *budget.Memory
 	// Timings are those of the controllers; the zero value means the default.
 	Timings remotecluster.Timings
+	// Changes counts the changes of the states of the clusters, so that several Remotes, one after another, can have
+	// one count; nil: those of this Remotes.
+	Changes *waiting.Counter
 	// Report is called after each read of the directory, with the error if the read failed;
 	// it may be nil.
 	Report func(error)

@@ -89,7 +89,7 @@ func (p *policy) step(m *Remotes) (next time.Time) {
 		forecasts[name], _ = p.machine.Forecast(name)
 	}
 	if p.publish(forecasts) {
-		m.revision.Add(1)
+		m.Changes.Add()
 	}
 	return next
 }

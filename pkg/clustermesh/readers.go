@@ -13,6 +13,8 @@ type Reader interface {
 	Clusters() []remotecluster.Status
 	// Revision grows with every change of the state of a cluster; counts and freshness change without it.
 	Revision() uint64
+	// Changed returns a channel that is closed once Revision exceeds the known one; it may be nil if it never does.
+	Changed(known uint64) <-chan struct{}
 	// Local describes the own cluster as it is read from its kvstore; false when it is not read.
 	Local() (remotecluster.Status, bool)
 	// Announced describes the clusters that the mesh directory has at this moment and Clusters does not have, or has
@@ -36,6 +38,9 @@ func (None) Clusters() []remotecluster.Status { return nil }
 
 // Revision implements [Reader].
 func (None) Revision() uint64 { return 0 }
+
+// Changed implements [Reader].
+func (None) Changed(uint64) <-chan struct{} { return nil }
 
 // Local implements [Reader].
 func (None) Local() (remotecluster.Status, bool) { return remotecluster.Status{}, false }

@@ -23,16 +23,15 @@ import (
 // Remotes is the set of remote clusters: one controller for each client file.
 type Remotes struct {
 	Params
-	started  time.Time
-	dir      *directory
-	pool     *pool
-	local    *remotecluster.Cluster // the own cluster, read from its kvstore; nil without one
-	loaded   loadedFile             // the client file of local
-	ids      *ids
-	policy   *policy        // nil without one
-	changed  waiting.Signal // something about the clusters has changed
-	revision atomic.Uint64
-	ready    atomic.Bool // never becomes false again
+	started time.Time
+	dir     *directory
+	pool    *pool
+	local   *remotecluster.Cluster // the own cluster, read from its kvstore; nil without one
+	loaded  loadedFile             // the client file of local
+	ids     *ids
+	policy  *policy        // nil without one
+	changed waiting.Signal // something about the clusters has changed
+	ready   atomic.Bool    // never becomes false again
 
 	mu       sync.Mutex
 	scanned  bool
@@ -56,6 +55,7 @@ type member struct {
 func New(p Params) *Remotes {
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	p.Timings = cmp.Or(p.Timings, remotecluster.DefaultTimings())
+	p.Changes = cmp.Or(p.Changes, new(waiting.Counter))
 	dir := newDirectory(p.Directory, p.Local.Name, p.Log)
 	dir.Report = p.Report
 	if p.Poll > 0 {
@@ -222,7 +222,7 @@ func (mb *member) signal() {
 
 // bump increases the revision, after a change of the clusters.
 func (m *Remotes) bump() {
-	m.revision.Add(1)
+	m.Changes.Add()
 	m.changed.Notify()
 }
 

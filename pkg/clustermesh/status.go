@@ -115,7 +115,10 @@ func (m *Remotes) Ignored() []Ignored {
 }
 
 // Revision increases with every change of a cluster's state, but not when only counts or freshness change.
-func (m *Remotes) Revision() uint64 { return m.revision.Load() }
+func (m *Remotes) Revision() uint64 { return m.Changes.Count() }
+
+// Changed returns a channel that is closed once Revision exceeds the known one.
+func (m *Remotes) Changed(known uint64) <-chan struct{} { return m.Changes.Changed(known) }
 
 // Ready reports whether the view may be used: every cluster was synced once, or the sync
 // timeout has passed since the start. It is false until the mesh directory was read once:

@@ -38,8 +38,8 @@ type Params struct {
 
 // Intervals at which a Watch looks.
 const (
-	interval       = 200 * time.Millisecond // at tables, after the first change since the last look
-	meshInterval   = 250 * time.Millisecond // at whether any cluster has changed
+	interval       = 200 * time.Millisecond // at tables and clusters, after the first change since the last look
+	aroundInterval = time.Second            // at what gives no signal: see surroundings
 	statesInterval = 5 * time.Second        // at changes that come with time alone, such as a missing heartbeat
 	addressesPause = 10 * time.Millisecond  // between two looks at the addresses, so that many changes come together
 )
@@ -117,12 +117,15 @@ func (w *Watch) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// idle returns when it is time to look: a short time after a table has changed, so that many changes come together, and
-// at the latest when the clusters are to be looked at. Meanwhile it looks at the addresses.
+// idle returns when it is time to look: a short time after a table or a cluster has changed, so that many changes come
+// together, and at the latest after aroundInterval. Meanwhile it looks at the addresses.
 func (w *Watch) idle(ctx context.Context) {
-	next := time.Now().Add(meshInterval)
+	next := time.Now().Add(aroundInterval)
 	set := statedb.NewWatchSet()
 	set.Add(w.nodes.Changed(), w.services.Changed(), w.exports.Changed(), w.identities.Changed())
+	if ch := w.Reader.Changed(w.seen); ch != nil {
+		set.Add(ch)
+	}
 	for {
 		addresses := w.IPs.Changed(w.claims.revision)
 		set.Add(addresses)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/internal/own/leading"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -58,8 +59,7 @@ func DefaultParams() Params {
 type Mirror struct {
 	Params
 	*leading.Leader[term]
-	revision uint64 // of the terms that are over; the lock of the leader guards it
-	opened   int    // the connections of these terms; guarded in the same way
+	opened int // the connections of the terms that are over; the lock of the leader guards it
 }
 
 // New returns a mirror that does nothing yet. The error is about the own cluster.
@@ -68,6 +68,7 @@ func New(p Params) (*Mirror, error) {
 		return nil, err
 	}
 	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
+	p.Changes = cmp.Or(p.Changes, new(waiting.Counter))
 	m := &Mirror{Params: p}
 	m.Leader = leading.New(leading.Params[term]{
 		Writer: p.Writer, Lock: wire.KVStoreMeshLockPath, Begin: m.newTerm, Turn: m.turn, Complete: p.Copied, Log: p.Log,
@@ -81,11 +82,10 @@ func New(p Params) (*Mirror, error) {
 // turn adds up what counts over all terms.
 func (m *Mirror) turn(ended *term) {
 	if ended != nil {
-		m.revision += ended.mesh.Revision()
 		_, _, opened := ended.mesh.Sessions()
 		m.opened += opened
 	}
-	m.revision++
+	m.Changes.Add()
 }
 
 // Clusters describes the remote clusters as they are copied; none while another mirror leads.
@@ -132,15 +132,10 @@ func (m *Mirror) Find(cluster string, r wire.Resource, name string) (store.Found
 func (m *Mirror) Local() (remotecluster.Status, bool) { return remotecluster.Status{}, false }
 
 // Revision grows with every change of a cluster's state, and with every term.
-func (m *Mirror) Revision() uint64 {
-	var of uint64
-	m.With(func(t *term) {
-		if of = m.revision; t != nil {
-			of += t.mesh.Revision()
-		}
-	})
-	return of
-}
+func (m *Mirror) Revision() uint64 { return m.Changes.Count() }
+
+// Changed implements [clustermesh.Reader].
+func (m *Mirror) Changed(known uint64) <-chan struct{} { return m.Changes.Changed(known) }
 
 // Sessions counts the connections with the remote clusters, as [clustermesh.Remotes.Sessions] does.
 func (m *Mirror) Sessions() (open, users, opened int) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -18,23 +19,20 @@ type Facts struct {
 	NotReady map[string]string     // nil when it is ready
 	Missing  map[string]string
 	Ignored  []clustermesh.Ignored
-
-	revision uint64 // how often they were changed
 }
 
 // Mesh has the state that the test gives it. It implements the interfaces that read the state of [clustermesh.Remotes].
 type Mesh struct {
 	Is Facts // guarded by mu as soon as another goroutine reads it: see Set
 
-	mu sync.Mutex
+	mu      sync.Mutex
+	changes waiting.Counter
 }
 
 // Set changes the state of the mesh.
 func (m *Mesh) Set(change func(*Facts)) {
-	m.SetUnnoticed(func(is *Facts) {
-		change(is)
-		is.revision++
-	})
+	m.SetUnnoticed(change)
+	m.changes.Add()
 }
 
 // SetUnnoticed is Set without a new revision.
@@ -80,7 +78,10 @@ func (m *Mesh) Missing() map[string]string { return m.facts().Missing }
 func (m *Mesh) Ignored() []clustermesh.Ignored { return slices.Clone(m.facts().Ignored) }
 
 // Revision is the number of changes of the mesh.
-func (m *Mesh) Revision() uint64 { return m.facts().revision }
+func (m *Mesh) Revision() uint64 { return m.changes.Count() }
+
+// Changed returns a channel that is closed at the next change of the mesh.
+func (m *Mesh) Changed(known uint64) <-chan struct{} { return m.changes.Changed(known) }
 
 // Announced returns the clusters that are in the mesh directory and not yet in the mesh: none.
 func (m *Mesh) Announced() []remotecluster.Status { return nil }
