@@ -23,6 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/own/mirror"
 	"github.com/mesh-agent/mesh-agent/internal/own/operate"
 	"github.com/mesh-agent/mesh-agent/internal/serve/dnsserver"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
@@ -73,8 +74,9 @@ type World struct {
 
 // Params are the parameters of a world. Log is required.
 type Params struct {
-	Directory string // of the client files
-	Direct    bool   // each cluster has a program that reads the other kvstores without a mirror
+	Directory string         // of the client files and of the states
+	Direct    bool           // each cluster has a program that reads the other kvstores without a mirror
+	Budget    *budget.Budget // of each cluster, in each program; nil: the defaults
 	Log       *slog.Logger
 }
 
@@ -137,6 +139,12 @@ func (w *World) Originals(reader, read *Cluster) string { return w.file(reader, 
 // Copies is the same for the copy in the kvstore of the reader.
 func (w *World) Copies(reader, read *Cluster) string { return w.file(reader, "copies", read) }
 
+// States returns the directories where the agent of a cluster keeps its states over restarts, which may not exist: that of
+// its view, and that of its mirror.
+func (w *World) States(c *Cluster) []string {
+	return []string{filepath.Join(w.Directory, c.Own.Name, "state"), filepath.Join(w.Directory, c.Own.Name, "mirror-state")}
+}
+
 func (w *World) file(reader *Cluster, directory string, read *Cluster) string {
 	return filepath.Join(w.Directory, reader.Own.Name, directory, read.Own.Name)
 }
@@ -175,21 +183,24 @@ func (w *World) Renew(c *Cluster) (err error) {
 	if err != nil {
 		return err
 	}
-	m := mirror.DefaultParams()
-	m.Directory, m.Local, m.Engine, m.Poll, m.Log, m.Writer = originals, c.Own, w.servers, poll, log, c.writer
+	states, m, budgets := w.States(c), mirror.DefaultParams(), budget.Defaults()
+	m.Directory, m.Local, m.Engine, m.Poll, m.Log, m.Writer, m.StateDir = originals, c.Own, w.servers, poll, log, c.writer, states[1]
+	if w.Budget != nil {
+		m.Budgets.Budget, budgets.Budget = *w.Budget, *w.Budget
+	}
 	if c.mirror, err = mirror.New(m); err != nil {
 		return err
 	}
 	c.Mesh, err = mesh.New(mesh.Config{
 		Directory: copies, ClusterName: name, ClusterID: c.Own.ID, MaxConnectedClusters: c.Own.MaxConnectedClusters,
-		Engine: w.servers, Poll: poll, Log: log,
+		Engine: w.servers, Poll: poll, Log: log, StateDir: states[0], Budgets: &budgets,
 		Own: &clustermesh.OwnKVStore{Load: func() (*clientfile.Config, error) { return clientfile.New(endpoint(c, c)) }},
 	})
 	if err != nil {
 		return err
 	}
 	if w.Direct {
-		c.Direct, err = mesh.New(mesh.Config{Directory: originals, MaxConnectedClusters: c.Own.MaxConnectedClusters, Engine: w.servers, Poll: poll, Log: log})
+		c.Direct, err = mesh.New(mesh.Config{Directory: originals, MaxConnectedClusters: c.Own.MaxConnectedClusters, Engine: w.servers, Poll: poll, Log: log, Budgets: &budgets})
 		if err != nil {
 			return err
 		}

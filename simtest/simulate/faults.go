@@ -5,15 +5,19 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/agents"
@@ -72,6 +76,24 @@ func faults() []fault {
 				}
 			},
 		},
+		{ // its agent ends, and another client writes more keys of a family than a cluster may have
+			name: "flood", lasts: 3 * time.Minute,
+			begin: func(c *cluster, r *rand.Rand) {
+				c.stop()
+				of := c.history.families[r.IntN(len(c.history.families))]
+				if of.r == wire.Identities && of.of.Cluster == c.Own.Name {
+					return // the next agent would leave these keys
+				}
+				for i := range c.w.Budget.Share(of.r).Keys {
+					c.Store.Set(fmt.Sprintf("%s0-%03d", of.prefix, i), "{}")
+				}
+				if r.IntN(2) == 0 { // readers list again, and these keys come first
+					c.Store.Compact()
+					c.Store.Break(nil)
+				}
+			},
+			end: func(c *cluster, _ *rand.Rand) { c.start() },
+		},
 		{name: "replace", begin: func(c *cluster, _ *rand.Rand) { c.Store.Replace() }},
 		{name: "wipe", begin: func(c *cluster, _ *rand.Rand) { c.Store.Wipe() }},
 		{ // the kvstore is restored from a backup that was made at the begin
@@ -107,6 +129,17 @@ func faults() []fault {
 			end: func(c *cluster, _ *rand.Rand) {
 				if c.setTrap(0); c.cancel != nil && !c.isRunning() {
 					c.stop()
+				}
+				c.start()
+			},
+		},
+		{ // its agent ends, and one starts that finds its states torn
+			name: "torn", lasts: time.Minute,
+			begin: func(c *cluster, _ *rand.Rand) { c.stop() },
+			end: func(c *cluster, r *rand.Rand) {
+				c.stop() // the end of another fault may have started one
+				for _, dir := range c.w.States(c.Cluster) {
+					c.note(tear(dir, r))
 				}
 				c.start()
 			},
@@ -193,6 +226,30 @@ func spoiled(r *rand.Rand, value, other []byte) []byte {
 	return value
 }
 
+// tear spoils the files in a directory, or removes them.
+func tear(dir string, r *rand.Rand) error {
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, file := range files {
+		path := filepath.Join(dir, file.Name())
+		content, failed := os.ReadFile(path)
+		if r.IntN(4) == 0 {
+			err = errors.Join(err, failed, os.Remove(path))
+			continue
+		}
+		text := content
+		if r.IntN(2) == 0 { // another ID, or another cluster
+			text = bytes.Replace(text, fmt.Append(nil, 1+r.IntN(3)), fmt.Append(nil, 1+r.IntN(3)), 1+r.IntN(3))
+		} else {
+			text = spoiled(r, content, content)
+		}
+		err = errors.Join(err, failed, os.WriteFile(path, text, 0o600))
+	}
+	return err
+}
+
 // networkFault is a kind of fault of a network.
 type networkFault struct {
 	name       string
@@ -235,6 +292,11 @@ func networkFaults() []networkFault {
 				n.change(func() { n.late = time.Duration(r.IntN(3000)) * time.Millisecond })
 			},
 			func(n *network, _ *rand.Rand) { n.change(func() { n.late = 0 }) },
+		},
+		{ // the rights of the users are gone: open streams continue
+			"denied", time.Minute,
+			func(n *network, _ *rand.Rand) { n.change(func() { n.denied = true }) },
+			func(n *network, _ *rand.Rand) { n.change(func() { n.denied = false }) },
 		},
 		{"cut", 0, func(n *network, _ *rand.Rand) { n.store.Break(nil) }, nil},
 	}
@@ -290,6 +352,7 @@ type network struct {
 	mu         sync.Mutex
 	rng        *rand.Rand
 	away       bool
+	denied     bool
 	thaw       chan struct{} // nil unless it is frozen
 	heard      chan struct{} // nil unless events do not arrive
 	lost       float64       // probability that a request is lost
@@ -368,6 +431,9 @@ func (n *network) request(ctx context.Context, do func() error) error {
 	return cmp.Or(waiting.Sleep(ctx, late), err)
 }
 
+// needNoRight are the operations of a kvstore for which a user needs no right.
+func needNoRight() []string { return []string{"recv", "progress", "grant lease", "keep leases alive"} }
+
 // carry carries a request to the other end, unless there is an error, and decides whether it is lost, or its answer, or
 // how late that is.
 func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, late time.Duration, err error) {
@@ -376,7 +442,7 @@ func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, 
 	n.mu.Unlock()
 	trap.step()
 	n.mu.Lock()
-	away, thaw := n.away, n.thaw
+	away, denied, thaw := n.away, n.denied && !slices.Contains(needNoRight(), op), n.thaw
 	if op == "recv" && thaw == nil {
 		thaw = n.heard
 	}
@@ -387,8 +453,11 @@ func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, 
 	}
 	lost, unanswered = n.rng.Float64() < n.lost, n.rng.Float64() < n.unanswered
 	n.mu.Unlock()
-	if away {
+	switch {
+	case away:
 		return false, false, 0, errAway
+	case denied:
+		return false, false, 0, kvstore.ErrPermissionDenied
 	}
 	if thaw != nil {
 		select {

@@ -33,7 +33,7 @@ func (f *flaps) step(s Step) {
 	switch one, is := faultOf(name); {
 	case !is:
 		f.asked = time.Now()
-	case name == "stop" || name == "crash" || name == "kill": // see started
+	case name == "stop" || name == "crash" || name == "kill" || name == "torn": // see started
 	case strings.HasPrefix(name, "api-"): // no kvstore notices
 	default:
 		f.faulted = time.Now()
@@ -66,11 +66,19 @@ func (f *flaps) undisturbed(at time.Time) bool {
 	return at.Sub(f.faulted) > afterFaults && at.Sub(f.started) > afterStart
 }
 
+// calm reports whether the kvstore must have everything that is described: no fault is active, the last one ended so long ago
+// that refused writes were tried again, and there was no operation a moment ago.
+func (f *flaps) calm(now time.Time) bool {
+	return f.undisturbed(now.Add(afterFaults-calmAfter)) && f.undisturbed(now) && f.unaskedFor(now, late)
+}
+
 // unasked reports whether there was no operation of the workload, from some time before a time until now.
-func (f *flaps) unasked(at time.Time) bool {
+func (f *flaps) unasked(at time.Time) bool { return f.unaskedFor(at, afterAsking) }
+
+func (f *flaps) unaskedFor(at time.Time, while time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return at.Sub(f.asked) > afterAsking
+	return at.Sub(f.asked) > while
 }
 
 // flap returns an error if the last change of a key is a value that was deleted or written a moment ago, without a reason.

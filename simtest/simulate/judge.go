@@ -46,7 +46,16 @@ func (j *judge) look(c *cluster) {
 		s.look()
 	}
 	c.copied.look()
+	if c.flaps.calm(time.Now()) {
+		j.w.seen.note(calmly)
+		if wrong := c.unpublished(); wrong != "" {
+			j.w.found(fmt.Errorf("%s %s after the last operation of the workload, long after the last fault, there is %s", clock(time.Now()), late, wrong))
+		}
+	}
 }
+
+// calmAfter is the time after the last fault in which everything has to be equal: leases of 5 minutes end.
+const calmAfter = 7 * time.Minute
 
 // late is how long a change may take when nothing is wrong with either cluster. It takes milliseconds.
 const late = 10 * time.Second
@@ -76,7 +85,7 @@ func (m *copied) look() {
 	for _, st := range m.c.Mirrored() {
 		for _, r := range model.Families() {
 			family := st.Families[r]
-			if family.Freshness.AsOf.IsZero() || !family.Synced {
+			if family.Freshness.AsOf.IsZero() || !family.Synced || family.Over != 0 {
 				continue
 			}
 			m.c.w.judge.counts(family.Freshness)

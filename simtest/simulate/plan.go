@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 
 // Step is one event of a plan: an operation of the workload, the begin of a fault, or its end. N decides the details.
@@ -143,3 +145,13 @@ func NewPlan(seed uint64, size Size) Plan {
 }
 
 func cutEnding(do string) (name string, ends bool) { return strings.CutPrefix(do, ending) }
+
+// budget is what a cluster of this size may have: twice its keys of each family.
+func (s Size) budget() *budget.Budget {
+	all := budget.Default()
+	for r, share := range all.Resources {
+		share.Keys = 2 * (s.Objects.Nodes + s.Objects.Services + s.Objects.Pods + numIdentities + numContested)
+		all.Resources[r] = share
+	}
+	return &all
+}

@@ -130,6 +130,10 @@ func (s *screen) look() {
 	for _, st := range statuses {
 		for _, r := range model.Families() {
 			freshness := st.Families[r].Freshness
+			if st.Families[r].Over != 0 { // not all of its keys are shown
+				s.c.w.seen.note(exceeded)
+				continue
+			}
 			if freshness.AsOf.IsZero() {
 				continue
 			}

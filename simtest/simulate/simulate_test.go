@@ -99,9 +99,6 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 	return err
 }
 
-// calmAfter is the time after the last fault in which everything has to be equal: leases of 5 minutes end.
-const calmAfter = 7 * time.Minute
-
 // afterRest is the time after which nothing may follow from an earlier event, and quietFor how long the agents must write
 // no message to the log then.
 const afterRest, quietFor = time.Minute, 6 * time.Minute

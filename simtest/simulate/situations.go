@@ -32,12 +32,19 @@ func sometimes() []string {
 		"No longer the leader; the written keys stay", "Cannot write to the kvstore, trying again", "Writing to the kvstore again",
 		"Withdrawing the copy of a cluster without a client file", "Copied", "Published", "Cannot write the heartbeat, trying again",
 		"All EndpointSlices of remote backends are up to date", "Cannot write EndpointSlices of remote backends, trying again",
+		exceeded, calmly,
 	}
 	for _, f := range faults() {
 		all = append(all, begins+f.name)
 	}
 	return all
 }
+
+// Situations that the judge meets.
+const (
+	exceeded = "A family exceeds its budget"
+	calmly   = "A kvstore must have what is described"
+)
 
 // begins precedes the name of a fault.
 const begins = "fault "

@@ -73,6 +73,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 	w := &world{ctx: ctx, objects: size.Objects, journal: notes, seen: seen}
 	w.judge = newJudge(w)
 	p.Log = slog.New(seen.of(w.found, w.hear))
+	p.Budget = size.budget()
 	all, err := agents.New(p, names...)
 	if err != nil {
 		return nil, err

@@ -51,6 +51,8 @@ func mutants() []mutant {
 		{"slices of a cluster that was not read are written", "internal/kube/endpointslices/plan.go", "case s.Keep != nil && s.Keep(at.cluster):", "case s.Keep != nil && at.cluster == \"\":"},
 		{"a Service without slices gets none of a cluster that comes later", "internal/kube/endpointslices/term.go", "\t\t\tif Eligible(svc) {", "\t\t\tif t.held[local.Name(svc)] != nil {"},
 		{"pods of a namespace that is not global are published", "internal/own/publish/endpoints.go", " || !global(namespace, e.DefaultGlobalNamespace) {", " || namespace == nil && !e.DefaultGlobalNamespace {"},
+		{"keys for which there was no room are not read again", store + "watch.go", "Incomplete: w.set.Lacks}", "Incomplete: nil}"},
+		{"a refused write waits for an hour", sync + "ledger_failures.go", "due: now.Add(pause), why: why}", "due: now.Add(pause + time.Hour), why: why}"},
 		{"a probe counts without a revision", follow + "state.go", "case p.Head.ClusterID != s.applied.ClusterID:", "case p.Head.ClusterID == 0:"},
 	}
 }
