@@ -164,6 +164,9 @@ func (j *judge) rest() (describe func() string) {
 		for _, r := range c.readers {
 			wrong = cmp.Or(wrong, r.difference())
 		}
+		for _, f := range c.clients {
+			wrong = cmp.Or(wrong, f.difference())
+		}
 	}
 	if wrong != "" {
 		return func() string { return wrong }

@@ -32,7 +32,7 @@ func sometimes() []string {
 		"No longer the leader; the written keys stay", "Cannot write to the kvstore, trying again", "Writing to the kvstore again",
 		"Withdrawing the copy of a cluster without a client file", "Copied", "Published", "Cannot write the heartbeat, trying again",
 		"All EndpointSlices of remote backends are up to date", "Cannot write EndpointSlices of remote backends, trying again",
-		exceeded, calmly,
+		exceeded, calmly, resumedHTTP,
 	}
 	for _, f := range faults() {
 		all = append(all, begins+f.name)
@@ -44,6 +44,8 @@ func sometimes() []string {
 const (
 	exceeded = "A family exceeds its budget"
 	calmly   = "A kvstore must have what is described"
+	// resumedHTTP is a broken connection of a client of the HTTP API.
+	resumedHTTP = "A client of the HTTP API connects again"
 )
 
 // begins precedes the name of a fault.

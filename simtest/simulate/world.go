@@ -55,6 +55,7 @@ type cluster struct {
 	ended   chan error
 	screens []*screen
 	readers []*reader
+	clients []*follower
 	copied  *copied
 }
 
@@ -169,6 +170,9 @@ func (c *cluster) run() {
 		whose := c.Own.Name + map[bool]string{true: "", false: "'s program"}[m == c.Mesh]
 		c.readers = append(c.readers, newReader(whose, m, rand.New(rand.NewPCG(uint64(c.Own.ID), uint64(i)))))
 	}
+	clients, err := followers(c)
+	c.note(err)
+	c.clients = clients
 	screens, readers := c.screens, c.readers
 	c.flaps.start()
 	go func() {
@@ -178,6 +182,9 @@ func (c *cluster) run() {
 		}
 		for _, r := range readers {
 			judging.Go(func() { c.note(r.run(ctx)) })
+		}
+		for _, f := range clients {
+			judging.Go(func() { c.note(f.run(ctx)) })
 		}
 		err := agent.Run(ctx)
 		judging.Wait()

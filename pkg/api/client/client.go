@@ -42,6 +42,8 @@ type Options struct {
 	Server string // URL, or host:port
 	Socket string // path of a unix socket
 	TLS    TLSFiles
+	// Dial opens the connections, instead of Server and Socket, of a program in whose process the agent runs.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// The defaults, for tests; empty means those of package api.
 	DefaultSocket, DefaultServer string
 }
@@ -57,6 +59,9 @@ func New(o Options) (*Client, error) {
 	t := &http.Transport{ResponseHeaderTimeout: answerTimeout, IdleConnTimeout: time.Minute}
 	c := &Client{base: "http://localhost", http: &http.Client{Transport: t}} // over TCP, an agent requires one of its own names as the host
 	switch {
+	case o.Dial != nil:
+		t.DialContext = o.Dial
+		return c, nil
 	case o.Server != "" && o.Socket != "":
 		return nil, errors.New("give either a server or a socket, not both")
 	case o.Server != "":

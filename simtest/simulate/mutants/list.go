@@ -53,6 +53,8 @@ func mutants() []mutant {
 		{"pods of a namespace that is not global are published", "internal/own/publish/endpoints.go", " || !global(namespace, e.DefaultGlobalNamespace) {", " || namespace == nil && !e.DefaultGlobalNamespace {"},
 		{"keys for which there was no room are not read again", store + "watch.go", "Incomplete: w.set.Lacks}", "Incomplete: nil}"},
 		{"a refused write waits for an hour", sync + "ledger_failures.go", "due: now.Add(pause), why: why}", "due: now.Add(pause + time.Hour), why: why}"},
+		{"an event that was cut off counts", "pkg/api/client/watch.go", "case \"id\":\n\t\t\tid = value\n", "case \"id\":\n\t\t\tid, w.token = value, value\n"},
+		{"a deletion is sent over HTTP as a change", "internal/serve/httpapi/watch.go", "c.out.Put(e.Token(), string(e.Type), ", "c.out.Put(e.Token(), string(view.Upsert), "},
 		{"a probe counts without a revision", follow + "state.go", "case p.Head.ClusterID != s.applied.ClusterID:", "case p.Head.ClusterID == 0:"},
 	}
 }
