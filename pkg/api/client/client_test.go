@@ -260,3 +260,20 @@ func TestPlaces(t *testing.T) {
 		})
 	}
 }
+
+func TestDial(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"name": "cart"}`)
+	}))
+	t.Cleanup(s.Close)
+	c := open(t, Options{Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", s.Listener.Addr().String())
+	}})
+	got, err := Get[thing](t.Context(), c, "v1", "thing")
+	waittest.Must(t, err)
+	if got.Name != "cart" {
+		t.Errorf("got %q", got.Name)
+	}
+}
