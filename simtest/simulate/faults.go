@@ -184,6 +184,11 @@ func faults() []fault {
 			end: func(c *cluster, _ *rand.Rand) { c.note(agents.WriteClientFile(c.half.path, c.Cluster, c.half.to)) },
 		},
 	}
+	for _, f := range all {
+		if slices.Contains([]string{"compact", "expire", "replace", "wipe"}, f.name) {
+			all = append(all, f.duringWrite())
+		}
+	}
 	for _, f := range networkFaults() {
 		all = append(all, f.ofStore(), f.ofRoute())
 		if f.end != nil && f.name != "deaf" {
@@ -191,6 +196,18 @@ func faults() []fault {
 		}
 	}
 	return all
+}
+
+// duringWrite is the fault between the next write and its answer.
+func (f fault) duringWrite() fault {
+	return fault{name: f.name + "-write", begin: func(c *cluster, r *rand.Rand) {
+		c.net.change(func() {
+			c.net.strike = func() {
+				c.flaps.fault()
+				f.begin(c, r)
+			}
+		})
+	}}
 }
 
 // spoiledName returns the name of a key, or one that is similar.
@@ -359,6 +376,7 @@ type network struct {
 	unanswered float64       // the same of the answer
 	late       time.Duration // maximum delay
 	trap       *trap         // nil: none
+	strike     func()        // happens after the next write, before its answer; nil: nothing
 }
 
 // trap ends an agent at one of its requests.
@@ -409,10 +427,26 @@ func (n *network) fault(ctx context.Context, op, _ string) error {
 		return errLost
 	case unanswered:
 		return memory.Afterwards(errLost)
+	case op == "update" && n.strikes():
+		return memory.Delayed(2 * strikeAfter)
 	case late > 0:
 		return memory.Delayed(late)
 	}
 	return nil
+}
+
+// strikeAfter is the time between a write and the fault that happens before its answer.
+const strikeAfter = 300 * time.Millisecond
+
+// strikes reports whether a fault happens during a write.
+func (n *network) strikes() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	strike := n.strike
+	if n.strike = nil; strike != nil {
+		time.AfterFunc(strikeAfter, strike)
+	}
+	return strike != nil
 }
 
 // request makes a request of something that is no kvstore.

@@ -161,6 +161,7 @@ func (j *judge) rest() (describe func() string) {
 	}
 	wrong := j.servers(all)
 	for _, c := range j.w.clusters {
+		wrong = cmp.Or(wrong, c.old())
 		for _, r := range c.readers {
 			wrong = cmp.Or(wrong, r.difference())
 		}
@@ -172,6 +173,27 @@ func (j *judge) rest() (describe func() string) {
 		return func() string { return wrong }
 	}
 	return nil
+}
+
+// current is how old the data of a program may be while nothing is wrong: it asks each 10 seconds, and the deletion of an own
+// node is held back for 30.
+const current = time.Minute
+
+// old returns a resource that a program of the cluster knows as of an earlier time than it must; empty: there is none.
+func (c *cluster) old() string {
+	for whose, all := range map[string][]remotecluster.Status{"view": c.Mesh.Clusters(), "program": c.Direct.Clusters(), "mirror": c.Mirrored()} {
+		if len(all) != len(c.w.clusters)-1 {
+			return fmt.Sprintf("the %s of %s has %d other clusters", whose, c.Own.Name, len(all))
+		}
+		for _, st := range all {
+			for _, r := range model.Families() {
+				if f := st.Families[r].Freshness; f.State != remotecluster.FreshnessSynced || time.Since(f.AsOf) > current {
+					return fmt.Sprintf("the %s of %s knows the %s of %s as %s", whose, c.Own.Name, r, st, f)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // contents are the values in force of a cluster.

@@ -259,6 +259,7 @@ func (w *world) do(s Step) {
 // heal ends all faults.
 func (w *world) heal() {
 	for i, c := range w.clusters {
+		c.net.change(func() { c.net.strike = nil })
 		for _, f := range faults() {
 			if c.active[f.name] {
 				w.do(Step{Cluster: i, Do: ending + f.name})
