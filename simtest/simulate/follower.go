@@ -125,25 +125,22 @@ func (f *follower) event(e client.Event[json.RawMessage]) string {
 
 // difference returns how the objects differ from those of the list; empty when they do not.
 func (f *follower) difference() string {
-	f.mu.Lock()
-	have, synced := f.objects, f.synced
-	f.mu.Unlock()
 	list := make(map[string]string)
 	err := f.all(func(object json.RawMessage) { list[f.key(&object)] = string(object) })
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	switch {
 	case err != nil:
 		return fmt.Sprintf("the list of the %s of %s over HTTP: %v", f.resource, f.c.Own.Name, err)
-	case !synced:
+	case !f.synced:
 		return fmt.Sprintf("the changes of the %s of %s over HTTP are not synced", f.resource, f.c.Own.Name)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	for key, object := range list {
-		if have[key] != object {
+		if have := f.objects; have[key] != object {
 			return fmt.Sprintf("the changes of the %s of %s over HTTP say %q, and the list says %q", f.resource, f.c.Own.Name, have[key], object)
 		}
 	}
-	if len(list) != len(have) {
+	if have := f.objects; len(list) != len(have) {
 		return fmt.Sprintf("the changes of the %s of %s over HTTP say that there are %d, and the list has %d", f.resource, f.c.Own.Name, len(have), len(list))
 	}
 	return ""

@@ -2,28 +2,32 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
-// TestEachDefectCanBePlanted: its file has the text once, and found.txt has a line for it.
-func TestEachDefectCanBePlanted(t *testing.T) {
+// TestDefectsAreInTheSources: each text that a defect replaces is there once, no name is used twice, and
+// found.txt has a line for each.
+func TestDefectsAreInTheSources(t *testing.T) {
 	t.Parallel()
-	root := filepath.Join("..", "..", "..")
-	read := func(path string) string {
-		text, err := os.ReadFile(filepath.Join(root, path))
-		waittest.Must(t, err)
-		return string(text)
+	names := make(map[string]bool)
+	found, err := os.ReadFile("found.txt")
+	if err != nil {
+		t.Fatal(err)
 	}
-	found := read("simtest/simulate/mutants/found.txt")
 	for _, m := range mutants() {
-		if n := strings.Count(read(m.file), m.old); n != 1 {
-			t.Errorf("%s: %s has the text %d times, not once", m.name, m.file, n)
+		source, err := os.ReadFile("../../../" + m.file)
+		if err != nil {
+			t.Error(err)
 		}
-		if !strings.Contains(found, "\n"+m.name+"\t") {
+		if n := strings.Count(string(source), m.old); n != 1 {
+			t.Errorf("%s: %s has %q %d times, not once", m.name, m.file, m.old, n)
+		}
+		if names[m.name] {
+			t.Errorf("%s is there twice", m.name)
+		}
+		names[m.name] = true
+		if !strings.Contains(string(found), "\n"+m.name+"\t") {
 			t.Errorf("found.txt has no line for %q: run go run ./simtest/simulate/mutants -only %[1]q", m.name)
 		}
 	}
