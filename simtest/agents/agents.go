@@ -63,7 +63,7 @@ type Cluster struct {
 	slices   *endpointslices.Controller
 	informed *local.Cluster // the agent's copy of Source
 	http     httpServer
-	api      func(context.Context) error // serves the HTTP API
+	serve    func(context.Context) error // the HTTP API
 }
 
 // World is a set of clusters that read each other.
@@ -121,7 +121,7 @@ func (w *World) Run(ctx context.Context) error {
 
 // Run runs the agent of the cluster until ctx ends. Each agent runs once ([World.Renew]).
 func (c *Cluster) Run(ctx context.Context) error {
-	parts := []func(context.Context) error{c.writer.Run, c.operator.Run, c.mirror.Run, c.Mesh.Run, c.API.inform(c.informed), c.slices.Run, c.api}
+	parts := []func(context.Context) error{c.writer.Run, c.operator.Run, c.mirror.Run, c.Mesh.Run, c.API.inform(c.informed), c.slices.Run, c.serve}
 	if c.Direct != nil {
 		parts = append(parts, c.Direct.Run)
 	}
@@ -207,7 +207,7 @@ func (w *World) Renew(c *Cluster) (err error) {
 			return err
 		}
 	}
-	if c.api, err = c.serveHTTP(c.Mesh.View); err != nil {
+	if c.serve, err = c.serveHTTP(c.Mesh.View); err != nil {
 		return err
 	}
 	if c.informed, err = local.New(c.Mesh.Tables.DB); err != nil {

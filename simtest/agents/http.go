@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mesh-agent/mesh-agent/internal/base/logging"
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/internal/serve/httpapi"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
@@ -34,7 +36,11 @@ func (c *Cluster) DialHTTP(context.Context, string, string) (net.Conn, error) {
 
 // serveHTTP returns a function that serves the HTTP API with a view until ctx ends.
 func (c *Cluster) serveHTTP(v *view.View) (func(ctx context.Context) error, error) {
-	s, err := httpapi.NewServer(httpapi.Params{View: v, Gatherer: prometheus.NewRegistry(), LogLevel: level{}, Settings: api.Settings{}}, nil)
+	_, level, err := logging.New(io.Discard, "info", "text")
+	if err != nil {
+		return nil, err
+	}
+	s, err := httpapi.NewServer(httpapi.Params{View: v, Gatherer: prometheus.NewRegistry(), LogLevel: level, Settings: api.Settings{}}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +63,6 @@ func (c *Cluster) serveHTTP(v *view.View) (func(ctx context.Context) error, erro
 		})
 	}, nil
 }
-
-// level is the level of a log, which stays the same.
-type level struct{}
-
-func (level) Get() string      { return "info" }
-func (level) Set(string) error { return errors.ErrUnsupported }
 
 // pipes is a listener whose connections are pipes. They end with it, also those that a handler has taken over.
 type pipes struct {

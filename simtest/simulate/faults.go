@@ -256,13 +256,12 @@ func tear(dir string, r *rand.Rand) error {
 			err = errors.Join(err, failed, os.Remove(path))
 			continue
 		}
-		text := content
 		if r.IntN(2) == 0 { // another ID, or another cluster
-			text = bytes.Replace(text, fmt.Append(nil, 1+r.IntN(3)), fmt.Append(nil, 1+r.IntN(3)), 1+r.IntN(3))
+			content = bytes.Replace(content, fmt.Append(nil, 1+r.IntN(3)), fmt.Append(nil, 1+r.IntN(3)), 1+r.IntN(3))
 		} else {
-			text = spoiled(r, content, content)
+			content = spoiled(r, content, content)
 		}
-		err = errors.Join(err, failed, os.WriteFile(path, text, 0o600))
+		err = errors.Join(err, failed, os.WriteFile(path, content, 0o600))
 	}
 	return err
 }

@@ -135,12 +135,13 @@ func (f *follower) difference() string {
 	case !f.synced:
 		return fmt.Sprintf("the changes of the %s of %s over HTTP are not synced", f.resource, f.c.Own.Name)
 	}
+	have := f.objects
 	for key, object := range list {
-		if have := f.objects; have[key] != object {
+		if have[key] != object {
 			return fmt.Sprintf("the changes of the %s of %s over HTTP say %q, and the list says %q", f.resource, f.c.Own.Name, have[key], object)
 		}
 	}
-	if have := f.objects; len(list) != len(have) {
+	if len(list) != len(have) {
 		return fmt.Sprintf("the changes of the %s of %s over HTTP say that there are %d, and the list has %d", f.resource, f.c.Own.Name, len(have), len(list))
 	}
 	return ""
