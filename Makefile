@@ -6,6 +6,8 @@ FUZZTIME ?= 10000x
 PKGS ?= ./...
 MODULES = . test/chart test/browser ui/build test/interop test/interop/model test/interop/peer
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# What is compiled has no paths of the clone, so that another clone does not compile it again.
+export GOFLAGS += -trimpath
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent
 
 # The Kubernetes API server of the tests is built once for each version.
