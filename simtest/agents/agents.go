@@ -35,11 +35,14 @@ import (
 )
 
 // The intervals of the agents: that of the probes of a real etcd, the TTL of leases, which is shorter than the default, so
-// that leases end in short simulations, and the interval of the readings of a directory.
+// that leases end in short simulations, the interval of the readings of a directory, and those of the nodes that look at the
+// identities in use, and of the operator that collects the others.
 const (
 	leaseTTL      = 5 * time.Minute
 	probeInterval = 10 * time.Second
 	poll          = 30 * time.Second
+	periodicSync  = time.Minute
+	collected     = 2 * time.Minute
 )
 
 // Cluster is one cluster with its agent.
@@ -51,6 +54,8 @@ type Cluster struct {
 	API *API
 	// Store is the kvstore of the cluster.
 	Store *memory.Store
+	// Members are the nodes that register themselves. They do not run with the agent.
+	Members []*Member
 	// Mesh is the view of all clusters. A new agent has another one.
 	Mesh *mesh.Mesh
 	// Direct, unless nil, is the view of a program that reads the kvstores of the other clusters without a mirror.
@@ -78,6 +83,7 @@ type World struct {
 type Params struct {
 	Directory string         // of the client files and of the states
 	Direct    bool           // each cluster has a program that reads the other kvstores without a mirror
+	Members   int            // of each second cluster, which has no Cilium: nodes that register themselves
 	Budget    *budget.Budget // of each cluster, in each program; nil: the defaults
 	Log       *slog.Logger
 }
@@ -94,7 +100,11 @@ func New(p Params, names ...string) (*World, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.Clusters = append(w.Clusters, &Cluster{Own: own, Store: store, Source: source, API: &API{source: source}})
+		c := &Cluster{Own: own, Store: store, Source: source, API: &API{source: source}}
+		if i%2 == 1 {
+			c.Members = w.newMembers(c, p.Members)
+		}
+		w.Clusters = append(w.Clusters, c)
 	}
 	for _, from := range w.Clusters {
 		for _, to := range w.Clusters {
@@ -179,8 +189,9 @@ func (w *World) Renew(c *Cluster) (err error) {
 		return err
 	}
 	c.operator, err = operate.New(operate.Params{
-		Own: c.Own, Writer: c.writer, Source: c.Source, GlobalNamespaces: true, NodesAndAddresses: true,
-		Identities: identity.Owner{Name: name, ID: c.Own.ID, Layout: layout}, LocksGCInterval: operate.DefaultLocksGCInterval, Log: log,
+		Own: c.Own, Writer: c.writer, Source: c.Source, GlobalNamespaces: true, NodesAndAddresses: len(c.Members) == 0,
+		Identities: identity.Owner{Name: name, ID: c.Own.ID, Layout: layout}, GCInterval: collected,
+		LocksGCInterval: operate.DefaultLocksGCInterval, Log: log,
 	})
 	if err != nil {
 		return err

@@ -63,8 +63,8 @@ func faults() []fault {
 		{ // another client writes values that no writer would
 			name: "garbage", begin: func(c *cluster, r *rand.Rand) {
 				of := c.history.families[r.IntN(len(c.history.families))]
-				if of.r == wire.Identities && of.of.Cluster == c.Own.Name {
-					return // what another client says a number means counts
+				if c.hasOthers(of) {
+					return // what another client writes counts
 				}
 				now := c.history.now(of)
 				names := slices.Sorted(maps.Keys(now))
@@ -81,7 +81,7 @@ func faults() []fault {
 			begin: func(c *cluster, r *rand.Rand) {
 				c.stop()
 				of := c.history.families[r.IntN(len(c.history.families))]
-				if of.r == wire.Identities && of.of.Cluster == c.Own.Name {
+				if c.hasOthers(of) {
 					return // the next agent would leave these keys
 				}
 				for i := range c.w.Budget.Share(of.r).Keys {
@@ -189,6 +189,7 @@ func faults() []fault {
 			all = append(all, f.duringWrite())
 		}
 	}
+	all = append(all, memberFaults()...)
 	for _, f := range networkFaults() {
 		all = append(all, f.ofStore(), f.ofRoute())
 		if f.end != nil && f.name != "deaf" {
@@ -208,6 +209,12 @@ func (f fault) duringWrite() fault {
 			}
 		})
 	}}
+}
+
+// hasOthers reports whether the writer of the keys of a family leaves those of others.
+func (c *cluster) hasOthers(of *recorded) bool {
+	return of.prefix == of.r.Prefix(c.Own.Name, false) &&
+		(of.r == wire.Identities || len(c.members) > 0 && (of.r == wire.Nodes || of.r == wire.IPs))
 }
 
 // spoiledName returns the name of a key, or one that is similar.

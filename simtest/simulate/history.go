@@ -90,7 +90,7 @@ func (h *history) record(changes []kvstore.Event, c *cluster) (wrong error) {
 		of, one := h.families[i], version{from: now}
 		if e.Type == kvstore.EventPut {
 			one.value = append([]byte{}, e.Value...)
-			if of.r == wire.Identities && !h.foreign.Load() {
+			if of.r == wire.Identities && !h.foreign.Load() && len(c.members) == 0 {
 				h.mean(key, string(one.value))
 			}
 		}

@@ -48,9 +48,10 @@ func (j *judge) look(c *cluster) {
 	c.copied.look()
 	if c.flaps.calm(time.Now()) {
 		j.w.seen.note(calmly)
-		if wrong := c.unpublished(); wrong != "" {
+		if wrong := c.unpublished(false); wrong != "" {
 			j.w.found(fmt.Errorf("%s %s after the last operation of the workload, long after the last fault, there is %s", clock(time.Now()), late, wrong))
 		}
+		c.allocation.mend(apps(c.described()))
 	}
 }
 
@@ -124,7 +125,7 @@ func (m *copied) claim(of *cluster, r wire.Resource, asOf time.Time) string {
 // and DNS answers with all backends.
 func (j *judge) rest() (describe func() string) {
 	for _, c := range j.w.clusters {
-		if wrong := c.unpublished(); wrong != "" {
+		if wrong := c.unpublished(true); wrong != "" {
 			return func() string { return wrong }
 		}
 	}

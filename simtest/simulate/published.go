@@ -26,6 +26,18 @@ func (c *cluster) described() map[wire.Resource]map[string]string {
 		}
 		all[wire.Nodes][n.Name] = fmt.Sprint(addresses)
 	}
+	for n := range s.Nodes.Table().All(s.Nodes.Snapshot()) {
+		var addresses []string
+		for _, a := range n.Status.Addresses {
+			addresses = append(addresses, a.Address)
+		}
+		all[wire.Nodes][n.Name] = fmt.Sprint(addresses)
+	}
+	for p := range s.Pods.Table().All(s.Pods.Snapshot()) {
+		if isGlobal(c.Cluster, p.Namespace) {
+			all[wire.IPs][p.Status.PodIP] = fmt.Sprint(p.Labels["app"][1:], " ", p.Name)
+		}
+	}
 	for e := range s.CiliumEndpoints.Table().All(s.CiliumEndpoints.Snapshot()) {
 		if !isGlobal(c.Cluster, e.Namespace) {
 			continue
@@ -38,7 +50,7 @@ func (c *cluster) described() map[wire.Resource]map[string]string {
 		if !isGlobal(c.Cluster, i.SecurityLabels[labelNamespace]) {
 			continue
 		}
-		all[wire.Identities][i.Name] = i.SecurityLabels["k8s:app"]
+		all[wire.Identities][i.Name] = i.SecurityLabels["k8s:app"][1:]
 	}
 	for svc := range s.Services.Table().All(s.Services.Snapshot()) {
 		if svc.Annotations[wire.AnnotationGlobal] == "true" && isGlobal(c.Cluster, svc.Namespace) {
@@ -48,6 +60,16 @@ func (c *cluster) described() map[wire.Resource]map[string]string {
 				all[wire.EndpointSlices][name] = fmt.Sprint(backends)
 			}
 		}
+	}
+	return all
+}
+
+// apps returns the applications of the described pods.
+func apps(described map[wire.Resource]map[string]string) map[string]bool {
+	all := make(map[string]bool)
+	for _, pod := range described[wire.IPs] {
+		app, _, _ := strings.Cut(pod, " ")
+		all[app] = true
 	}
 	return all
 }
@@ -69,7 +91,7 @@ func (c *cluster) backends(service string) (addresses, names []string) {
 }
 
 // published is the same part of a value that the kvstore has.
-func published(of *recorded, name string, value []byte) string {
+func (c *cluster) published(of *recorded, name string, value []byte) string {
 	switch of.r {
 	case wire.Nodes:
 		n, err := wire.DecodeNode(name, value, of.of)
@@ -86,11 +108,12 @@ func published(of *recorded, name string, value []byte) string {
 		if err != nil {
 			return err.Error()
 		}
+		if len(c.members) > 0 {
+			return fmt.Sprint(c.allocation.app(ip.Identity), " ", ip.Pod)
+		}
 		return fmt.Sprint(ip.Identity, " ", ip.Pod)
 	case wire.Identities:
-		_, app, _ := strings.Cut(string(value), "k8s:app=")
-		app, _, _ = strings.Cut(app, ";")
-		return app
+		return appOf(string(value))
 	case wire.Services:
 		s, err := wire.DecodeService(name, value, of.of)
 		if err != nil {
@@ -117,18 +140,25 @@ func published(of *recorded, name string, value []byte) string {
 	return ""
 }
 
-// unpublished returns how the kvstore of the cluster differs from its description; empty when it does not.
-func (c *cluster) unpublished() string {
+// unpublished returns how the kvstore of the cluster differs from its description; empty when it does not. At rest, all identities
+// that are not used have been collected.
+func (c *cluster) unpublished(rest bool) string {
 	want := c.described()
 	for _, r := range model.Families() {
 		of := c.history.of(r, c.Own.Name, false)
+		if r == wire.Identities && len(c.members) > 0 {
+			if wrong := c.allocation.unallocated(apps(want), rest); wrong != "" {
+				return wrong
+			}
+			continue
+		}
 		now := c.history.now(of)
 		for name, text := range want[r] {
 			value, is := now[name]
 			if !is {
 				return fmt.Sprintf("%s%s is not published", of.prefix, name)
 			}
-			if got := published(of, name, value); got != text {
+			if got := c.published(of, name, value); got != text {
 				return fmt.Sprintf("%s%s is published with %s, not with %s", of.prefix, name, got, text)
 			}
 		}

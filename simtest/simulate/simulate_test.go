@@ -33,7 +33,7 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 		ctx, cancel := context.WithCancel(t.Context())
 		notes, failed := newJournal(*flagJournal)
 		waittest.Must(t, failed)
-		w, failed := newWorld(ctx, agents.Params{Directory: directory, Direct: true}, notes, seen, seed, size)
+		w, failed := newWorld(ctx, agents.Params{Directory: directory, Direct: true, Members: 3}, notes, seen, seed, size)
 		waittest.Must(t, failed)
 		j := w.judge
 		start, rng := time.Now(), rand.New(rand.NewPCG(seed, 1))
@@ -90,6 +90,9 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 		cancel()
 		for _, c := range w.clusters {
 			c.stop()
+			for _, m := range c.members {
+				m.stop()
+			}
 		}
 		sum, failed := notes.end()
 		waittest.Must(t, failed)

@@ -77,31 +77,25 @@ func (d description) do(operation string) {
 	case "scale":
 		d.scale(d.service())
 	case "node":
-		name := d.IntN(d.max.Nodes)
-		put(s.CiliumNodes, fmt.Sprint("n", name), decoded[local.CiliumNode](fmt.Sprintf(
-			`{"metadata": {"name": "n%d"}, "spec": {"addresses": [{"type": "InternalIP", "ip": "172.16.%d.%[1]d"}, {"type": "CiliumInternalIP", "ip": "10.%[2]d.250.%[3]d"}], "ipam": {"podCIDRs": ["10.%[2]d.%[1]d.0/24"]}}}`,
-			name, d.c.Own.ID, d.IntN(200))))
+		d.node()
 	case "unnode":
-		remove(s.CiliumNodes, fmt.Sprint("n", d.IntN(d.max.Nodes)))
+		name := fmt.Sprint("n", d.IntN(d.max.Nodes))
+		remove(s.CiliumNodes, name)
+		remove(s.Nodes, name)
 	case "pod":
 		n := d.IntN(d.max.Pods)
-		d.pod(fmt.Sprint("p", n), fmt.Sprintf("10.%d.%d.%d", d.c.Own.ID, 200+n/250, n%250))
+		d.pod(n, fmt.Sprint("p", n), fmt.Sprintf("10.%d.%d.%d", d.c.Own.ID, 200+n/250, n%250))
 	case "contested": // several clusters have a pod with this address, or one of them loses it
 		n := d.IntN(numContested)
 		if name := fmt.Sprint("x", n); d.IntN(2) == 0 {
-			d.pod(name, fmt.Sprint("10.99.0.", n))
+			d.pod(n, name, fmt.Sprint("10.99.0.", n))
 		} else {
-			remove(s.CiliumEndpoints, full(name))
+			d.unpod(name)
 		}
 	case "unpod":
-		remove(s.CiliumEndpoints, full(fmt.Sprint("p", d.IntN(d.max.Pods))))
+		d.unpod(fmt.Sprint("p", d.IntN(d.max.Pods)))
 	case "identity":
-		n := d.IntN(numIdentities)
-		id := &local.CiliumIdentity{SecurityLabels: map[string]string{
-			"k8s:app": fmt.Sprint("a", n), "k8s:io.cilium.k8s.policy.cluster": d.c.Own.Name, labelNamespace: namespaceOf(fmt.Sprint(n)),
-		}}
-		id.Name = fmt.Sprint(d.number(n))
-		put(s.CiliumIdentities, id.Name, id)
+		d.identity()
 	case "unidentity":
 		remove(s.CiliumIdentities, fmt.Sprint(d.number(d.IntN(numIdentities))))
 	case "namespace":
@@ -109,6 +103,30 @@ func (d description) do(operation string) {
 	default:
 		panic("no operation is called " + operation)
 	}
+}
+
+func (d description) node() {
+	if len(d.c.Members) > 0 {
+		d.putMember()
+		return
+	}
+	name := d.IntN(d.max.Nodes)
+	put(d.c.Source.CiliumNodes, fmt.Sprint("n", name), decoded[local.CiliumNode](fmt.Sprintf(
+		`{"metadata": {"name": "n%d"}, "spec": {"addresses": [{"type": "InternalIP", "ip": "172.16.%d.%[1]d"}, {"type": "CiliumInternalIP", "ip": "10.%[2]d.250.%[3]d"}], "ipam": {"podCIDRs": ["10.%[2]d.%[1]d.0/24"]}}}`,
+		name, d.c.Own.ID, d.IntN(200))))
+}
+
+// identity puts an identity, unless nodes allocate them.
+func (d description) identity() {
+	n := d.IntN(numIdentities)
+	if len(d.c.Members) > 0 {
+		return
+	}
+	id := &local.CiliumIdentity{SecurityLabels: map[string]string{
+		"k8s:app": fmt.Sprint("a", n), "k8s:io.cilium.k8s.policy.cluster": d.c.Own.Name, labelNamespace: namespaceOf(fmt.Sprint(n)),
+	}}
+	id.Name = fmt.Sprint(d.number(n))
+	put(d.c.Source.CiliumIdentities, id.Name, id)
 }
 
 // depot is a namespace that is global at times, and that is deleted at times. All others are global.
@@ -142,6 +160,7 @@ func (d description) namespace() {
 		return
 	}
 	removeAll(s.CiliumEndpoints)
+	removeAll(s.Pods)
 	removeAll(s.EndpointSlices)
 	removeAll(s.Services)
 	remove(s.Namespaces, depot)
@@ -160,7 +179,12 @@ func isGlobal(c *agents.Cluster, namespace string) bool {
 	return !is || n.Annotations[wire.AnnotationGlobalNamespace] != "false"
 }
 
-func (d description) pod(name, ip string) {
+// pod puts the pod of this number.
+func (d description) pod(n int, name, ip string) {
+	if len(d.c.Members) > 0 {
+		d.putMemberPod(n, name, ip)
+		return
+	}
 	number := 5 * d.IntN(numIdentities/5)
 	if namespaceOf(name) != depot {
 		number += 1 + d.IntN(4)
@@ -169,6 +193,11 @@ func (d description) pod(name, ip string) {
 		`{"metadata": {"namespace": %[6]q, "name": %[1]q, "uid": %[1]q, "creationTimestamp": "2026-01-01T00:00:00Z"},
 		"status": {"id": 7, "identity": {"id": %[2]d}, "networking": {"addressing": [{"ipv4": %[3]q}], "node": "172.16.%[4]d.%[5]d"}}}`,
 		name, d.number(number), ip, d.c.Own.ID, d.IntN(d.max.Nodes), namespaceOf(name))))
+}
+
+func (d description) unpod(name string) {
+	remove(d.c.Source.CiliumEndpoints, full(name))
+	remove(d.c.Source.Pods, full(name))
 }
 
 func (d description) service() string { return fmt.Sprint("s", d.IntN(d.max.Services)) }

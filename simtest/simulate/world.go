@@ -41,7 +41,10 @@ type cluster struct {
 	net     network // of all that read and write its kvstore
 	api     network // to its Kubernetes API
 	remote  *remoteSlices
-	routes  []*network // from the programs of the cluster to the kvstore of each cluster, in their order
+	// members are the nodes that register themselves, and allocation has the identities that they allocate.
+	members    []*member
+	allocation *allocation
+	routes     []*network // from the programs of the cluster to the kvstore of each cluster, in their order
 
 	active               map[string]bool     // faults that have begun and not ended
 	over                 map[string]*network // the route that a fault is about
@@ -85,12 +88,13 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 		infos = append(infos, one.Own)
 	}
 	for i, one := range all.Clusters {
-		c := &cluster{Cluster: one, w: w, history: newHistory(one.Own, infos), active: make(map[string]bool), over: make(map[string]*network), flaps: flaps{active: make(map[string]bool)}}
+		c := &cluster{Cluster: one, w: w, history: newHistory(one.Own, infos), allocation: newAllocation(one.Own), active: make(map[string]bool), over: make(map[string]*network), flaps: flaps{active: make(map[string]bool)}}
 		for i, to := range all.Clusters {
 			n := &network{store: all.Route(one, to), rng: rand.New(rand.NewPCG(seed, uint64(1000*c.Own.ID)+uint64(i)))}
 			n.store.SetFault(n.fault)
 			c.routes = append(c.routes, n)
 		}
+		c.members = newMembers(c, seed)
 		c.remote = newRemoteSlices(c)
 		c.api.rng = rand.New(rand.NewPCG(seed, uint64(500+i)))
 		c.API.SetFault(c.api.request)
@@ -103,6 +107,9 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 				notes.note("%s %d %s %s %s", one.Own.Name, at.Revision, e.Type, e.Key, e.Value)
 			}
 			w.found(c.history.record(changes, c))
+			if len(c.members) > 0 {
+				w.found(c.allocation.record(changes))
+			}
 		})
 		c.Store.SetFault(c.net.fault)
 		description{rand.New(rand.NewPCG(seed, uint64(100+i))), one, size.Objects, func(string) {}}.fill()
@@ -110,6 +117,9 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 	}
 	for _, c := range w.clusters {
 		c.run()
+		for _, m := range c.members {
+			m.start()
+		}
 	}
 	return w, nil
 }
@@ -238,7 +248,7 @@ func (c *cluster) file(r *rand.Rand) link {
 // do makes a step. A fault that lasts does not begin again, and one that has not begun does not end, so that each part
 // of a plan is a plan.
 func (w *world) do(s Step) {
-	c := w.clusters[s.Cluster%len(w.clusters)]
+	c := w.clusterOf(s)
 	w.journal.note("%s", s)
 	c.flaps.step(s)
 	name, ends := cutEnding(s.Do)
@@ -251,6 +261,9 @@ func (w *world) do(s Step) {
 		f.end(c, s.rng())
 	case !ends && !c.active[name]:
 		w.seen.note(begins + name)
+		if isSpoiling(name) {
+			c.allocation.spoil()
+		}
 		c.active[name] = f.end != nil
 		f.begin(c, s.rng())
 	}

@@ -55,7 +55,7 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 	// to them is heard of.
 	p.mappings = newMappings(o.finds("mappings", codes.NumberGivenAway), o.Log)
 	p.identities = syncstore.New(syncstore.Params{
-		Prefix: wire.Identities.Prefix(o.Own.Name, false), Shared: true, Outbox: p.outbox, Cluster: o.Own.Name, Log: o.Log,
+		Prefix: wire.Identities.Prefix(o.Own.Name, false), Shared: true, Sole: true, Outbox: p.outbox, Cluster: o.Own.Name, Log: o.Log,
 		CreateOnly: true, Contradicted: p.mappings.wake.Notify,
 	})
 	p.mappings.all = p.identities.Contradictions

@@ -170,7 +170,7 @@ func (n *Node) suffix(ctx context.Context) (string, error) {
 
 func (n *Node) newSync(outbox *syncstore.Outbox, prefix string, reassert time.Duration) *syncstore.Sync {
 	return syncstore.New(syncstore.Params{
-		Prefix: prefix, Shared: true, Outbox: outbox, Cluster: n.Own.Name, Reassert: reassert, Log: n.Log,
+		Prefix: prefix, Shared: true, Sole: true, Outbox: outbox, Cluster: n.Own.Name, Reassert: reassert, Log: n.Log,
 	})
 }
 

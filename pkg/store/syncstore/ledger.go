@@ -16,7 +16,8 @@ import (
 // another value is written for the name. A list may come from another etcd: its contents count regardless of
 // their revisions, and the events of earlier writes are no longer awaited.
 type ledger struct {
-	shared bool // others have keys here too: only names that were wanted have a line, and with keep the keys with our leases
+	shared bool // others have keys here too: only names that were wanted have a line
+	sole   bool // shared: keys with our leases have a line, too
 	lean   bool // values are held only until they are written or refused
 	keep   bool // keys without a lease belong to others and are not changed
 

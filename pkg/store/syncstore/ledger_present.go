@@ -60,10 +60,9 @@ func (l *ledger) applyEvent(name []byte, e *kvstore.Event, owns func(int64) bool
 	}
 }
 
-// mayOwn reports whether a present key without a line may be ours. In a shared prefix these are, with keep, the keys
-// with one of our leases: a kvstore that was restored from a backup has keys again that were deleted since.
+// mayOwn reports whether a present key without a line may be ours ([Params.Sole]).
 func (l *ledger) mayOwn(kv *kvstore.KeyValue, owns func(int64) bool) bool {
-	return !l.shared || l.keep && kv.Lease != 0 && owns(kv.Lease)
+	return !l.shared || l.sole && owns(kv.Lease)
 }
 
 // lineFor returns the line of a key, and adds a missing one if add is set; not ok when there is none, as for

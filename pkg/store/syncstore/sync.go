@@ -37,10 +37,13 @@ type Params struct {
 	// write checks this in its own transaction: of two writers that create a key at once, only one succeeds. A
 	// name that another writer has counts as written. Contradicted, which may be nil, is called when
 	// [Sync.Contradictions] may have changed; it must not block, and may be called by several goroutines. An
-	// Unleased Sync could not distinguish its own keys. In a Shared prefix, the keys that are tied to a lease of
-	// the writer are the Sync's, also those of names that it was never given.
+	// Unleased Sync could not distinguish its own keys.
 	CreateOnly   bool
 	Contradicted func()
+	// Sole: nothing else writes below the Shared prefix with leases of the writer. So all keys with such leases are the
+	// Sync's, also those of names that it was not given, or was given before: a kvstore that was restored from a backup
+	// has deleted keys again, whose leases the writer keeps alive.
+	Sole bool
 	// Vital: puts are made even without granted space ([Outbox.Grant]).
 	Vital bool
 	// Allowance bounds the rate of the writes; nil is no bound. Several Syncs may share one.
@@ -131,7 +134,7 @@ func New(p Params) *Sync {
 
 func (p *Params) newLedger() ledger {
 	l := newLedger(p.Shared, p.Again != nil, p.CreateOnly)
-	l.leases.none = p.Unleased
+	l.leases.none, l.sole = p.Unleased, p.Sole && !p.Unleased
 	return l
 }
 

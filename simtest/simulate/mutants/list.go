@@ -8,6 +8,7 @@ type mutant struct {
 // mutants are defects that the judge has to find.
 func mutants() []mutant {
 	const follow, store, sync, mirror = "pkg/store/internal/follow/", "pkg/store/", "pkg/store/syncstore/", "internal/own/mirror/"
+	const identities = "pkg/allocator/"
 	return []mutant{
 		{
 			"sweep before the list is complete", follow + "follow.go",
@@ -56,5 +57,16 @@ func mutants() []mutant {
 		{"an event that was cut off counts", "pkg/api/client/watch.go", "case \"id\":\n\t\t\tid = value\n", "case \"id\":\n\t\t\tid, w.token = value, value\n"},
 		{"a deletion is sent over HTTP as a change", "internal/serve/httpapi/watch.go", "c.out.Put(e.Token(), string(e.Type), ", "c.out.Put(e.Token(), string(view.Upsert), "},
 		{"a probe counts without a revision", follow + "state.go", "case p.Head.ClusterID != s.applied.ClusterID:", "case p.Head.ClusterID == 0:"},
+		{"an allocation does not wait for the mappings", identities + "allocate.go", "if err == nil && referenced == NoID {", "if err == nil && referenced != NoID {"},
+		{"the number that another node uses is not asked for", identities + "allocate.go", "try, err = c.candidate(text, referenced)", "try, err = c.candidate(text, referenced&NoID)"},
+		{"a mapping is created without its lock", identities + "kvbackend/write.go", "kvstore.IfAbsent(), kvstore.Holding(lockOf(lock)))", "kvstore.IfAbsent())"},
+		{"a reference is taken although the mapping is gone", identities + "kvbackend/write.go", "kvstore.Leased(), kvstore.IfOther(b.Paths.Mapping(id), []byte(key.GetKey())), kvstore.Holding(lockOf(lock)))", "kvstore.Leased(), kvstore.Holding(lockOf(lock)))"},
+		{"references of ended leases are not written again", identities + "kvbackend/watch.go", "handler.OnReferencesLost() })", "_ = handler })"},
+		{"a node refreshes no identity", identities + "core_jobs.go", "for _, u := range c.byID {\n\t\tc.addJob(u, now)", "for _, u := range c.byID {\n\t\t_ = u"},
+		{"an identity that no pod has keeps its reference", identities + "jobs.go", "return a.backend.Release(ctx, j.id, j.key)", "return nil"},
+		{"an identity in use is collected", identities + "kvbackend/gc.go", "case slices.Contains(users, id):", "case slices.Contains(users, id+1):"},
+		{"a collection does not look again", identities + "kvbackend/gc.go", "if err != nil || kv == nil || kv.ModRevision != revision {", "if err != nil || kv == nil {"},
+		{"an address that a backup brings back stays", "internal/own/register/register.go", "Sole: true", "Sole: false"},
+		{"a pod keeps the identity of its earlier labels", "internal/own/register/register.go", "id, _, err := n.ids.Allocate(ctx, labels)", "id, _, err := n.ids.Allocate(ctx, labels[1:])"},
 	}
 }
