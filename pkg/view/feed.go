@@ -126,9 +126,9 @@ func (f *feed) wait(ctx context.Context, pause time.Duration) error {
 	return ctx.Err()
 }
 
-// take takes all changes up to now into the ring, and returns the position after them; later reads are not older.
-// Unless a reader asks, or one waits, it leaves out the kinds that are in no table.
-func (f *feed) take(now time.Time, asked bool) uint64 {
+// take takes all changes up to now into the ring, and returns the position after them, and what the tables have there; later
+// reads are not older. Unless a reader asks, or one waits, it leaves out the kinds that are in no table.
+func (f *feed) take(now time.Time, asked bool) (uint64, statedb.ReadTxn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	at := round{now: now, txn: f.db.ReadTxn()}
@@ -139,7 +139,7 @@ func (f *feed) take(now time.Time, asked bool) uint64 {
 			}
 		}
 	})
-	return f.seq
+	return f.seq, at.txn
 }
 
 // at is take up to the moment of the snapshot that it returns. The snapshot has everything that was in the address

@@ -169,6 +169,23 @@ func TestWhoWasShownSomethingSeesItsEnd(t *testing.T) {
 	}
 }
 
+// TestWhoReadsSomethingSeesItsEnd: an object that was read with ReadTxn has an event of its deletion, also if it was created
+// and deleted between two looks of the feed.
+func TestWhoReadsSomethingSeesItsEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	position := f.Position()
+	n := &nodes.Node{Cluster: "c1", Name: "n"}
+	f.nodes.Apply(become(nil, n))
+	f.ReadTxn()
+	f.nodes.Apply(become(n, nil))
+	f.Position()
+	entries, _, _, _ := f.feed.after(position, []int{f.indexOf(Nodes)}, make([]feedEntry, 0, 10))
+	if len(entries) != 2 || !entries[1].deleted {
+		t.Errorf("the changes are %+v", entries)
+	}
+}
+
 // FuzzPosition: a token decodes to the position it was made from, and a token of another agent is not accepted as ours.
 func FuzzPosition(f *testing.F) {
 	f.Add("-5", uint64(5))

@@ -106,7 +106,18 @@ func (v *View) Close() { v.feed.close() }
 
 // Position takes in all changes up to now, and returns the position after them. Later reads return data of this
 // position or newer.
-func (v *View) Position() uint64 { return v.feed.take(v.Now(), true) }
+func (v *View) Position() uint64 {
+	position, _ := v.feed.take(v.Now(), true)
+	return position
+}
+
+// ReadTxn takes in all changes up to now, and returns a transaction with the tables at that position. A stream has an event for
+// each later change of an object of the transaction. This does not hold for a transaction of the database: the changes leave
+// out an object that is created and deleted within a short time.
+func (v *View) ReadTxn() statedb.ReadTxn {
+	_, txn := v.feed.take(v.Now(), false)
+	return txn
+}
 
 // Token names a position, for [View.Stream].
 func (v *View) Token(position uint64) string { return v.feed.token(position) }

@@ -67,8 +67,9 @@ type Cluster struct {
 	dns      *dnsserver.Server
 	slices   *endpointslices.Controller
 	informed *local.Cluster // the agent's copy of Source
-	http     httpServer
-	serve    func(context.Context) error // the HTTP API
+	// The HTTP API and the xDS server.
+	http, xds          servers
+	serveAPI, serveADS func(context.Context) error
 }
 
 // World is a set of clusters that read each other.
@@ -131,7 +132,7 @@ func (w *World) Run(ctx context.Context) error {
 
 // Run runs the agent of the cluster until ctx ends. Each agent runs once ([World.Renew]).
 func (c *Cluster) Run(ctx context.Context) error {
-	parts := []func(context.Context) error{c.writer.Run, c.operator.Run, c.mirror.Run, c.Mesh.Run, c.API.inform(c.informed), c.slices.Run, c.serve}
+	parts := []func(context.Context) error{c.writer.Run, c.operator.Run, c.mirror.Run, c.Mesh.Run, c.API.inform(c.informed), c.slices.Run, c.serveAPI, c.serveADS}
 	if c.Direct != nil {
 		parts = append(parts, c.Direct.Run)
 	}
@@ -218,7 +219,10 @@ func (w *World) Renew(c *Cluster) (err error) {
 			return err
 		}
 	}
-	if c.serve, err = c.serveHTTP(c.Mesh.View); err != nil {
+	if c.serveAPI, err = c.serveHTTP(c.Mesh.View); err != nil {
+		return err
+	}
+	if c.serveADS, err = c.serveXDS(c.Mesh.View, log); err != nil {
 		return err
 	}
 	if c.informed, err = local.New(c.Mesh.Tables.DB); err != nil {

@@ -126,8 +126,8 @@ func (a *allocation) mend(apps map[string]bool) {
 	a.spoiled = a.spoiled && (a.wrong() != nil || a.difference(apps, true) != "")
 }
 
-// unallocated returns the first application without a number, or a number that nobody needs, or a second one; empty: there is
-// none. A number without a pod that is not collected yet counts if all is set.
+// unallocated returns the first application without a number, or a number without a pod, or a second one; empty: there is none.
+// Numbers that are not collected yet count if all is set.
 func (a *allocation) unallocated(apps map[string]bool, all bool) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

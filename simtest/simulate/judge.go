@@ -245,6 +245,11 @@ func (j *judge) servers(all []model.Contents) string {
 				return fmt.Sprintf("DNS of %s answers for %s with %s, not with %s", c.Own.Name, name, got, want[name])
 			}
 		}
+		for _, s := range c.subscribers {
+			if wrong := s.difference(want); wrong != "" {
+				return wrong
+			}
+		}
 	}
 	return ""
 }

@@ -121,11 +121,14 @@ func (d description) putMember() {
 	})
 }
 
-// putMemberPod puts a pod of a node that registers itself. The remainder of its number and of that of its application by 5 is
-// the same.
+// numApps is the number of applications of pods that get their identities from nodes: many applications have no pod at times.
+const numApps = 50
+
+// putMemberPod puts a pod of a node that registers itself, perhaps one that was on another node. The remainder of its number
+// and of that of its application by 5 is the same.
 func (d description) putMemberPod(n int, name, ip string) {
-	m := d.c.Members[n%len(d.c.Members)]
-	app := fmt.Sprint("a", 5*d.IntN(numIdentities/5)+n%5)
+	m := d.c.Members[d.IntN(len(d.c.Members))]
+	app := fmt.Sprint("a", 5*d.IntN(numApps/5)+n%5)
 	put(d.c.Source.Pods, full(name), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(name), Name: name, Labels: map[string]string{"app": app}},
 		Spec:       corev1.PodSpec{NodeName: m.Name},

@@ -94,6 +94,7 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 				m.stop()
 			}
 		}
+		w.judging.Wait()
 		sum, failed := notes.end()
 		waittest.Must(t, failed)
 		t.Logf("seed %d: %d steps, %d looks, claims %v, all equal %s after the last fault, journal: %s", seed, len(plan), looks, j.claims, calm.Round(time.Second), sum)

@@ -32,7 +32,8 @@ func sometimes() []string {
 		"No longer the leader; the written keys stay", "Cannot write to the kvstore, trying again", "Writing to the kvstore again",
 		"Withdrawing the copy of a cluster without a client file", "Copied", "Published", "Cannot write the heartbeat, trying again",
 		"All EndpointSlices of remote backends are up to date", "Cannot write EndpointSlices of remote backends, trying again",
-		exceeded, calmly, resumedHTTP,
+		exceeded, calmly, resumedHTTP, resumedXDS,
+		"Deleted an unused mapping", "Wrote a missing mapping in use again", "Registered", "Deleted a lock that a client held too long",
 	}
 	for _, f := range faults() {
 		all = append(all, begins+f.name)
@@ -46,6 +47,7 @@ const (
 	calmly   = "A kvstore must have what is described"
 	// resumedHTTP is a broken connection of a client of the HTTP API.
 	resumedHTTP = "A client of the HTTP API connects again"
+	resumedXDS  = "A client of xDS connects again"
 )
 
 // begins precedes the name of a fault.

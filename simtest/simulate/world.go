@@ -27,6 +27,8 @@ type world struct {
 	journal  *journal
 	seen     *situations
 
+	judging sync.WaitGroup // of what outlives the agents
+
 	mu     sync.Mutex
 	said   []string // messages while all must be quiet; guarded by mu
 	quiet  bool     // guarded by mu
@@ -59,7 +61,9 @@ type cluster struct {
 	screens []*screen
 	readers []*reader
 	clients []*follower
-	copied  *copied
+	// subscribers outlive agents, and keep what they have.
+	subscribers []*subscriber
+	copied      *copied
 }
 
 // link is a client file, and the cluster that it leads to.
@@ -117,6 +121,10 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 	}
 	for _, c := range w.clusters {
 		c.run()
+		c.subscribers = subscribers(c)
+		for _, s := range c.subscribers {
+			w.judging.Go(func() { w.found(s.run(ctx)) })
+		}
 		for _, m := range c.members {
 			m.start()
 		}

@@ -22,7 +22,11 @@ type resourceCache struct {
 	ofType      *discovery.DiscoveryRequest
 	ofTypeDelta *discovery.DeltaDiscoveryRequest
 
+	// unread reports whether resources that are not here may exist, since a cluster was not read; nil: never.
+	unread func() bool
+
 	mu      sync.Mutex
+	removed map[string]struct{} // resources that were removed while unread
 	updates uint64
 	version string // of the last update
 	entries map[string]entry
@@ -47,7 +51,7 @@ func newResourceCache(k kind, prefix string) *resourceCache {
 	return &resourceCache{
 		kind: k, prefix: prefix, version: prefix + "0",
 		ofType: &discovery.DiscoveryRequest{TypeUrl: k.url()}, ofTypeDelta: &discovery.DeltaDiscoveryRequest{TypeUrl: k.url()},
-		entries: make(map[string]entry), watches: make(map[string]map[*watch]struct{}), all: make(map[*watch]struct{}),
+		entries: make(map[string]entry), removed: make(map[string]struct{}), watches: make(map[string]map[*watch]struct{}), all: make(map[*watch]struct{}),
 	}
 }
 
@@ -113,9 +117,16 @@ func (r *resourceCache) update(changed map[string]*body, gone []string) {
 			concern(name)
 		}
 	}
+	unread := r.isUnread()
+	if !unread {
+		clear(r.removed)
+	}
 	for _, name := range gone {
 		delete(r.entries, name)
 		concern(name)
+		if unread {
+			r.removed[name] = struct{}{}
+		}
 	}
 	maps.Copy(concerned, r.all)
 	for w := range concerned {
@@ -184,13 +195,25 @@ func (r *resourceCache) difference(w *watch) (changed, gone []string) {
 		}
 	}
 	for name := range known {
-		_, exists := r.entries[name]
-		if _, follows := names[name]; !exists || !follows && !everything {
+		if _, follows := names[name]; !follows && !everything || r.isGone(name) {
 			gone = append(gone, name)
 		}
 	}
 	return changed, gone
 }
+
+// isGone reports whether a followed resource does not exist, as far as is known. A client may have one from another agent, or
+// from this one before it started again, that this one has not read yet: endpoints are held back then, and a cluster is not
+// gone as long as a cluster of the mesh that may have it is unread. r.mu is held.
+func (r *resourceCache) isGone(name string) bool {
+	if _, exists := r.entries[name]; exists || r.kind == endpointKind {
+		return false
+	}
+	_, removed := r.removed[name]
+	return removed || !r.isUnread()
+}
+
+func (r *resourceCache) isUnread() bool { return r.unread != nil && r.unread() }
 
 // followed returns the names that a client follows and that have a resource; r.mu is held.
 func (r *resourceCache) followed(sub cache.Subscription) (names []string) {

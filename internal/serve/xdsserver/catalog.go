@@ -67,6 +67,7 @@ func newCatalog(p Params, prefix string) *catalog {
 		c.named[k], c.none[k], c.follows[k] = newResourceCache(k, prefix), newResourceCache(k, prefix), make(map[string]*holding)
 	}
 	c.all = newResourceCache(clusterKind, prefix)
+	c.all.unread = c.unread
 	return c
 }
 
@@ -92,7 +93,7 @@ func (c *catalog) followSome(owner netip.Addr, take taking, k kind, names []stri
 	defer c.mu.Unlock()
 	defer c.countNames(k)
 	added := make(map[string]*body)
-	txn := c.view.DB.ReadTxn()
+	txn := c.view.ReadTxn()
 	for i, name := range names {
 		b, err := c.join(txn, owner, take, k, name)
 		if err != nil {

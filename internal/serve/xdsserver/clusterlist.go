@@ -168,7 +168,7 @@ func (c *catalog) followEverything() {
 		return
 	}
 	added := make(map[string]*body)
-	txn := c.view.DB.ReadTxn()
+	txn := c.view.ReadTxn()
 	for g := range c.view.Services.Global().All(txn) {
 		if name := c.view.Services.ClientName(txn, g); name != "" {
 			c.list(serviceName{g.Namespace, name}, g, added)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -301,6 +302,34 @@ func TestNothingIsSaidOfAClusterThatWasNotRead(t *testing.T) {
 	// Now the cluster was read: it has no backends of c.
 	w.Play(t, "cluster east synced")
 	want(t, texts(t, s.next()), "shop/c:http")
+}
+
+// TestAnIncrementalClientKeepsWhatWasNotRead: the same for a client that reports what it has from another agent, or from this
+// one before it started again.
+func TestAnIncrementalClientKeepsWhatWasNotRead(t *testing.T) {
+	t.Parallel()
+	for url, name := range map[string]string{resource.EndpointType: "shop/a:http", resource.ClusterType: "shop/a:8080"} {
+		t.Run(url, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Play(t, "cluster east unread\ncluster west synced\nservice west shop/b 10.0.0.2")
+			d, follows := w.delta(), []string{name, "shop/b:http"}
+			if url == resource.ClusterType {
+				follows = []string{"*"}
+			}
+			d.ask(&discovery.DeltaDiscoveryRequest{TypeUrl: url, ResourceNamesSubscribe: follows, InitialResourceVersions: map[string]string{name: "1"}})
+			first := d.next()
+			if removed := first.GetRemovedResources(); len(removed) > 0 || len(first.GetResources()) != 1 {
+				t.Errorf("the client loses %q", removed)
+			}
+			d.ask(&discovery.DeltaDiscoveryRequest{TypeUrl: url, ResponseNonce: first.GetNonce()})
+			w.Play(t, "cluster east synced")
+			second := d.next()
+			if len(second.GetRemovedResources())+len(second.GetResources()) != 1 {
+				t.Errorf("now the cluster was read, and the agent sends %v", second)
+			}
+		})
+	}
 }
 
 // TestAServiceTooLargeForAMessage: a cluster that publishes very many backends takes no room from other clusters.

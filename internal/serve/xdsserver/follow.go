@@ -30,6 +30,7 @@ type changes struct {
 	*catalog
 	changed map[serviceName]struct{}
 	pods    podChanges
+	unread  bool         // at the last retry
 	again   *time.Ticker // for retries; one for all calls of Idle
 }
 
@@ -40,7 +41,7 @@ func (c *catalog) run(ctx context.Context, token string) error {
 	again := false
 	for {
 		err := c.boundary.Run(func() error {
-			f := &changes{catalog: c, changed: make(map[serviceName]struct{}), pods: newPodChanges(c.view), again: time.NewTicker(retryInterval)}
+			f := &changes{catalog: c, unread: true, changed: make(map[serviceName]struct{}), pods: newPodChanges(c.view), again: time.NewTicker(retryInterval)}
 			defer f.again.Stop()
 			if again { // all services are updated
 				token = c.view.Token(c.view.Position())
@@ -91,6 +92,7 @@ func (f *changes) Idle(ctx context.Context, _ view.Event, more <-chan struct{}) 
 			return ctx.Err()
 		case <-f.again.C:
 			f.retry()
+			f.lookAtUnread()
 			f.lookAtPods()
 		case <-more:
 			return nil
@@ -101,7 +103,10 @@ func (f *changes) Idle(ctx context.Context, _ view.Event, more <-chan struct{}) 
 // hold reports whether an assignment is held back: clients must not see a service without backends while a cluster
 // that may have some has not been read since the start. A client that has backends from another agent keeps them. A
 // client that has none waits until the assignment is sent.
-func (c *catalog) hold(b *body) bool { return b.usable == 0 && len(c.view.Unread()) > 0 }
+func (c *catalog) hold(b *body) bool { return b.usable == 0 && c.unread() }
+
+// unread reports whether a cluster was not read since the start.
+func (c *catalog) unread() bool { return len(c.view.Unread()) > 0 }
 
 // retry updates the services with assignments that are held back: the clusters may have been read.
 func (c *catalog) retry() {
@@ -110,6 +115,14 @@ func (c *catalog) retry() {
 	c.mu.Unlock()
 	if len(held) > 0 {
 		c.update(held)
+	}
+}
+
+// lookAtUnread sends the removal of clusters that clients have from another agent once each cluster of the mesh was read.
+func (f *changes) lookAtUnread() {
+	before := f.unread
+	if f.unread = f.catalog.unread(); before && !f.unread {
+		f.all.update(nil, nil)
 	}
 }
 
@@ -125,7 +138,7 @@ func (f *changes) flush() {
 func (c *catalog) update(changed map[serviceName]struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	txn := c.view.DB.ReadTxn()
+	txn := c.view.ReadTxn()
 	endpoints, added := make(map[string]*body), make(map[string]*body)
 	var gone []string
 	everything := changed == nil

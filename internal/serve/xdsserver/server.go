@@ -39,6 +39,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -180,6 +181,9 @@ func (s *Server) Listen(address string) error {
 	}
 	return nil
 }
+
+// Accept makes Run serve the connections of a listener, too, and close it. It is for clients in the same process.
+func (s *Server) Accept(l net.Listener) { s.listeners.All = append(s.listeners.All, l) }
 
 // Address returns the address that the server listens on. If the configured port is 0, it has the port that was
 // chosen. It is empty before Listen.
