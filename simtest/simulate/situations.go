@@ -33,7 +33,7 @@ func sometimes() []string {
 		"Withdrawing the copy of a cluster without a client file", "Copied", "Published", "Cannot write the heartbeat, trying again",
 		"All EndpointSlices of remote backends are up to date", "Cannot write EndpointSlices of remote backends, trying again",
 		exceeded, calmly, resumedHTTP, resumedXDS,
-		"Deleted an unused mapping", "Wrote a missing mapping in use again", "Registered", "Deleted a lock that a client held too long",
+		"Deleted an unused mapping", "Wrote a missing mapping in use again", "Registered",
 	}
 	for _, f := range faults() {
 		all = append(all, begins+f.name)
