@@ -58,6 +58,11 @@ func (a *Allocator) move(ctx context.Context, j job, lock Lock) (moved bool, err
 		return false, err
 	}
 	id := who.newer()
+	if id == NoID && who.Own == NoID {
+		if id, err = a.successor(ctx, j, lock); err != nil {
+			return false, err
+		}
+	}
 	if id == NoID || id == j.id && len(who.Others) == 1 {
 		return false, nil
 	}
@@ -90,6 +95,20 @@ func (a *Allocator) move(ctx context.Context, j job, lock Lock) (moved bool, err
 		a.options.moved(j.key, j.id, id)
 	}
 	return true, nil
+}
+
+// successor returns the ID that the key has instead of its own here, whose mapping was collected while its reference was gone:
+// a node that no longer uses the key has allocated it meanwhile. Without such a mapping, it returns [NoID].
+func (a *Allocator) successor(ctx context.Context, j job, lock Lock) (id uint64, err error) {
+	if err := a.backend.CatchUp(ctx, lock); err != nil {
+		return NoID, err
+	}
+	a.with(func(c *core) {
+		if c.there(j.id) == nil {
+			id = c.mappings.id(j.text)
+		}
+	})
+	return id, nil
 }
 
 func (r Referrers) numbers() []uint64 { return slices.Sorted(maps.Keys(r.Others)) }

@@ -227,15 +227,19 @@ func TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn(t *testing.T) {
 	w, c1, _, _ := policed(t, d)
 	c1.etcd.Kill(t)
 	w.standsAt("c1", disconnect.Demote)
-	demoted := w.written()
-	for range 3 {
+	for short := 0; short < 3; {
+		demoted, start := w.written(), time.Now()
 		c1.etcd.Restart(t)
 		w.until("the next state to be to keep", func() bool { o := w.forecast("c1"); return o.Next == disconnect.Keep && !o.NextAt.IsZero() })
 		c1.etcd.Kill(t)
 		w.until("its return to be off", func() bool { return w.forecast("c1").NextAt.IsZero() })
-	}
-	if w.written() != demoted {
-		t.Error("the merged services were changed")
+		if time.Since(start) >= d.Restore { // a slow machine: the server may have been up for long enough
+			w.standsAt("c1", disconnect.Demote)
+			continue
+		}
+		if short++; w.written() != demoted {
+			t.Error("the merged services were changed")
+		}
 	}
 	c1.etcd.Restart(t)
 	w.standsAt("c1", disconnect.Keep)

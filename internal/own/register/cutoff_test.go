@@ -76,9 +76,19 @@ func (w *world) published(id uint64) func() bool {
 }
 
 // TestANodeThatWasCutOffTakesTheNewerNumber of its labels: no other node uses the earlier one. Its pods are published
-// with it, and the earlier mapping stays gone.
+// with it, and the earlier mapping stays gone. It does so also if the node that allocated the newer one has released it.
 func TestANodeThatWasCutOffTakesTheNewerNumber(t *testing.T) {
 	t.Parallel()
+	for name, others := range map[string][]string{"in use": {"192.168.0.9"}, "released": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			takesTheNewerNumber(t, others)
+		})
+	}
+}
+
+func takesTheNewerNumber(t *testing.T, others []string) {
+	t.Helper()
 	w := newWorld(t)
 	w.pod("web", "node", "10.3.0.1")
 	w.listed()
@@ -86,7 +96,7 @@ func TestANodeThatWasCutOffTakesTheNewerNumber(t *testing.T) {
 	defer stop()
 	w.await("registered", with(of1("web", "10.3.0.1"))...)
 	own := w.number("192.168.0.1")
-	other := w.cutOff("192.168.0.9")
+	other := w.cutOff(others...)
 	waittest.Until(t, "the newer number", w.published(other))
 	resp, err := w.etcd.Client(t).Get(t.Context(), paths.Mapping(own))
 	must(t, err)

@@ -65,6 +65,7 @@ func mutants() []mutant {
 		{"a node refreshes no identity", identities + "core_jobs.go", "for _, u := range c.byID {\n\t\tc.addJob(u, now)", "for _, u := range c.byID {\n\t\t_ = u"},
 		{"an identity that no pod has keeps its reference", identities + "jobs.go", "return a.backend.Release(ctx, j.id, j.key)", "return nil"},
 		{"an identity in use is collected", identities + "kvbackend/gc.go", "case slices.Contains(users, id):", "case slices.Contains(users, id+1):"},
+		{"a node that was cut off makes a second number", identities + "move.go", "if id == NoID && who.Own == NoID {", "if id == NoID && who.Own > NoID {"},
 		{"an address that a backup brings back stays", "internal/own/register/register.go", "Sole: true", "Sole: false"},
 		{"a pod keeps the identity of its earlier labels", "internal/own/register/register.go", "id, _, err := n.ids.Allocate(ctx, labels)", "id, _, err := n.ids.Allocate(ctx, labels[1:])"},
 		{"xDS removes what was not read yet", "internal/serve/xdsserver/cache.go", "exists || r.kind == endpointKind {", "exists {"},
