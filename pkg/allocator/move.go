@@ -98,7 +98,7 @@ func (a *Allocator) move(ctx context.Context, j job, lock Lock) (moved bool, err
 }
 
 // successor returns the ID that the key has instead of its own here, whose mapping was collected while its reference was gone:
-// a node that no longer uses the key has allocated it meanwhile. Without such a mapping, it returns [NoID].
+// a node that no longer uses the key has allocated it meanwhile. Without that mapping, it returns [NoID].
 func (a *Allocator) successor(ctx context.Context, j job, lock Lock) (id uint64, err error) {
 	if err := a.backend.CatchUp(ctx, lock); err != nil {
 		return NoID, err
