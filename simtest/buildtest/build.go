@@ -2,6 +2,8 @@
 package buildtest
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,10 +23,29 @@ func Agent(tb testing.TB) string {
 // Released runs a verb of the go command (build, test) with the flags of a release.
 func Released(tb testing.TB, verb string, args ...string) {
 	tb.Helper()
+	if err := readSources(); err != nil {
+		tb.Fatal(err)
+	}
 	args = append([]string{verb, "-trimpath", "-tags", "grpcnotrace", "-gcflags", "k8s.io/...=-l", "-ldflags", "-s -w"}, args...)
 	cmd := exec.CommandContext(tb.Context(), "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+}
+
+// readSources reads the directories of the sources. The go command keeps the result of a test as long as the files and
+// directories that the test has read are the same: it does not know those that a compiler reads for the test.
+func readSources() error {
+	root, err := os.Getwd()
+	for err == nil {
+		if _, err = os.Stat(filepath.Join(root, "go.sum")); !errors.Is(err, fs.ErrNotExist) || root == filepath.Dir(root) {
+			break
+		}
+		root, err = filepath.Dir(root), nil
+	}
+	for _, dir := range []string{"cmd", "internal", "pkg"} {
+		err = errors.Join(err, filepath.WalkDir(filepath.Join(root, dir), func(_ string, _ fs.DirEntry, err error) error { return err }))
+	}
+	return err
 }
