@@ -13,6 +13,9 @@ import (
 // their stream. The other resources are sent when the client has confirmed this answer.
 const maxAnswer = 3 << 20
 
+// maxRemoved bounds the removed resources that are known while a cluster is unread. Beyond it, no absent resource may exist.
+const maxRemoved = 10_000
+
 // resourceCache has the encoded resources of one type, and answers the watches of streams. A watch is answered once;
 // go-control-plane makes the next one when the client has confirmed the answer.
 type resourceCache struct {
@@ -26,7 +29,7 @@ type resourceCache struct {
 	unread func() bool
 
 	mu      sync.Mutex
-	removed map[string]struct{} // resources that were removed while unread
+	removed map[string]struct{} // resources that were removed while unread, at most maxRemoved
 	updates uint64
 	version string // of the last update
 	entries map[string]entry
@@ -112,6 +115,7 @@ func (r *resourceCache) update(changed map[string]*body, gone []string) {
 	concerned := make(map[*watch]struct{})
 	concern := func(name string) { maps.Copy(concerned, r.watches[name]) }
 	for name, b := range changed {
+		delete(r.removed, name)
 		if r.entries[name].body != b {
 			r.entries[name] = entry{b, r.version}
 			concern(name)
@@ -124,7 +128,7 @@ func (r *resourceCache) update(changed map[string]*body, gone []string) {
 	for _, name := range gone {
 		delete(r.entries, name)
 		concern(name)
-		if unread {
+		if unread && len(r.removed) < maxRemoved {
 			r.removed[name] = struct{}{}
 		}
 	}
@@ -194,26 +198,41 @@ func (r *resourceCache) difference(w *watch) (changed, gone []string) {
 			}
 		}
 	}
+	unread := sync.OnceValue(r.isUnread)
 	for name := range known {
-		if _, follows := names[name]; !follows && !everything || r.isGone(name) {
+		_, exists := r.entries[name]
+		_, follows := names[name]
+		switch {
+		case !follows && !everything:
+			gone = append(gone, name)
+		case exists, follows && r.kind == endpointKind: // held back
+		case r.isRemoved(name) || !unread():
 			gone = append(gone, name)
 		}
 	}
 	return changed, gone
 }
 
-// isGone reports whether a followed resource does not exist, as far as is known. A client may have one from another agent, or
-// from this one before it started again, that this one has not read yet: endpoints are held back then, and a cluster is not
-// gone as long as a cluster of the mesh that may have it is unread. r.mu is held.
-func (r *resourceCache) isGone(name string) bool {
-	if _, exists := r.entries[name]; exists || r.kind == endpointKind {
-		return false
-	}
-	_, removed := r.removed[name]
-	return removed || !r.isUnread()
+// isUnread reports whether a resource that is absent may exist. A client that has it, from another agent or from this one
+// before it started again, keeps it meanwhile. r.mu is held.
+func (r *resourceCache) isUnread() bool { return r.unread != nil && r.unread() }
+
+func (r *resourceCache) isRemoved(name string) bool {
+	_, is := r.removed[name]
+	return is || len(r.removed) == maxRemoved
 }
 
-func (r *resourceCache) isUnread() bool { return r.unread != nil && r.unread() }
+// absent returns the resources that a client has and that are not here.
+func (r *resourceCache) absent(sub cache.Subscription) (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range sub.ReturnedResources() {
+		if _, exists := r.entries[name]; !exists {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // followed returns the names that a client follows and that have a resource; r.mu is held.
 func (r *resourceCache) followed(sub cache.Subscription) (names []string) {

@@ -323,6 +323,12 @@ func TestAnIncrementalClientKeepsWhatWasNotRead(t *testing.T) {
 				t.Errorf("the client loses %q", removed)
 			}
 			d.ask(&discovery.DeltaDiscoveryRequest{TypeUrl: url, ResponseNonce: first.GetNonce()})
+			if url == resource.ClusterType { // the removal that the agent sees is sent
+				w.Play(t, "no-service west shop/b")
+				removal := d.next()
+				want(t, removal.GetRemovedResources(), "shop/b:8080")
+				d.ask(&discovery.DeltaDiscoveryRequest{TypeUrl: url, ResponseNonce: removal.GetNonce()})
+			}
 			w.Play(t, "cluster east synced")
 			second := d.next()
 			if len(second.GetRemovedResources())+len(second.GetResources()) != 1 {

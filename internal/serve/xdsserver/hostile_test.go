@@ -237,6 +237,35 @@ func TestLongZones(t *testing.T) {
 	}
 }
 
+// TestClientsThatReportVeryManyClusters: while a cluster is unread, a client keeps the clusters that it reports. They count for
+// the memory of its address.
+func TestClientsThatReportVeryManyClusters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(p *xdsserver.Params) { p.Memory = xdsserver.MinMemory })
+	w.Play(t, "cluster east unread\ncluster west synced\nservice west shop/a 10.0.0.1")
+	known := make(map[string]string)
+	for i := range 12_000 {
+		known[fmt.Sprintf("shop/%s-%d:80", strings.Repeat("a", 50), i)] = "1"
+	}
+	streams := w.streams()
+	refused := 0
+	for range 20 {
+		d, err := streams.DeltaAggregatedResources(waittest.Context(t))
+		waittest.Must(t, err)
+		waittest.Must(t, d.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: resource.ClusterType, InitialResourceVersions: known}))
+		switch _, err := d.Recv(); status.Code(err) {
+		case codes.OK:
+		case codes.ResourceExhausted:
+			refused++
+		default:
+			t.Fatal(err)
+		}
+	}
+	if refused < 10 || refused == 20 {
+		t.Errorf("%d of 20 are refused", refused)
+	}
+}
+
 // TestClientsThatConfirmNothing: clients that acknowledge nothing hold no more than their share of memory for answers;
 // others are served.
 func TestClientsThatConfirmNothing(t *testing.T) {

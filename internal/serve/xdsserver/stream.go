@@ -62,9 +62,12 @@ func (c *clientStream) subscribe(k kind, sub cache.Subscription) (*resourceCache
 	if len(names) > c.s.names {
 		return nil, c.tooManyNames(len(names))
 	}
-	var besides map[string]struct{}
+	var besides []string
 	if sub.IsWildcard() { // the names have no meaning then, but go-control-plane keeps them
-		names, besides = nil, names
+		names, besides = nil, slices.Collect(maps.Keys(names))
+		if k == clusterKind {
+			besides = append(besides, c.s.catalog.all.absent(sub)...)
+		}
 	}
 	err := c.setBesides(k, besides)
 	if err == nil {
@@ -153,9 +156,10 @@ func (c *clientStream) setEverything(everything bool) error {
 	return nil
 }
 
-// setBesides counts the names that a client gives along with a wildcard: go-control-plane keeps them.
-func (c *clientStream) setBesides(k kind, names map[string]struct{}) error {
-	cost := costOf(slices.Collect(maps.Keys(names)))
+// setBesides counts the names that a client gives along with a wildcard, and those of the resources that only the client has:
+// go-control-plane keeps them.
+func (c *clientStream) setBesides(k kind, names []string) error {
+	cost := costOf(names)
 	if err := c.s.catalog.kept.Reserve(c.owner, cost-c.besides[k]); err != nil {
 		return err
 	}
