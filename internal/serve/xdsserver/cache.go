@@ -13,7 +13,7 @@ import (
 // their stream. The other resources are sent when the client has confirmed this answer.
 const maxAnswer = 3 << 20
 
-// maxRemoved bounds the removed resources that are known while a cluster is unread. Beyond it, no absent resource may exist.
+// maxRemoved bounds the removed resources that are known while a cluster is unread. Above the limit, each absent resource counts as removed.
 const maxRemoved = 10_000
 
 // resourceCache has the encoded resources of one type, and answers the watches of streams. A watch is answered once;
