@@ -82,7 +82,7 @@ func Start(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg}
 	s.cfg.Addr, s.cfg.Token = cmp.Or(cfg.Addr, "127.0.0.1:0"), cmp.Or(cfg.Token, rand.Text())
 	if cfg.DataDir == "" {
-		dir, err := os.MkdirTemp("", "etcd-")
+		dir, err := TempDir()
 		if err != nil {
 			return nil, fmt.Errorf("make a data directory: %w", err)
 		}
@@ -98,6 +98,7 @@ func Start(cfg Config) (*Server, error) {
 }
 
 func (s *Server) start() error {
+	shorten()
 	err := whileInUse(func() (err error) {
 		s.etcd, err = embed.StartEtcd(s.embedConfig())
 		return err

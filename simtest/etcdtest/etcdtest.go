@@ -70,12 +70,21 @@ func newSettings(t testing.TB, opts []Option) settings {
 		o(&s)
 	}
 	if s.cfg.DataDir == "" {
-		s.cfg.DataDir = t.TempDir()
+		s.cfg.DataDir = dataDir(t)
 	}
 	if s.cfg.Tick == 0 {
 		s.cfg.Tick = 10 * time.Millisecond
 	}
 	return s
+}
+
+// dataDir makes a directory for the data of a server, which is removed at the end of the test.
+func dataDir(t testing.TB) string {
+	t.Helper()
+	dir, err := etcdserver.TempDir()
+	must(t, "make a data directory", err)
+	t.Cleanup(func() { must(t, "remove a data directory", os.RemoveAll(dir)) })
+	return dir
 }
 
 // Server is an etcd server inside the test's process.

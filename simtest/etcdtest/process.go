@@ -208,7 +208,7 @@ func (p *Process) Restart(t testing.TB) {
 func (p *Process) RestartEmpty(t testing.TB) {
 	t.Helper()
 	p.stop()
-	p.settings.cfg.DataDir = t.TempDir()
+	p.settings.cfg.DataDir = dataDir(t)
 	p.start(t)
 }
 
@@ -217,7 +217,7 @@ func (p *Process) RestartEmpty(t testing.TB) {
 func (p *Process) Backup(t testing.TB) string {
 	t.Helper()
 	p.stop()
-	dir := t.TempDir()
+	dir := dataDir(t)
 	must(t, "back up the etcd process", os.CopyFS(dir, os.DirFS(p.settings.cfg.DataDir)))
 	p.start(t)
 	return dir
