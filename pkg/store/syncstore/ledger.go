@@ -4,7 +4,6 @@ import (
 	"hash/maphash"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
@@ -14,7 +13,8 @@ import (
 // The present keys are known from lists and events alone, so they are exactly the keys of the kvstore at the
 // position that was followed. The ledger waits for the event of an acknowledged write; until it arrives, only
 // another value is written for the name. A list may come from another etcd: its contents count regardless of
-// their revisions, and the events of earlier writes are no longer awaited.
+// their revisions. A stream may come from one that was restored from a backup, and has lost writes that it
+// acknowledged: their events are awaited only in the stream that was followed at that time.
 type ledger struct {
 	shared bool // others have keys here too: only names that were wanted have a line
 	sole   bool // shared: keys with our leases have a line, too
@@ -29,13 +29,12 @@ type ledger struct {
 	missing  []records.Place // lines marked isMissing
 	failures failures
 
-	stopped   bool             // only deletions are written
-	complete  bool             // the owner has given everything
-	listed    bool             // a list is complete, and no other one under way
-	following bool             // events are followed, after the list
-	synced    bool             // everything that was given was written once
-	epoch     uint             // counts the lists
-	listedAt  kvstore.Position // of the latest complete list
+	stopped   bool // only deletions are written
+	complete  bool // the owner has given everything
+	listed    bool // a list is complete, and no other one under way
+	following bool // events are followed, after the list
+	synced    bool // everything that was given was written once
+	epoch     uint // counts the lists and the streams
 	awaited   map[records.Place]awaited
 
 	kept        map[records.Place][]byte // the values of others, with keep
@@ -50,7 +49,6 @@ type ledger struct {
 
 type awaited struct {
 	rev     int64
-	server  uint64 // whose revision it is
 	hash    uint64 // of the value
 	deletes bool
 	absent  bool // it is a deletion, and there was no key
@@ -80,6 +78,7 @@ const (
 	isRequested      // the owner was asked for the value
 	isDeleting       // the write in flight is a deletion
 	isGuessed        // an event was taken for that of the write in flight
+	isDoubtful       // the event of a write of an earlier epoch may still arrive
 )
 
 func (m mark) has(some mark) bool { return m&some != 0 }
@@ -173,6 +172,9 @@ func isPending(r *records.Record[line]) bool {
 func (l *ledger) differs(r *records.Record[line]) bool {
 	if l.isKept(r) {
 		return !r.Obj.marks.has(isWanted) && r.Obj.marks.has(isUncertain)
+	}
+	if r.Obj.marks.has(isDoubtful) {
+		return true
 	}
 	if r.Obj.marks.has(isWanted) {
 		return !r.Obj.marks.has(isPresent) || r.Hash != r.Obj.want || !l.leases.ours(r.Obj.lease)

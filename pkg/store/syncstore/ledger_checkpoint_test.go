@@ -17,7 +17,7 @@ func newCheckpointRig() *checkpointRig {
 	r := &checkpointRig{l: newLedger(false, false, false), rev: 1}
 	r.l.beginList()
 	r.l.endList(kvstore.Position{Revision: r.rev}, ownsSeven)
-	r.l.following = true
+	r.l.setFollowing(true)
 	r.l.markComplete()
 	return r
 }
@@ -261,5 +261,34 @@ func TestADeletionOfWhatAnotherWrote(t *testing.T) {
 	}
 	if r.tell(r.make(again), again); !c.isReached() {
 		t.Error("not reached after all")
+	}
+}
+
+// TestWhatARestoredServerLostIsWrittenAgain: the stream resumes where it ended, on a server that has lost the
+// acknowledged writes whose events had not arrived.
+func TestWhatARestoredServerLostIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]bool{"answered before": false, "answered later": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newCheckpointRig()
+			r.put("1", "a")
+			parts := r.take()
+			r.tell(r.make(parts), parts)
+			r.put("1", "b")
+			r.l.remove("a", time.Time{})
+			parts = r.take()
+			if !late {
+				r.make(parts)
+			}
+			r.l.setFollowing(false)
+			r.l.setFollowing(true)
+			if late {
+				r.make(parts)
+			}
+			if again := r.take(); len(again) != 2 {
+				t.Errorf("%d writes are made again", len(again))
+			}
+		})
 	}
 }

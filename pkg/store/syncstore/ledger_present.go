@@ -21,15 +21,13 @@ func (l *ledger) listItem(name []byte, kv *kvstore.KeyValue, owns func(int64) bo
 	}
 }
 
-// endList ends a complete list, made at this position. Writes that were acknowledged during the list, at a later
-// revision of the same server, are not in it: their events come, except that of a deletion of a key that was not there.
+// endList ends a complete list, made at this position. It shows the result of all writes that were acknowledged
+// before it began.
 func (l *ledger) endList(at kvstore.Position, owns func(int64) bool) {
 	l.leases.refresh(owns)
-	l.listed, l.listedAt = true, at
-	for p, a := range l.awaited {
-		if a.server != at.ClusterID || a.rev <= at.Revision || a.absent && !l.records.IsSeen(p) {
-			l.eventArrived(p)
-		}
+	l.listed = true
+	for p := range l.awaited {
+		l.eventArrived(p)
 	}
 	for p := range l.records.All() {
 		if l.records.IsSeen(p) {
@@ -37,6 +35,23 @@ func (l *ledger) endList(at kvstore.Position, owns func(int64) bool) {
 		} else {
 			l.setAbsent(p, at.Revision)
 		}
+	}
+}
+
+// setFollowing notes that a stream of events has begun, or ended. A stream may resume where the last one ended although
+// the server was restored from a backup since, so that the events of acknowledged writes do not come.
+func (l *ledger) setFollowing(is bool) {
+	if l.following = is; !is {
+		return
+	}
+	l.epoch++
+	for p := range l.awaited {
+		delete(l.awaited, p)
+		r := l.records.At(p)
+		r.Obj.marks &^= isAwaited // what may be present stays uncertain
+		r.Obj.marks |= isDoubtful
+		l.update(p)
+		l.markLost(p)
 	}
 }
 
@@ -111,7 +126,7 @@ func (l *ledger) setAbsent(p records.Place, rev int64) {
 }
 
 func (l *ledger) refreshLeases(owns func(int64) bool) {
-	if !l.leases.refresh(owns) {
+	if !l.leases.refresh(owns) && len(l.awaited) == 0 { // the lease of a write is known from its event
 		return
 	}
 	l.invalidateCheckpoints()

@@ -21,14 +21,15 @@ type ledgerRig struct {
 	now    time.Time
 	items  map[string]kvstore.Event // the contents
 	rev    int64
-	server uint64 // which kvstore it is
-	lease  int64  // our lease; 0 if our keys have none
+	lease  int64 // our lease; 0 if our keys have none
 	events []kvstore.Event
+	pos    int64                    // up to this revision they are delivered
 	heard  map[string]int64         // the contents according to the delivered events, by revision
 	values map[string]kvstore.Event // the same, with the complete events
 	// written has the results of acknowledged writes, whose events may not have arrived yet.
 	written map[string]kvstore.Event
 	sent    []sentPart
+	backup  *backup // of the kvstore; nil when there is none
 
 	wanted map[string]string // the values that the owner wants
 	asked  map[string]bool
@@ -43,6 +44,13 @@ type sentPart struct {
 	rev   int64 // the revision of the write; 0 if it is not made yet
 	lease int64 // of the written key
 	lost  bool  // the ledger was informed that the result is unknown
+	gone  bool  // the kvstore was restored from an earlier backup since it was made
+}
+
+// backup has the contents of the kvstore at a revision.
+type backup struct {
+	items map[string]kvstore.Event
+	rev   int64
 }
 
 func newLedgerRig(t *rapid.T, shared, lean, keep bool) *ledgerRig {
@@ -71,6 +79,7 @@ func (r *ledgerRig) write(name, value string, lease int64) int64 {
 
 func (r *ledgerRig) deliver(n int) {
 	for _, e := range r.events[:n] {
+		r.pos = e.ModRevision
 		if e.ModRevision <= r.values[string(e.Key)].ModRevision { // already known from a write that was not made
 			r.l.applyEvent(e.Key, &e, r.owns)
 			continue
@@ -120,10 +129,10 @@ func (r *ledgerRig) acknowledge(f *sentPart) {
 		}
 		r.l.finishKept(f.part, f.kept, r.owns, r.now)
 	} else {
-		if !f.absent {
+		if !f.absent && !f.gone {
 			r.written[f.name] = kvstore.Event{KeyValue: kvstore.KeyValue{Value: f.value, Lease: f.lease, ModRevision: f.rev}}
 		}
-		r.l.finish(f.part, acknowledged, kvstore.Position{ClusterID: r.server, Revision: f.rev}, nil, r.now)
+		r.l.finish(f.part, acknowledged, kvstore.Position{Revision: f.rev}, nil, r.now)
 	}
 }
 
@@ -143,7 +152,7 @@ func (r *ledgerRig) list() {
 
 // relist lists everything, while other events occur.
 func (r *ledgerRig) relist(meanwhile func()) {
-	r.l.following = false
+	r.l.setFollowing(false)
 	r.l.beginList()
 	r.events = nil
 	at := r.rev
@@ -152,8 +161,43 @@ func (r *ledgerRig) relist(meanwhile func()) {
 	clear(r.written)
 	r.list()
 	meanwhile()
-	r.l.endList(kvstore.Position{ClusterID: r.server, Revision: at}, r.owns)
-	r.l.following = true
+	r.pos = at
+	r.l.endList(kvstore.Position{Revision: at}, r.owns)
+	r.l.setFollowing(true)
+}
+
+// restore gives the kvstore the contents of the backup. The stream resumes if it has passed nothing that is not in it.
+// Without [Params.Sole] the owner cannot know a shared key that was deleted before, so the backup does not have it.
+func (r *ledgerRig) restore() {
+	r.l.setFollowing(false)
+	clear(r.written)
+	forgotten := func(name string) bool {
+		_, known := r.l.records.FindString(name)
+		return r.l.shared && !known
+	}
+	maps.DeleteFunc(r.backup.items, func(name string, _ kvstore.Event) bool { return forgotten(name) })
+	r.items, r.rev = maps.Clone(r.backup.items), r.backup.rev
+	for i := range r.sent {
+		f := &r.sent[i]
+		f.gone = f.gone || f.rev > r.rev
+	}
+	r.events = slices.DeleteFunc(r.events, func(e kvstore.Event) bool { return e.ModRevision > r.rev || forgotten(string(e.Key)) })
+	if r.pos > r.rev || !r.resumable() {
+		r.relist(func() {})
+		return
+	}
+	r.l.setFollowing(r.l.listed)
+}
+
+// resumable reports whether the present keys agree with those that the kvstore had at the position of the stream: not if
+// one is known from the answer to a write.
+func (r *ledgerRig) resumable() bool {
+	for p := range r.l.records.All() {
+		if line := r.l.records.At(p); isPresentLine(line) && line.Rev > r.pos {
+			return false
+		}
+	}
+	return r.l.present > 0
 }
 
 func (r *ledgerRig) expireLease() {

@@ -1,6 +1,7 @@
 package syncstore
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -115,12 +116,18 @@ func ledgerMachine(t *rapid.T) {
 			})
 		},
 		"break and resume": func(*rapid.T) {
-			r.l.following = false
-			r.l.following = r.l.listed
+			r.l.setFollowing(false)
+			r.l.setFollowing(r.l.listed)
+		},
+		"back up": func(*rapid.T) { r.backup = &backup{maps.Clone(r.items), r.rev} },
+		"restore": func(*rapid.T) {
+			if r.backup != nil {
+				r.restore()
+			}
 		},
 		"list of another kvstore": func(t *rapid.T) {
 			clear(r.items)
-			r.server++
+			r.backup = nil
 			r.sent = slices.DeleteFunc(r.sent, func(f sentPart) bool { return f.lost })
 			if !r.l.leases.none {
 				r.lease++

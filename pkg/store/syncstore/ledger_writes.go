@@ -194,41 +194,32 @@ func (l *ledger) finish(one part, o outcome, at kvstore.Position, why error, now
 		if l.lean {
 			l.releaseValue(r)
 		}
-	case o == acknowledged && (one.epoch == l.epoch || l.isAfterList(at)):
+	case o == acknowledged && one.epoch == l.epoch:
 		l.failures.forget(one.at)
-		l.awaitEvent(one, r, at)
+		r.Obj.marks &^= isDoubtful
+		l.awaitEvent(one, r, at.Revision)
 	default:
 		l.failures.renew(one.at, now)
+		if o == acknowledged {
+			r.Obj.marks |= isDoubtful
+		}
 		l.markLost(one.at) // it may be lost
 	}
 	l.update(one.at)
 }
 
-// isAfterList reports whether a write at this position is later than the latest list, or may be while a list is under
-// way.
-func (l *ledger) isAfterList(at kvstore.Position) bool {
-	return !l.listed || at.ClusterID == l.listedAt.ClusterID && at.Revision > l.listedAt.Revision
-}
-
 // awaitEvent awaits the event of a write, unless it has arrived.
-func (l *ledger) awaitEvent(one part, r *records.Record[line], at kvstore.Position) {
-	rev := at.Revision
+func (l *ledger) awaitEvent(one part, r *records.Record[line], rev int64) {
 	switch {
-	case !l.listed: // the list decides
-		l.await(one, r, at)
 	case rev < r.Rev: // a later event has arrived, which is not ours
 		l.eventArrived(one.at)
 		l.markLost(one.at)
 	case rev == r.Rev || one.absent && !r.Obj.marks.has(isPresent):
 		l.eventArrived(one.at)
 	default: // where the key was absent, and known as present: the event of another's deletion
-		l.await(one, r, at)
+		l.awaited[one.at] = awaited{rev: rev, hash: one.hash, deletes: one.deletes, absent: one.absent}
+		r.Obj.marks |= isAwaited
 	}
-}
-
-func (l *ledger) await(one part, r *records.Record[line], at kvstore.Position) {
-	l.awaited[one.at] = awaited{rev: at.Revision, server: at.ClusterID, hash: one.hash, deletes: one.deletes, absent: one.absent}
-	r.Obj.marks |= isAwaited
 }
 
 func (l *ledger) backlog() int {

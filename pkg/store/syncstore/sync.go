@@ -125,7 +125,7 @@ func New(p Params) *Sync {
 		p: p, log: log, reachWithin: reachWithin, running: semaphore.NewWeighted(1), ledger: p.newLedger(), maxWrites: minWrites,
 		follower: follow.Follower{Log: log},
 	}
-	s.follower.Streams = func(open bool) { s.update(func(l *ledger) { l.following = open }) }
+	s.follower.Streams = func(open bool) { s.update(func(l *ledger) { l.setFollowing(open) }) }
 	if !p.Shared { // else the own keys are read instead
 		s.follower.Relist = p.Reassert
 	}

@@ -59,10 +59,6 @@ func TestASyncResumes(t *testing.T) {
 				d.run(s.Run)
 				s.Complete()
 				d.clean(s)
-				lists := func() (n uint) {
-					s.update(func(l *ledger) { n = l.epoch })
-					return n
-				}
 				caughtUp := func() {
 					t.Helper()
 					must(t, s.follower.Reach(d.ctx, d.mem.Position(), follow.AnyLists, "all"))
@@ -76,8 +72,8 @@ func TestASyncResumes(t *testing.T) {
 				d.until("p/", want)
 				d.clean(s)
 				caughtUp()
-				if lists() != 1 {
-					t.Errorf("listed %d times", lists())
+				if n := s.follower.Progress().Lists; n != 1 {
+					t.Errorf("listed %d times", n)
 				}
 			})
 		}
