@@ -3,8 +3,10 @@
 // another trust domain; its writers and its etcd may send anything, but it gets no more than its budget, and the other
 // clusters are not affected.
 //
-// The package is data: [Parse] parses settings, [Budgets.Of] returns the budget of one cluster. pkg/store refuses
+// Most of the package is data: [Parse] parses settings, [Budgets.Of] returns the budget of one cluster. pkg/store refuses
 // entries over the budget while it reads, and internal/own/mirror while it copies.
 //
-// Concurrency: values are immutable once they were parsed.
+// [Memory] counts the entries of all clusters while the agent runs.
+//
+// Concurrency: parsed values are immutable. Memory and its accounts may be used by several goroutines.
 package budget

@@ -176,8 +176,8 @@ func kindOf(r nodes.Role) ipcache.Kind {
 // and then writes the node again.
 const NodeDelay = 30 * time.Second
 
-// ownNodes is the family of the own cluster's nodes. Deletions are applied with a delay,
-// except when everything is withdrawn: then no node is written again.
+// ownNodes is the family of the own cluster's nodes. Deletions are applied with a delay, but
+// a drain removes all nodes at once.
 type ownNodes struct {
 	remotecluster.Family
 	delayed *store.Delayed[nodes.Node]

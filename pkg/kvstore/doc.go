@@ -19,7 +19,7 @@
 // A [Position] is a cluster ID and a revision. A watch from a list's position misses nothing
 // and repeats nothing. A stream ends with an error; its owner opens another one after the last
 // position, and lists again after [ErrCompacted] and [ErrServerChanged], or when a new session
-// is not at or after its position. Package store does all of this.
+// is not at or after its position, or has another history (Recall). Package store does all of this.
 //
 // # Writing
 //

@@ -36,7 +36,8 @@ type Consumer interface {
 	SkipOptional() bool
 	// Follow runs in parallel with the sessions, until ctx ends.
 	Follow(ctx context.Context)
-	// Withhold takes the cluster's service backends out of use (true), or puts them back in use (false).
+	// Withhold takes the cluster's service backends out of use (true), or puts them back in use (false). A mirror removes
+	// them from its copy.
 	Withhold(yes bool)
 }
 

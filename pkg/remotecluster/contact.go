@@ -9,7 +9,7 @@ import (
 // the cache TTL without contact its service backends, and nothing else, are taken out of
 // use; they are used again when the cluster is synced again.
 //
-// This rule is no delay of the disconnect policy (pkg/disconnect), because it shares none of its rules.
+// This rule is apart from the disconnect policy (pkg/disconnect), because the two have no part in common.
 // It counts from the end of a session, also for a cluster that was never synced; the policy
 // counts from the last confirmation, and not while the process is suspended. It looks at no other
 // cluster, waits for no patience, and ends at once. The state of the policy continues under it. A

@@ -29,7 +29,8 @@
 //
 // # Design
 //
-// A session is one connection to one endpoint and ends with a reason. The store.Set of a
+// A session is one connection to one endpoint and ends with a reason. Clusters with the same client
+// file share it: pkg/clustermesh (pool.go) owns it, and a cluster has a handle. The store.Set of a
 // family is the only record of the known keys and of the position in etcd's history. In a
 // new session the family resumes where the history allows it; otherwise it lists again and
 // applies only the differences.

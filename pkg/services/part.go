@@ -11,8 +11,8 @@ import (
 // and texts with both.
 //
 // While there is an entry, it decides. When it is removed, remaining slices are used as if the cluster exported slices
-// alone: the two formats are two streams. So a service that is deleted in both still exists until the stream of slices
-// has caught up; the freshness of that resource shows until when it is up to date.
+// alone: the two formats are two streams. So a service that was deleted in both exists here until the stream of slices
+// has that deletion too. The freshness of the slices shows how far that stream is.
 func part(entry *Service, of []*Slice, use BackendUse) *Service {
 	slices.SortFunc(of, func(a, b *Slice) int { return strings.Compare(a.Name, b.Name) })
 	p := entry

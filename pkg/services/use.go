@@ -22,7 +22,7 @@ func (u BackendUse) String() string {
 	return [...]string{"full", "demoted", "withdrawn", "withheld"}[u]
 }
 
-// bestUse is the limit for [BackendUse]: parts with a worse use get no traffic. It is the best use
+// bestUse is the limit of a service: its parts with a worse [BackendUse] get no traffic. It is the best use
 // among the clusters that have a usable backend. If no cluster has one, it is [Withdrawn], so that
 // the policy never removes the last backends; withheld parts are always excluded.
 func (g *Global) bestUse() BackendUse {
@@ -52,8 +52,8 @@ func (s *Service) has(state func(Conditions) bool) bool {
 	return false
 }
 
-// listed reports whether the backends of a part are in use while uses count up to reach:
-// those of a demoted cluster always are, as a standby.
+// listed reports whether a part is listed when reach is the limit ([Global.bestUse]). A demoted part always is, as a
+// standby without traffic.
 func (s *Service) listed(reach BackendUse) bool {
 	return s.Offers() && s.Use <= max(reach, Demoted)
 }

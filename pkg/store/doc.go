@@ -33,8 +33,8 @@
 //
 // A position is proved before a stream resumes from it. A server that was wiped or restored under its old token
 // has its old cluster ID, and in time its revision exceeds every position. So one request reads its state at
-// the position: the key written last, and the number of keys. If the state differs, or the position is
-// compacted, the keys are listed again.
+// the position: up to 64 keys with their revisions and values, from the key written last on, and the number of
+// keys. If the state differs, or the position is compacted, the keys are listed again.
 //
 // Freshness is proved too. A linearizable read returns a revision. Once a source has applied everything up to
 // this revision, it equals the remote as of the time before the read. Until then the source requests the

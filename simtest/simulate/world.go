@@ -29,10 +29,10 @@ type world struct {
 
 	judging sync.WaitGroup // of what outlives the agents
 
-	mu     sync.Mutex
-	said   []string // messages while all must be quiet; guarded by mu
-	quiet  bool     // guarded by mu
-	faults []error  // what the judge found, and what failed; guarded by mu
+	mu       sync.Mutex
+	said     []string // messages while all must be quiet; guarded by mu
+	quiet    bool     // guarded by mu
+	findings []error  // what the judge found, and what failed; guarded by mu
 }
 
 // cluster is a cluster with the faults that it has now.
@@ -145,8 +145,8 @@ func (w *world) found(err error) {
 	w.journal.note("found: %v", err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.faults) < 10 {
-		w.faults = append(w.faults, err)
+	if len(w.findings) < 10 {
+		w.findings = append(w.findings, err)
 	}
 }
 
@@ -171,7 +171,7 @@ func (w *world) listen(quiet bool) (said []string) {
 func (w *world) verdict() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return errors.Join(w.faults...)
+	return errors.Join(w.findings...)
 }
 
 func (c *cluster) note(err error) { c.w.found(err) }

@@ -1,5 +1,5 @@
 // Package run has the long-running commands: one for each mode of the agent, and the one that prints their object
-// graphs.
+// graphs. Their flags are in internal/agent/config (flags.go).
 package run
 
 import (

@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// configs are the configurations of the remotes in our own etcd. At no revision two of
-// them have one ID: readers take an ID for that of one cluster. A cluster can receive an ID while
+// configs are the configurations of the remotes in our own etcd. At each revision their IDs are
+// different, because readers take an ID for that of one cluster. A cluster can receive an ID while
 // the previous owner's configuration is still in our etcd: because that cluster changes its ID, has
 // lost the right to it, or was copied in an earlier term. The old configuration is deleted first.
 type configs struct {

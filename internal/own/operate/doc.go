@@ -23,8 +23,8 @@
 // --publish-nodes-and-addresses, where no agent writes (CRD mode), also nodes, addresses and identities with theirs,
 // after it has seen that no node refers to an identity. An allocator's mapping has no lease: a syncstore.Sync with
 // CreateOnly neither replaces nor deletes it, which each write proves in its own transaction. The leader of mirror
-// writes the keys below cilium/cache/, the other clusters' configurations and their canaries. Prefixes that several
-// share are Shared: a Sync looks there at its own names only.
+// writes the keys below cilium/cache/, the other clusters' configurations and their canaries. The Sync of a prefix
+// with several writers is Shared: it only sees the names that it was given, and with Sole the keys with its leases.
 //
 // One leader, in terms. A lock in the own kvstore, with a lease of 25 s, decides which process operates and which
 // mirrors. The knowledge of a leader belongs to its term and ends with it; the next leader compares the existing keys

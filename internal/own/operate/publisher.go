@@ -22,9 +22,9 @@ type publisher struct {
 	// nodes and addresses are nil unless they are published here.
 	nodes, addresses *syncstore.Sync
 	// identities are those of the description, where Cilium keeps them as objects of
-	// Kubernetes. Agents allocate below the same prefix while there is no Cilium, so it is
-	// shared, what they have allocated stays, and no canary stands for it unless nodes and
-	// addresses are published here too. mappings reports what that keeps from being published.
+	// Kubernetes. Agents allocate below the same prefix while there is no Cilium. So it is
+	// shared, the identities of agents stay, and it has a canary only if nodes and addresses
+	// are published here too. mappings reports the identities whose number an agent has used.
 	identities *syncstore.Sync
 	mappings   *mappings
 	canaries   *syncstore.Canaries
@@ -40,7 +40,7 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 	holding := func() *kvstore.Lock { return lock }
 	p.outbox = syncstore.NewOutbox(o.Writer, holding, o.Metrics, o.Log)
 	p.config = p.newSync(wire.ClusterConfigPrefix+"/", true)
-	p.config.Put(o.Own.Name, o.Config().Encode())
+	p.config.Put(o.Own.Name, o.Config().Encode()) // writes wire.ClusterConfigKey of the own cluster
 	p.config.Complete()
 	p.canaries = syncstore.NewCanaries(syncstore.CanariesParams{Dir: wire.SyncedDir(o.Own.Name), Writer: o.Writer, Holding: holding, Log: o.Log})
 	if o.Source == nil {
@@ -51,8 +51,7 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 		p.services[r] = s
 		p.canaries.Add(r.StorePrefix(false), s)
 	}
-	// They may be very many to be read one by one from time to time: what happens
-	// to them is heard of.
+	// No Reassert: there may be too many identities to read them one by one. Their events show each change.
 	p.mappings = newMappings(o.finds("mappings", codes.NumberGivenAway), o.Log)
 	p.identities = syncstore.New(syncstore.Params{
 		Prefix: wire.Identities.Prefix(o.Own.Name, false), Shared: true, Sole: true, Outbox: p.outbox, Cluster: o.Own.Name, Log: o.Log,

@@ -19,8 +19,8 @@ import (
 const backoffMin = 50 * time.Millisecond
 
 // Run is the watchdog of the session until it is over, and returns the reason: [kvstore.ErrServerChanged],
-// [kvstore.ErrQuorumLost], [kvstore.ErrClosed], or the error of the context. It is called once
-// per session.
+// [kvstore.ErrQuorumLost], [kvstore.ErrProtocol] (an answer breaks a rule), [kvstore.ErrClosed], or the error of the
+// context. It is called once per session.
 //
 // It makes a linearizable read at intervals and calls onProbe with each result, one after another;
 // onProbe must not block. It requests the status of the endpoint, and watches the heartbeat; neither

@@ -31,8 +31,8 @@
 // share one [Outbox]. For the limits of requests, a transaction counts as one request, with any contents. It
 // has at most 1,760 writes or 512 KiB, in groups, since etcd takes 128 operations at once (--max-txn-ops). So a
 // takeover of 464,000 keys takes about 300 requests: 3 s at a mirror's limit of 100 requests per second. A
-// canary is written after all its keys, and again when all of them had to be written again. It waits once for
-// each name that was not acknowledged when it was due, so endless changes do not delay it.
+// canary is written after all its keys, and again when all of them had to be written again. It waits until
+// each name that was pending when it was due is written once. Later changes do not delay it.
 //
 // # Equivalents in Cilium
 //

@@ -13,8 +13,8 @@ import (
 // The present keys are known from lists and events alone, so they are exactly the keys of the kvstore at the
 // position that was followed. The ledger waits for the event of an acknowledged write; until it arrives, only
 // another value is written for the name. A list may come from another etcd: its contents count regardless of
-// their revisions. A stream may come from one that was restored from a backup, and has lost writes that it
-// acknowledged: their events are awaited only in the stream that was followed at that time.
+// their revisions. A new stream may come from an etcd that was restored from a backup and lost acknowledged
+// writes. So the events of writes that were sent before the stream began are not awaited.
 type ledger struct {
 	shared bool // others have keys here too: only names that were wanted have a line
 	sole   bool // shared: keys with our leases have a line, too

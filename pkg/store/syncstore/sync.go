@@ -41,8 +41,8 @@ type Params struct {
 	CreateOnly   bool
 	Contradicted func()
 	// Sole: nothing else writes below the Shared prefix with leases of the writer. So all keys with such leases are the
-	// Sync's, also those of names that it was not given, or was given before: a kvstore that was restored from a backup
-	// has deleted keys again, whose leases the writer keeps alive.
+	// Sync's, also those of names that it was not given, or was given before. After a restore from a backup, deleted keys
+	// are back, and the writer keeps their leases alive.
 	Sole bool
 	// Vital: puts are made even without granted space ([Outbox.Grant]).
 	Vital bool
