@@ -124,11 +124,23 @@ func (d description) putMember() {
 // numApps is the number of applications of pods that get their identities from nodes: many applications have no pod at times.
 const numApps = 50
 
-// putMemberPod puts a pod of a node that registers itself, perhaps one that was on another node. The remainder of its number
-// and of that of its application by 5 is the same.
-func (d description) putMemberPod(n int, name, ip string) {
+// appOf draws an application for a pod. The remainder of the number of both by 5 is the same.
+func (d description) appOf(n int) string { return fmt.Sprint("a", 5*d.IntN(numApps/5)+n%5) }
+
+// rollout gives many pods the labels of one application, so that all nodes need a number for the same labels at once.
+func (d description) rollout() {
+	some := d.IntN(5)
+	app := d.appOf(some)
+	for n := some; n < d.max.Pods; n += 5 {
+		if name, ip := d.podOf(n); d.IntN(2) == 0 {
+			d.putMemberPod(name, ip, app)
+		}
+	}
+}
+
+// putMemberPod puts a pod of a node that registers itself, perhaps one that was on another node.
+func (d description) putMemberPod(name, ip, app string) {
 	m := d.c.Members[d.IntN(len(d.c.Members))]
-	app := fmt.Sprint("a", 5*d.IntN(numApps/5)+n%5)
 	put(d.c.Source.Pods, full(name), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOf(name), Name: name, Labels: map[string]string{"app": app}},
 		Spec:       corev1.PodSpec{NodeName: m.Name},

@@ -8,7 +8,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
+	"runtime/pprof"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -32,12 +34,18 @@ var (
 // run simulates a plan, and returns an error with everything that was wrong.
 func run(t *testing.T, seen *situations, directory string, seed uint64, size Size, plan Plan) (err error) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
+		which := strconv.FormatUint(seed, 10)
+		ctx := pprof.WithLabels(t.Context(), pprof.Labels(censusLabel, which))
+		pprof.SetGoroutineLabels(ctx)
+		ctx, cancel := context.WithCancel(ctx)
 		notes, failed := newJournal(*flagJournal)
 		waittest.Must(t, failed)
 		w, failed := newWorld(ctx, agents.Params{Directory: directory, Direct: true, Members: 3}, notes, seen, seed, size)
 		waittest.Must(t, failed)
 		j := w.judge
+		time.Sleep(settled)
+		synctest.Wait()
+		first := takeCensus(which)
 		start, rng := time.Now(), rand.New(rand.NewPCG(seed, 1))
 		looks, next := 0, time.Duration(0)
 		lookUntil := func(end time.Duration) {
@@ -89,6 +97,11 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 		for _, c := range w.clusters {
 			w.found(c.history.meaning())
 		}
+		synctest.Wait()
+		last := takeCensus(which)
+		if before, now := first.total(), last.total(); now != before {
+			w.found(fmt.Errorf("%d goroutines before all steps, %d at the end: %s; before: %s", before, now, last.since(first), first.since(last)))
+		}
 		cancel()
 		for _, c := range w.clusters {
 			c.stop()
@@ -99,7 +112,7 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 		w.judging.Wait()
 		sum, failed := notes.end()
 		waittest.Must(t, failed)
-		t.Logf("seed %d: %d steps, %d looks, claims %v, all equal %s after the last fault, journal: %s", seed, len(plan), looks, j.claims, calm.Round(time.Second), sum)
+		t.Logf("seed %d: %d steps, %d looks, claims %v, all equal %s after the last fault, %d goroutines, journal: %s", seed, len(plan), looks, j.claims, calm.Round(time.Second), last.total(), sum)
 		err = w.verdict()
 	})
 	return err
@@ -108,6 +121,9 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 // afterRest is the time after which nothing may follow from an earlier event, and quietFor how long the agents must write
 // no message to the log then.
 const afterRest, quietFor = time.Minute, 6 * time.Minute
+
+// settled is the time after which the goroutines of the start that wait for something once have ended.
+const settled = 6 * time.Minute
 
 // collects reports whether a message is that of a collection of identities: the last reference to one can end much later
 // than the process of its node, with the lease.

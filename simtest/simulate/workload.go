@@ -21,7 +21,7 @@ import (
 // workload are the operations, which change the description of a cluster as its API server has it. Repeated names are
 // more likely.
 func workload() []string {
-	return []string{"serve", "scale", "scale", "scale", "unserve", "node", "unnode", "pod", "pod", "pod", "pod", "unpod", "unpod", "contested", "contested", "identity", "unidentity", "namespace"}
+	return []string{"serve", "scale", "scale", "scale", "unserve", "node", "unnode", "pod", "pod", "pod", "pod", "unpod", "unpod", "rollout", "contested", "contested", "identity", "unidentity", "namespace"}
 }
 
 // Objects are the numbers of objects that a cluster can have. About half of them exist at a time.
@@ -84,7 +84,12 @@ func (d description) do(operation string) {
 		remove(s.Nodes, name)
 	case "pod":
 		n := d.IntN(d.max.Pods)
-		d.pod(n, fmt.Sprint("p", n), fmt.Sprintf("10.%d.%d.%d", d.c.Own.ID, 200+n/250, n%250))
+		name, ip := d.podOf(n)
+		d.pod(n, name, ip)
+	case "rollout":
+		if len(d.c.Members) > 0 {
+			d.rollout()
+		}
 	case "contested": // several clusters have a pod with this address, or one of them loses it
 		n := d.IntN(numContested)
 		if name := fmt.Sprint("x", n); d.IntN(2) == 0 {
@@ -179,10 +184,15 @@ func isGlobal(c *agents.Cluster, namespace string) bool {
 	return !is || n.Annotations[wire.AnnotationGlobalNamespace] != "false"
 }
 
+// podOf returns the name and the address of the pod of this number.
+func (d description) podOf(n int) (name, ip string) {
+	return fmt.Sprint("p", n), fmt.Sprintf("10.%d.%d.%d", d.c.Own.ID, 200+n/250, n%250)
+}
+
 // pod puts the pod of this number.
 func (d description) pod(n int, name, ip string) {
 	if len(d.c.Members) > 0 {
-		d.putMemberPod(n, name, ip)
+		d.putMemberPod(name, ip, d.appOf(n))
 		return
 	}
 	number := 5 * d.IntN(numIdentities/5)
