@@ -78,7 +78,6 @@ func newWard(t *testing.T) *ward {
 	h.world = newWorld(t, func(p *Params) {
 		etcdOf(p).Timings.Connect, etcdOf(p).Timings.Dial = 2*time.Second, time.Second
 		etcdOf(p).Dial = (&net.Dialer{Resolver: resolver}).DialContext
-		etcdOf(p).Timings.HeartbeatLimit = time.Hour // no heartbeats are written
 	})
 	return h
 }

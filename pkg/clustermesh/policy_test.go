@@ -251,7 +251,7 @@ func TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn(t *testing.T) {
 func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 	t.Parallel()
 	waittest.Long(t)
-	d := delays(2*time.Second, 10*time.Second) // longer than a restart
+	d := delays(5*time.Second, 10*time.Second) // longer than a restart, and than a slow machine needs for an answer
 	d.Silence = 2 * time.Second
 	w, c1, _, _ := policed(t, d)
 	c1.put(wire.HeartbeatKey, []byte("now"))

@@ -85,6 +85,7 @@ func newIdleWorld(t *testing.T, sources *store.Metrics, change ...func(*Params))
 	opts.QPS, opts.PageLimit = 0, 50
 	opts.Timings.ProbeInterval, opts.Timings.Probe = 150*time.Millisecond, time.Second
 	opts.Timings.Connect, opts.Timings.BackoffMax = 5*time.Second, 200*time.Millisecond
+	opts.Timings.HeartbeatLimit = time.Hour // most tests write no heartbeat, and may take minutes on a slow machine
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
 	p := Params{
