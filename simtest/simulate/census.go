@@ -42,7 +42,7 @@ func (c census) total() (n int) {
 	return n
 }
 
-// since describes what is more than in an earlier census.
+// since describes the functions with more goroutines than in an earlier census.
 func (c census) since(before census) string {
 	var more []string
 	for _, name := range slices.Sorted(maps.Keys(c)) {
