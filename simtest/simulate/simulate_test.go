@@ -43,7 +43,7 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 		w, failed := newWorld(ctx, agents.Params{Directory: directory, Direct: true, Members: 3}, notes, seen, seed, size)
 		waittest.Must(t, failed)
 		j := w.judge
-		time.Sleep(settled)
+		time.Sleep(startTakes)
 		synctest.Wait()
 		first := takeCensus(which)
 		start, rng := time.Now(), rand.New(rand.NewPCG(seed, 1))
@@ -122,8 +122,8 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 // no message to the log then.
 const afterRest, quietFor = time.Minute, 6 * time.Minute
 
-// settled is the time after which the goroutines of the start that wait for something once have ended.
-const settled = 6 * time.Minute
+// startTakes is the time after which the goroutines of the start that wait for something once have ended.
+const startTakes = 6 * time.Minute
 
 // collects reports whether a message is that of a collection of identities: the last reference to one can end much later
 // than the process of its node, with the lease.
