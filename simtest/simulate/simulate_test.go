@@ -43,7 +43,7 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 		w, failed := newWorld(ctx, agents.Params{Directory: directory, Direct: true, Members: 3}, notes, seen, seed, size)
 		waittest.Must(t, failed)
 		j := w.judge
-		time.Sleep(startTakes)
+		sleepUntil(time.Now(), startTakes)
 		synctest.Wait()
 		first := takeCensus(which)
 		start, rng := time.Now(), rand.New(rand.NewPCG(seed, 1))

@@ -103,7 +103,7 @@ func BenchmarkSyncMemory(b *testing.B) {
 		before := heaptest.Live()
 		l := newLedger(false, true, false)
 		l.beginList()
-		l.endList(kvstore.Position{Revision: 1}, owns)
+		l.endList(1, owns)
 		l.following = true
 		l.markComplete()
 		for _, name := range names {
@@ -114,7 +114,7 @@ func BenchmarkSyncMemory(b *testing.B) {
 			parts, _ := l.takeWrites(kvstore.MaxWrites, transactionBytes, 40, true)
 			rev++
 			for _, one := range parts {
-				l.finish(one, acknowledged, kvstore.Position{Revision: rev}, nil, time.Now())
+				l.finish(one, acknowledged, rev, nil, time.Now())
 				l.applyEvent([]byte(one.name), &kvstore.Event{KeyValue: kvstore.KeyValue{
 					Value: value, ModRevision: rev, Lease: 1 + rev/8,
 				}}, owns)

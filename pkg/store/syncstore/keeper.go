@@ -20,7 +20,7 @@ func (s keeper) Page(p kvstore.Page) {
 }
 
 func (s keeper) Done(at kvstore.Position) {
-	s.update(func(l *ledger) { l.endList(at, s.owns) })
+	s.update(func(l *ledger) { l.endList(at.Revision, s.owns) })
 }
 
 func (s keeper) Apply(b kvstore.Batch) {
@@ -77,7 +77,7 @@ func (s *Sync) window() int {
 	return s.maxWrites
 }
 
-func (s *Sync) finish(parts []part, o outcome, at kvstore.Position, err error) {
+func (s *Sync) finish(parts []part, o outcome, rev int64, err error) {
 	if o == refused {
 		s.errors.Add(int64(len(parts)))
 	}
@@ -97,7 +97,7 @@ func (s *Sync) finish(parts []part, o outcome, at kvstore.Position, err error) {
 			if o == acknowledged && one.kept != nil {
 				l.finishKept(one, one.kept, s.owns, now)
 			} else {
-				l.finish(one, o, at, err, now)
+				l.finish(one, o, rev, err, now)
 			}
 		}
 	})

@@ -137,5 +137,5 @@ func (l *ledger) finishKept(one part, kv *kvstore.KeyValue, owns func(int64) boo
 			l.setPresent(one.at, kv, owns)
 		}
 	}
-	l.finish(one, unknown, kvstore.Position{}, nil, now)
+	l.finish(one, unknown, 0, nil, now)
 }

@@ -16,7 +16,7 @@ type checkpointRig struct {
 func newCheckpointRig() *checkpointRig {
 	r := &checkpointRig{l: newLedger(false, false, false), rev: 1}
 	r.l.beginList()
-	r.l.endList(kvstore.Position{Revision: r.rev}, ownsSeven)
+	r.l.endList(r.rev, ownsSeven)
 	r.l.setFollowing(true)
 	r.l.markComplete()
 	return r
@@ -39,7 +39,7 @@ func (r *checkpointRig) take() []part {
 func (r *checkpointRig) make(parts []part) (rev int64) {
 	r.rev++
 	for _, one := range parts {
-		r.l.finish(one, acknowledged, kvstore.Position{Revision: r.rev}, nil, time.Time{})
+		r.l.finish(one, acknowledged, r.rev, nil, time.Time{})
 	}
 	return r.rev
 }
@@ -154,7 +154,7 @@ func TestACheckpointAndLosses(t *testing.T) {
 		"perhaps": func(r *checkpointRig) {
 			r.put("2", "a")
 			for _, one := range r.take() {
-				r.l.finish(one, unknown, kvstore.Position{}, nil, time.Time{})
+				r.l.finish(one, unknown, 0, nil, time.Time{})
 			}
 		},
 	} {
@@ -207,7 +207,7 @@ func TestALateAnswerDelaysACheckpoint(t *testing.T) {
 		var deleted int64
 		r.l.beginList()
 		r.l.listItem([]byte("a"), &before, ownsSeven)
-		at := kvstore.Position{Revision: r.rev}
+		at := r.rev
 		if during {
 			deleted = r.make(deletion)
 		}
@@ -243,7 +243,7 @@ func TestADeletionOfWhatAnotherWrote(t *testing.T) {
 	r.l.remove("a", time.Time{})
 	deletion := r.take()
 	r.l.beginList()
-	r.l.endList(kvstore.Position{Revision: r.rev}, ownsSeven)
+	r.l.endList(r.rev, ownsSeven)
 
 	r.rev++
 	theirs := r.rev

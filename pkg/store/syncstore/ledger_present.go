@@ -21,9 +21,9 @@ func (l *ledger) listItem(name []byte, kv *kvstore.KeyValue, owns func(int64) bo
 	}
 }
 
-// endList ends a complete list, made at this position. It shows the result of all writes that were acknowledged
+// endList ends a complete list, made at this revision. It shows the result of all writes that were acknowledged
 // before it began.
-func (l *ledger) endList(at kvstore.Position, owns func(int64) bool) {
+func (l *ledger) endList(rev int64, owns func(int64) bool) {
 	l.leases.refresh(owns)
 	l.listed = true
 	for p := range l.awaited {
@@ -33,7 +33,7 @@ func (l *ledger) endList(at kvstore.Position, owns func(int64) bool) {
 		if l.records.IsSeen(p) {
 			l.update(p)
 		} else {
-			l.setAbsent(p, at.Revision)
+			l.setAbsent(p, rev)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (r *ledgerRig) acknowledge(f *sentPart) {
 		if !f.absent && !f.gone {
 			r.written[f.name] = kvstore.Event{KeyValue: kvstore.KeyValue{Value: f.value, Lease: f.lease, ModRevision: f.rev}}
 		}
-		r.l.finish(f.part, acknowledged, kvstore.Position{Revision: f.rev}, nil, r.now)
+		r.l.finish(f.part, acknowledged, f.rev, nil, r.now)
 	}
 }
 
@@ -162,7 +162,7 @@ func (r *ledgerRig) relist(meanwhile func()) {
 	r.list()
 	meanwhile()
 	r.pos = at
-	r.l.endList(kvstore.Position{Revision: at}, r.owns)
+	r.l.endList(at, r.owns)
 	r.l.setFollowing(true)
 }
 

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // TestLedgerMachine: after random operations and events in random order, the kvstore finally has the contents that the
@@ -87,16 +85,16 @@ func ledgerMachine(t *rapid.T) {
 			switch {
 			case f == nil:
 			case r.l.shared && f.rev == 0: // a write after this would leave a key that the ledger does not have
-				r.l.finish(f.part, unknown, kvstore.Position{}, nil, r.now)
+				r.l.finish(f.part, unknown, 0, nil, r.now)
 				answer(f)
 			default:
-				r.l.finish(f.part, unknown, kvstore.Position{}, nil, r.now)
+				r.l.finish(f.part, unknown, 0, nil, r.now)
 				f.lost = true
 			}
 		},
 		"refuse": func(t *rapid.T) {
 			if f := someSent(t, true); f != nil && f.rev == 0 {
-				r.l.finish(f.part, refused, kvstore.Position{}, errTooLarge, r.now)
+				r.l.finish(f.part, refused, 0, errTooLarge, r.now)
 				if line := r.l.records.At(f.at); r.l.lean && line.Obj.value != nil {
 					t.Fatalf("the refused value of %s is kept", line.Name)
 				}

@@ -175,9 +175,9 @@ func (l *ledger) markSent(one part, r *records.Record[line]) {
 	l.inFlight++
 }
 
-// finish notes the outcome of a part. at is the position of a transaction that was
+// finish notes the outcome of a part. rev is the revision of a transaction that was
 // acknowledged, why the reason of a refusal.
-func (l *ledger) finish(one part, o outcome, at kvstore.Position, why error, now time.Time) {
+func (l *ledger) finish(one part, o outcome, rev int64, why error, now time.Time) {
 	r := l.records.At(one.at)
 	guessed := r.Obj.marks.has(isGuessed)
 	r.Obj.marks &^= isInFlight | isDeleting | isGuessed
@@ -197,7 +197,7 @@ func (l *ledger) finish(one part, o outcome, at kvstore.Position, why error, now
 	case o == acknowledged && one.epoch == l.epoch:
 		l.failures.forget(one.at)
 		r.Obj.marks &^= isDoubtful
-		l.awaitEvent(one, r, at.Revision)
+		l.awaitEvent(one, r, rev)
 	default:
 		l.failures.renew(one.at, now)
 		if o == acknowledged {

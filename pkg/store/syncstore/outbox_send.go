@@ -151,13 +151,13 @@ func (o *Outbox) write(ctx context.Context, b batch) error {
 		res, err := o.writer.Update(ctx, writes, append(holding(o.holding), kvstore.Leased())...)
 		switch {
 		case err == nil:
-			b.finish(acknowledged, res.At, nil)
+			b.finish(acknowledged, res.At.Revision, nil)
 		case !kvstore.IsRefused(err):
 			if errors.Is(err, kvstore.ErrNoSpace) {
 				b.countRefused()
 			}
 			for _, b := range todo {
-				b.finish(unknown, kvstore.Position{}, nil)
+				b.finish(unknown, 0, nil)
 			}
 			return err
 		case len(writes) == 1:
@@ -166,7 +166,7 @@ func (o *Outbox) write(ctx context.Context, b batch) error {
 				level = slog.LevelWarn
 			}
 			o.log.Log(ctx, level, "The kvstore refuses a write, trying again later", "error", err)
-			b.finish(refused, kvstore.Position{}, err)
+			b.finish(refused, 0, err)
 		default:
 			first, second := b.halves()
 			todo = append(todo, first, second) // large ones first: most of them are good
@@ -207,9 +207,9 @@ func (b batch) writes() []kvstore.Write {
 	return writes
 }
 
-func (b batch) finish(o outcome, at kvstore.Position, err error) {
+func (b batch) finish(o outcome, rev int64, err error) {
 	for _, w := range b {
-		w.of.finish(w.parts, o, at, err)
+		w.of.finish(w.parts, o, rev, err)
 	}
 }
 
