@@ -12,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/simtest/agents"
 	"github.com/mesh-agent/mesh-agent/simtest/model"
 )
 
@@ -32,6 +33,8 @@ type recorded struct {
 	of     wire.Expect
 	keys   map[string][]version // by the rest of the key; ordered by time
 	order  []string             // the rest of the key of each change
+	// reuses: the nodes of the cluster allocate the numbers of identities, so a collected number can get other labels.
+	reuses bool
 }
 
 // version is the value of a key from a time on; nil: the key was absent.
@@ -45,12 +48,13 @@ type version struct {
 }
 
 // newHistory returns the history of a kvstore that has no contents yet: that of a cluster, with copies of others.
-func newHistory(cluster wire.ClusterInfo, all []wire.ClusterInfo) *history {
+func newHistory(cluster *agents.Cluster, all []*agents.Cluster) *history {
 	h := &history{meanings: make(map[string]string)}
-	add := func(of wire.ClusterInfo, copies bool) {
+	add := func(c *agents.Cluster, copies bool) {
+		of := c.Own
 		for _, r := range model.Families() {
 			h.families = append(h.families, &recorded{
-				prefix: r.Prefix(of.Name, copies), r: r, of: model.Expect(of.Name, of.ID, 0), keys: make(map[string][]version),
+				prefix: r.Prefix(of.Name, copies), r: r, of: model.Expect(of.Name, of.ID, 0), keys: make(map[string][]version), reuses: len(c.Members) > 0,
 			})
 		}
 	}
@@ -90,7 +94,7 @@ func (h *history) record(changes []kvstore.Event, c *cluster) (wrong error) {
 		of, one := h.families[i], version{from: now}
 		if e.Type == kvstore.EventPut {
 			one.value = append([]byte{}, e.Value...)
-			if of.r == wire.Identities && !h.foreign.Load() && len(c.members) == 0 {
+			if of.r == wire.Identities && !h.foreign.Load() && !of.reuses {
 				h.mean(key, string(one.value))
 			}
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/mesh"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/agents"
 )
 
@@ -87,12 +86,8 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 		return nil, err
 	}
 	w.World = all
-	var infos []wire.ClusterInfo
-	for _, one := range all.Clusters {
-		infos = append(infos, one.Own)
-	}
 	for i, one := range all.Clusters {
-		c := &cluster{Cluster: one, w: w, history: newHistory(one.Own, infos), allocation: newAllocation(one.Own), active: make(map[string]bool), over: make(map[string]*network), flaps: flaps{active: make(map[string]bool)}}
+		c := &cluster{Cluster: one, w: w, history: newHistory(one, all.Clusters), allocation: newAllocation(one.Own), active: make(map[string]bool), over: make(map[string]*network), flaps: flaps{active: make(map[string]bool)}}
 		for i, to := range all.Clusters {
 			n := &network{store: all.Route(one, to), rng: rand.New(rand.NewPCG(seed, uint64(1000*c.Own.ID)+uint64(i)))}
 			n.store.SetFault(n.fault)
