@@ -76,31 +76,32 @@ func TestServicesInTwoFormats(t *testing.T) {
 }
 
 func TestTheCacheTTL(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, func(p *Params) { p.CacheTTL = 300 * time.Millisecond })
-	c1, c2 := w.remote("c1", 1), w.remote("c2", 2)
-	c1.join()
-	c2.join()
-	w.inState("c1", remotecluster.Ready)
-	w.inState("c2", remotecluster.Ready)
-	w.backendsAre(1, "c1 10.1.0.1, c2 10.2.0.1")
-	before := c1.inView()
-	c1.etcd.Kill(t)
-	w.backendsAre(1, "c2 10.2.0.1")
-	w.until("the cluster to say so", func() bool {
-		st, _ := w.status("c1")
-		return st.State == remotecluster.Degraded && strings.Contains(st.Message, "--clustermesh-cache-ttl")
+	const ttl = time.Hour
+	onAClock(t, func(p *Params) { p.CacheTTL = ttl }, func(t *testing.T, w *world, c1, _, _ *remote) {
+		before := c1.inView()
+		c1.goes()
+		gone := time.Now()
+		w.backendsAre(1, "c2 10.2.0.1, c3 10.3.0.1")
+		if after := time.Since(gone); after < ttl-time.Minute || after > ttl+time.Minute {
+			t.Errorf("its backends are out of use after %s, want %s", after, ttl)
+		}
+		w.until("the cluster to say so", func() bool {
+			st, _ := w.status("c1")
+			return st.State == remotecluster.Degraded && strings.Contains(st.Message, "--clustermesh-cache-ttl")
+		})
+		if now := c1.inView(); !maps.Equal(before, now) {
+			t.Errorf("%d of %d objects are left: only the backends may be taken out of use", len(now), len(before))
+		}
+		c1.returns()
+		w.backendsAre(1, "c1 10.1.0.1, c2 10.2.0.1, c3 10.3.0.1")
+		w.inState("c1", remotecluster.Ready)
+		if st, _ := w.status("c1"); st.Revocations != 1 {
+			t.Errorf("%d revocations", st.Revocations)
+		}
+		for _, other := range []string{"c2", "c3"} {
+			if st, _ := w.status(other); st.Revocations != 0 || st.Failures != 0 {
+				t.Errorf("%s: %d revocations, %d failures", other, st.Revocations, st.Failures)
+			}
+		}
 	})
-	if now := c1.inView(); !maps.Equal(before, now) {
-		t.Errorf("%d of %d objects are left: only the backends may be taken out of use", len(now), len(before))
-	}
-	c1.etcd.Restart(t)
-	w.backendsAre(1, "c1 10.1.0.1, c2 10.2.0.1")
-	w.inState("c1", remotecluster.Ready)
-	if st, _ := w.status("c1"); st.Revocations != 1 {
-		t.Errorf("%d revocations", st.Revocations)
-	}
-	if st, _ := w.status("c2"); st.Revocations != 0 || st.Failures != 0 {
-		t.Errorf("the other cluster: %d revocations, %d failures", st.Revocations, st.Failures)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -116,6 +118,9 @@ type remote struct {
 	cached bool // it is a copy, in an etcd that may have copies of other clusters, too
 	etcd   *etcdtest.Process
 	kv     *clientv3.Client
+	// Instead of etcd, on a simulated clock: the kvstore, and what ends its heartbeat.
+	memory *memory.Store
+	mute   func()
 }
 
 // remote starts a cluster's etcd and fills it, without adding it to the mesh.
@@ -133,6 +138,10 @@ func (r *remote) ctx() context.Context {
 
 func (r *remote) put(key string, value []byte) {
 	r.w.t.Helper()
+	if r.memory != nil {
+		r.memory.Set(key, string(value))
+		return
+	}
 	_, err := r.kv.Put(r.ctx(), key, string(value))
 	must(r.w.t, err)
 }
@@ -146,12 +155,12 @@ func (r *remote) delete(key string, opts ...clientv3.OpOption) {
 // fill writes the configuration, and the objects i with from <= i < to.
 func (r *remote) fill(from, to int) {
 	r.configure(wire.Capabilities{MaxConnectedClusters: 255, Cached: r.cached, SyncedCanaries: r.cached})
-	var ops []clientv3.Op // many at once: with the race detector each request is expensive
+	var all []object // many at once: with the race detector each request is expensive
 	for i := from; i < to; i++ {
-		ops = append(ops, r.objectOps(i, 1)...)
+		all = append(all, r.objects(i, 1)...)
 	}
-	for some := range slices.Chunk(ops, 100) {
-		r.commit(some)
+	for some := range slices.Chunk(all, 100) {
+		r.write(some)
 	}
 	if r.cached {
 		for _, res := range wire.Resources() {
@@ -174,16 +183,30 @@ func (r *remote) addr(i int) netip.Addr {
 // object writes one object of each kind; n makes it differ from its last version.
 func (r *remote) object(i, n int) {
 	r.w.t.Helper()
-	r.commit(r.objectOps(i, n))
+	r.write(r.objects(i, n))
 }
 
-func (r *remote) commit(ops []clientv3.Op) {
+// object is a key and its value.
+type object struct{ key, value string }
+
+// write writes all of them at once.
+func (r *remote) write(all []object) {
 	r.w.t.Helper()
+	if r.memory != nil {
+		for _, o := range all {
+			r.memory.Set(o.key, o.value)
+		}
+		return
+	}
+	var ops []clientv3.Op
+	for _, o := range all {
+		ops = append(ops, clientv3.OpPut(o.key, o.value))
+	}
 	_, err := r.kv.Txn(r.ctx()).Then(ops...).Commit()
 	must(r.w.t, err)
 }
 
-func (r *remote) objectOps(i, n int) []clientv3.Op {
+func (r *remote) objects(i, n int) []object {
 	node := wire.Node{
 		Name: fmt.Sprint("node", i), Cluster: r.name, ClusterID: r.id, BootID: fmt.Sprint("boot", n),
 		IPAddresses: []wire.NodeAddress{{Type: wire.AddressInternalIP, IP: net.IPv4(172, byte(r.id), byte(i>>8), byte(i))}},
@@ -195,11 +218,11 @@ func (r *remote) objectOps(i, n int) []clientv3.Op {
 	id := r.id<<16 + uint32(i)
 	labels := fmt.Sprintf("k8s:app=a%d;k8s:io.cilium.k8s.policy.cluster=%s;", n, r.name)
 	pair := wire.IPIdentityPair{IP: net.IP(r.addr(i).AsSlice()), Identity: r.id<<16 + uint32(n), Pod: fmt.Sprint("pod", i), Namespace: "ns"}
-	return []clientv3.Op{
-		clientv3.OpPut(r.key(wire.Nodes, node.Name), string(node.Encode())),
-		clientv3.OpPut(r.key(wire.Services, "ns/"+service.Name), string(service.Encode())),
-		clientv3.OpPut(r.key(wire.Identities, fmt.Sprint(id)), labels),
-		clientv3.OpPut(r.key(wire.IPs, pair.Name()), string(pair.Encode())),
+	return []object{
+		{r.key(wire.Nodes, node.Name), string(node.Encode())},
+		{r.key(wire.Services, "ns/"+service.Name), string(service.Encode())},
+		{r.key(wire.Identities, fmt.Sprint(id)), labels},
+		{r.key(wire.IPs, pair.Name()), string(pair.Encode())},
 	}
 }
 
@@ -216,7 +239,12 @@ func (r *remote) remove(i int) {
 }
 
 func (r *remote) join() {
-	must(r.w.t, copyFile(r.etcd.ConfigFile(r.w.t), filepath.Join(r.w.dir, r.name)))
+	file := filepath.Join(r.w.dir, r.name)
+	if r.memory != nil {
+		must(r.w.t, os.WriteFile(file, []byte("endpoints: ["+r.endpoint()+"]\n"), 0o600))
+		return
+	}
+	must(r.w.t, copyFile(r.etcd.ConfigFile(r.w.t), file))
 }
 
 // contents are the objects of a cluster, in a form that both etcd and the view can be converted to.
