@@ -14,8 +14,7 @@ import (
 // with a short --watch-progress-notify-interval there, as kubeadm sets it. Without that no bookmark comes for a kind
 // that does not change, so the source sends the API server a request.
 const (
-	// quiet is the time without an event or bookmark after which the API server gets a request. It is longer than the
-	// time between two bookmarks, so that no request is sent where bookmarks come.
+	// quiet is the default of [Options.Quiet].
 	quiet = 75 * time.Second
 	// delivery is how long an answer that changes nothing waits for what the watch may still bring.
 	delivery = 5 * time.Second
@@ -30,10 +29,10 @@ type openWatch struct {
 // server answers from its etcd, and the watch that was open before is open still and brings
 // nothing, then nothing has changed. It ends with ctx.
 func (f *follower) confirm(ctx context.Context) {
-	for waiting.Sleep(ctx, wait.Jitter(max(time.Until(f.health.heardAt(f.kind).Add(quiet)), delivery), 0.1)) == nil {
+	for waiting.Sleep(ctx, wait.Jitter(max(time.Until(f.health.heardAt(f.kind).Add(f.quiet)), delivery), 0.1)) == nil {
 		open, began := f.open.Load(), time.Now()
 		heard := f.health.heardAt(f.kind)
-		if open == nil || heard.Before(open.since) || began.Sub(heard) < quiet {
+		if open == nil || heard.Before(open.since) || began.Sub(heard) < f.quiet {
 			continue
 		}
 		// Without a resource version the answer is what etcd has, and not older.

@@ -7,7 +7,7 @@
 //
 // While the API server does not answer, all objects are kept, and [local.Cluster.State] shows until when services were
 // current. Afterwards the watches continue from their last position, and objects that were deleted meanwhile are
-// removed. While nothing changes they are current as of the latest bookmark; where none comes for [quiet], as of an
+// removed. While nothing changes they are current as of the latest bookmark; where none comes for [Options.Quiet], as of an
 // answer of the API server from its etcd, after which the watch that is open brings nothing.
 //
 // The custom resources need not exist. A kind without a definition counts as

@@ -179,7 +179,7 @@ func newFollowing(t *testing.T, a *api) *following {
 		defer f.mu.Unlock()
 		f.reports = append(f.reports, text)
 	}}
-	f.follower = newFollower(common{h, time.Minute, 10 * time.Second, log}, f.objects, custom[local.CiliumIdentity], a.requests())
+	f.follower = newFollower(common{h, time.Minute, 10 * time.Second, quiet, log}, f.objects, custom[local.CiliumIdentity], a.requests())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

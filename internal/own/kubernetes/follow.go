@@ -27,6 +27,7 @@ type common struct {
 	health    *health
 	lookAgain time.Duration
 	lookTwice time.Duration
+	quiet     time.Duration
 	log       *slog.Logger
 }
 

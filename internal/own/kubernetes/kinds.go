@@ -29,7 +29,7 @@ func kinds(o Options, into *local.Cluster, clients clients, h *health, log *slog
 		mcsBeta = schema.GroupVersion{Group: mcs.Group, Version: "v1beta1"}
 		cilium  = schema.GroupVersion{Group: "cilium.io", Version: "v2"}
 		slices  = schema.GroupVersion{Group: cilium.Group, Version: "v2alpha1"}
-		with    = common{health: h, lookAgain: o.LookAgain, lookTwice: o.LookTwice, log: log}
+		with    = common{health: h, lookAgain: o.LookAgain, lookTwice: o.LookTwice, quiet: o.Quiet, log: log}
 	)
 	list := []*follower{
 		newFollower(with, into.Services, typed(stripService), typedRequests(clients.coreV1, "services", all)),

@@ -44,6 +44,9 @@ type Options struct {
 	// LookTwice is after how long a kind that had objects and has no definition is looked for again
 	// before they are removed, 10 seconds when 0: of several API servers one may have just begun.
 	LookTwice time.Duration
+	// Quiet is how long nothing may be heard of a kind whose age is shown until the API server is asked, 75 seconds when
+	// 0. It should be longer than the time between two bookmarks, so that nothing is asked where bookmarks come.
+	Quiet time.Duration
 	// Report is called with the current problem whenever it changes, nil when there is none. It must not block. It may
 	// be nil.
 	Report func(error)
@@ -66,6 +69,7 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 		return nil, errors.New("the pods of this node are unknown without its name: set the node's name")
 	}
 	o.LookAgain, o.LookTwice = cmp.Or(o.LookAgain, time.Minute), cmp.Or(o.LookTwice, 10*time.Second)
+	o.Quiet = cmp.Or(o.Quiet, quiet)
 	if o.Report == nil {
 		o.Report = func(error) {}
 	}
@@ -84,7 +88,7 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)
 	}
 	s.kinds = kinds(o, into, clients, s.health, log)
-	into.Confirmed(quiet+delivery, func() time.Time { return s.health.current(shown) }) // both are known until then
+	into.Confirmed(o.Quiet+delivery, func() time.Time { return s.health.current(shown) }) // both are known until then
 	return s, nil
 }
 
