@@ -93,7 +93,7 @@ func Start(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("start an etcd server on %s with data in %s: %w", s.cfg.Addr, s.cfg.DataDir, err)
 	}
 	s.cfg.Addr = s.etcd.Clients[0].Addr().String()
-	s.local = v3client.New(s.etcd.Server)
+	s.local = Patient(v3client.New(s.etcd.Server))
 	return s, nil
 }
 
@@ -170,7 +170,7 @@ func (s *Server) ClusterID() uint64 { return uint64(s.etcd.Server.Cluster().ID()
 // database at the same address, except in a temporary directory.
 func (s *Server) Config() Config { return s.cfg }
 
-// Local returns a client that uses the server without a connection, which works until authentication is enabled. It
+// Local returns a client ([Patient]) that uses the server without a connection, which works until authentication is enabled. It
 // ends with the server.
 func (s *Server) Local() *clientv3.Client { return s.local }
 

@@ -27,8 +27,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/simtest/etcdserver"
 )
 
-// opTimeout bounds each operation of the helpers.
-const opTimeout = 30 * time.Second
+// startTimeout is when a process that does not begin is killed, and a connection given up.
+const startTimeout = time.Minute
 
 // The configuration of a server, under names that other modules can use.
 type (
@@ -114,7 +114,7 @@ func (s *Server) Delete(t testing.TB, keys ...string) int64 {
 	t.Helper()
 	var rev int64
 	for _, k := range keys {
-		resp, err := s.Local().Delete(testContext(t), k)
+		resp, err := s.Local().Delete(context.Background(), k)
 		must(t, "delete "+k, err)
 		rev = resp.Header.Revision
 	}
@@ -124,7 +124,7 @@ func (s *Server) Delete(t testing.TB, keys ...string) int64 {
 // Compact drops all history and returns the present revision.
 func (s *Server) Compact(t testing.TB) int64 {
 	t.Helper()
-	rev, err := etcdserver.Compact(testContext(t), s.Local())
+	rev, err := etcdserver.Compact(context.Background(), s.Local())
 	must(t, "compact", err)
 	return rev
 }
@@ -132,7 +132,7 @@ func (s *Server) Compact(t testing.TB) int64 {
 // EnableAuth creates the users and switches authentication on. The password of root is "root".
 func (s *Server) EnableAuth(t testing.TB, users ...User) {
 	t.Helper()
-	must(t, "enable authentication", etcdserver.EnableAuth(testContext(t), s.Local(), "root", users...))
+	must(t, "enable authentication", etcdserver.EnableAuth(context.Background(), s.Local(), "root", users...))
 }
 
 // access has the address and the certificates with which clients reach a server.
@@ -203,11 +203,11 @@ func (a access) connect(t testing.TB, commonName, user, password string) *client
 	}
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{a.endpoint()}, TLS: tc, Username: user, Password: password,
-		DialTimeout: opTimeout, Logger: zap.NewNop(),
+		DialTimeout: startTimeout, Logger: zap.NewNop(),
 	})
 	must(t, "connect to "+a.endpoint(), err)
 	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return etcdserver.Patient(c)
 }
 
 func put(t testing.TB, c *clientv3.Client, kvs []string) int64 {
@@ -217,7 +217,7 @@ func put(t testing.TB, c *clientv3.Client, kvs []string) int64 {
 	}
 	var rev int64
 	for i := 0; i < len(kvs); i += 2 {
-		resp, err := c.Put(testContext(t), kvs[i], kvs[i+1])
+		resp, err := c.Put(context.Background(), kvs[i], kvs[i+1])
 		must(t, "put "+kvs[i], err)
 		rev = resp.Header.Revision
 	}
@@ -230,10 +230,4 @@ func must(t testing.TB, what string, err error) {
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-}
-
-func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
-	t.Cleanup(cancel)
-	return ctx
 }

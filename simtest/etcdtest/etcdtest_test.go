@@ -92,7 +92,7 @@ func TestServerWithTLS(t *testing.T) {
 
 func count(t *testing.T, c *clientv3.Client) int64 {
 	t.Helper()
-	resp, err := c.Get(testContext(t), "", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	resp, err := c.Get(context.Background(), "", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		t.Fatal(err)
 	}

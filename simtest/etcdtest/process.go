@@ -103,7 +103,7 @@ func (p *Process) start(t testing.TB) {
 	stdout, err := cmd.StdoutPipe()
 	must(t, "connect to the etcd process", err)
 	must(t, "start the etcd process", cmd.Start())
-	giveUp := time.AfterFunc(2*opTimeout, func() { _ = cmd.Process.Kill() })
+	giveUp := time.AfterFunc(startTimeout, func() { _ = cmd.Process.Kill() })
 	defer giveUp.Stop()
 	line, _ := bufio.NewReader(stdout).ReadString('\n')
 	if _, err := fmt.Sscanf(line, "ready %s %x %s", &p.settings.cfg.Addr, &p.clusterID, &p.settings.cfg.Token); err != nil {
