@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -123,29 +124,35 @@ func inUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// watchIdle opens a watch on a connection of its own, reads the state, and returns the bare connection.
-func watchIdle(t testing.TB, address string, lines *bufio.Reader) net.Conn {
+// watchIdle opens a watch on a connection of its own, reads the state, and returns the bare connection. On a busy machine
+// it is refused while other states are sent, and is tried again.
+func watchIdle(t testing.TB, address string, lines *bufio.Reader) (c net.Conn) {
+	t.Helper()
+	waittest.Try(t, "a watch", func() (err error) {
+		c, err = tryWatch(address, lines)
+		return err
+	})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func tryWatch(address string, lines *bufio.Reader) (net.Conn, error) {
 	c, err := net.Dial("tcp", address)
 	if err != nil {
-		t.Error(err)
-		return nil
+		return nil, err
 	}
-	t.Cleanup(func() { c.Close() })
-	if _, err := c.Write([]byte("GET /v1/watch HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
-		t.Error(err)
-	}
+	_, err = c.Write([]byte("GET /v1/watch HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 	lines.Reset(c)
-	for synced := 0; synced < len(view.Kinds()); {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Error(err)
-			return nil
-		}
-		if strings.HasPrefix(line, "event: "+api.WatchSynced) {
+	for synced := 0; err == nil && synced < len(view.Kinds()); {
+		var line string
+		if line, err = lines.ReadString('\n'); strings.HasPrefix(line, "event: "+api.WatchSynced) {
 			synced++
 		}
 	}
-	return c
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
 
 // TestIdleWatchersNeedLittleMemory is not parallel: it measures the heap, and with
