@@ -62,14 +62,14 @@ test:
 	$(RACE) -short -p 3 -parallel 8 -timeout 20m $(PKGS)
 
 # The hostile remotes and clients measure memory and times, so they run alone: a mixture of all rules that a remote can
-# break with the race detector, long runs and costs without it, because it makes them several times slower. The tests of
+# break with the race detector, long runs, costs and memory without it, because it makes them several times slower. The tests of
 # texts are those of make lint.
 test-all:
 	$(RACE) -p 3 -parallel 8 -timeout 20m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|hostile/servers|consumers|docs|monitoring)$$|/tools/(words|citations|layers|readability)$$')
 	$(RACE) -short -timeout 20m ./test/hostile -hostile.steps 1000
 	$(GO) test -timeout 20m ./test/hostile
 	$(GO) test -timeout 20m ./test/hostile/servers
-	$(GO) test -timeout 20m -run Cost ./pkg/clustermesh
+	$(GO) test -timeout 20m -run 'Cost|Memory|Guarantees|RandomFaults' ./pkg/clustermesh ./pkg/disconnect ./pkg/allocator/kvbackend ./pkg/kvstore/etcd ./internal/serve/httpapi
 
 race:
 	$(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
@@ -106,7 +106,7 @@ lint:
 
 .PHONY: kubernetes chart consumers browser interop
 kubernetes: $(KUBE_APISERVER) $(COREDNS)
-	KUBE_APISERVER=$(KUBE_APISERVER) COREDNS=$(COREDNS) $(GO) test -race -timeout 15m ./test/kubernetes
+	KUBE_APISERVER=$(KUBE_APISERVER) COREDNS=$(COREDNS) $(GO) test -race -parallel 8 -timeout 15m ./test/kubernetes
 
 # The tests of the chart install it in the API server.
 chart: $(KUBE_APISERVER)

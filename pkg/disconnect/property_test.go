@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
 // TestRandomFaults runs random schedules of faults and compares all actions of the machine with the real states. The
@@ -15,8 +17,11 @@ import (
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	schedules := 500 // random schedules of faults
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		schedules = 30
+	case heaptest.Raced: // one goroutine; make test-all runs all of them without the race detector
+		schedules = 100
 	}
 	seen := map[string]int{}
 	for seed := range uint64(schedules) {

@@ -8,6 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 	"github.com/mesh-agent/mesh-agent/simtest/buildtest"
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
 // oversizedCluster is the contents of a cluster that are valid and within its budget, but need more memory than there
@@ -62,7 +63,7 @@ func oversized() []oversizedCluster {
 // Entries above the memory limit are refused, with their code, and the honest clusters are followed, each within its
 // share.
 func TestFull(t *testing.T) {
-	if testing.Short() || raced { // the agent is a separate process, which the race detector does not see
+	if testing.Short() || heaptest.Raced { // the agent is a separate process, which the race detector does not see
 		t.Skip("long: make test-all, where it runs without the race detector")
 	}
 	program := buildtest.Agent(t)

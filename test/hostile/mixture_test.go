@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
 var (
@@ -30,7 +31,7 @@ func TestMixture(t *testing.T) {
 	case n > 0:
 	case testing.Short():
 		n = 200
-	case raced:
+	case heaptest.Raced:
 		n = 1000
 	default:
 		n = 4000

@@ -12,7 +12,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/simtest/waittest"
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 )
 
 // heap is the memory in use after a garbage collection, and its largest growth.
@@ -102,7 +102,7 @@ const heapBound = 8 << 20
 
 // TestListsNeedNoMemory is not parallel: it measures the heap.
 func TestListsNeedNoMemory(t *testing.T) {
-	waittest.Long(t)
+	heaptest.Long(t)
 	const n = 200_000
 	f := newFixture(t)
 	f.fillIPs(n)

@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/serve/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
@@ -158,7 +159,7 @@ func tryWatch(address string, lines *bufio.Reader) (net.Conn, error) {
 // TestIdleWatchersNeedLittleMemory is not parallel: it measures the heap, and with
 // it also the clients' side of the connections.
 func TestIdleWatchersNeedLittleMemory(t *testing.T) {
-	waittest.Long(t)
+	heaptest.Long(t)
 	f, _, _ := served(t)
 	f.fill()
 	f.fillIPs(300)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
@@ -60,8 +61,8 @@ func putNew(ctx context.Context, c *clientv3.Client, ops []clientv3.Op) error {
 	}
 }
 
-func TestLargeListIsBounded(t *testing.T) { //nolint:paralleltest // see above
-	waittest.Long(t)
+func TestLargeListNeedsLittleMemory(t *testing.T) { //nolint:paralleltest // see above
+	heaptest.Long(t)
 	const n, size = 200000, 200
 	p := etcdtest.StartProcess(t)
 	load(t, p.Client(t), n, 128, size)
@@ -88,9 +89,9 @@ func TestLargeListIsBounded(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
-// TestUnreadStreamIsBounded: unread events stay in the server.
-func TestUnreadStreamIsBounded(t *testing.T) { //nolint:paralleltest // see above
-	waittest.Long(t)
+// TestUnreadStreamNeedsLittleMemory: unread events stay in the server.
+func TestUnreadStreamNeedsLittleMemory(t *testing.T) { //nolint:paralleltest // see above
+	heaptest.Long(t)
 	const n, size = 24000, 2048
 	p := etcdtest.StartProcess(t)
 	e := connect(t, addresses(t, p.Endpoint()), DefaultOptions())
