@@ -126,7 +126,7 @@ consumers: $(COREDNS) $(KUBE_APISERVER)
 browser:
 	test/install 'chromium-headless-shell|chromium=chromium-headless-shell,fonts-dejavu-core' npm=nodejs,npm
 	$(MAKE) ui-check
-	cd test/browser && PROGRAMS_REQUIRED=1 $(GO) test -v -timeout 20m .
+	cd test/browser && PROGRAMS_REQUIRED=1 $(GO) test -v -parallel 3 -timeout 20m .
 
 interop: $(KUBE_APISERVER)
 	KUBE_APISERVER=$(KUBE_APISERVER) test/interop/run $(REPORT) $(RELEASES)

@@ -48,10 +48,10 @@ func busy(t *testing.T, all []contents.Cluster) {
 	for _, v := range [][2]string{{"#/", "Mesh"}, {"#/clusters/" + one, "Cluster " + one}, {"#/services", "Services"}, {"#/events", "Events"}} {
 		p.visit(v[0], v[1])
 		p.untilText(".live", "live")
-		opened := p.clock() + 3000 // the measurement excludes the opening
-		p.until("three seconds", "performance.now() > "+number(opened))
+		opened := p.clock() + 2000 // the measurement excludes the opening
+		p.until("two seconds", "performance.now() > "+number(opened))
 		begun, before := p.clock(), p.worked()
-		p.until("ten seconds", "performance.now() > "+number(begun+10_000))
+		p.until("six seconds", "performance.now() > "+number(begun+6000))
 		seconds, after := (p.clock()-begun)/1000, p.worked()
 		share := func(what string) float64 { return (after[what] - before[what]) / seconds }
 		t.Logf("%-20s %5.1f %% of a core under %d changes a second (meant: %.0f %%), of it scripts %.1f, style %.1f, layout %.1f; the tab's process with all its threads %.1f, drawing without a graphics card %.1f",

@@ -21,6 +21,7 @@ func hostile() []string {
 // TestHostileNames: the page shows free texts of other clusters as plain text, cut to a maximum length, that reverses no
 // text around it. Names that no object of Kubernetes can have are refused; the page shows the refusals as text.
 func TestHostileNames(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, three()...)
 	r := w.cluster("paris")
 	texts := map[string]string{}

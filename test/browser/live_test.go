@@ -26,6 +26,7 @@ func (w *world) publish(cluster, namespace, name string, ips ...string) {
 
 // TestLive: changes of the mesh are shown in the page without a reload.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, three()...)
 	p := w.open()
 	p.visit("#/", "Mesh")
@@ -128,6 +129,7 @@ func firstPod(w *world, cluster string) netip.Addr {
 
 // TestStreamIsCut: the page shows that it is not live, its ages increase, and it continues from its last state.
 func TestStreamIsCut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, three()...)
 	p := w.open()
 	p.visit("#/", "Mesh")

@@ -46,6 +46,7 @@ func TestXDSClient(t *testing.T) {
 
 // TestOverTLS: the page works over HTTPS, directly from the agent. The browser accepts only the certificate of the agent.
 func TestOverTLS(t *testing.T) {
+	t.Parallel()
 	ca, err := pki.NewCA("mesh")
 	must(t, err)
 	pair, err := ca.Server([]string{"127.0.0.1"})

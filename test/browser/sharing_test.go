@@ -11,6 +11,7 @@ import (
 // TestSharing: the picture shows which clusters share services, with the same numbers as the lists of services, also
 // after changes; and which of them are not confirmed.
 func TestSharing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, three()...)
 	count := func(a, b string) (n int) {
 		for _, s := range agenttest.List[api.Service](w.agent, "services") {

@@ -4,6 +4,7 @@ import "testing"
 
 // TestOneStreamForAView: in addition to the stream of the whole page, a view has one stream for all its parts.
 func TestOneStreamForAView(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, three()...)
 	p := w.open()
 	address := firstPod(w, "tokyo").String()

@@ -44,6 +44,7 @@ func allViews(w *world, contested string) []view {
 // TestViews: every view has an address that survives a reload, shows its contents, breaks no rule of axe-core in light
 // and dark, and fits the width of a phone.
 func TestViews(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, three()...)
 	address := firstPod(w, "tokyo")
 	_, _, err := w.mesh.Claim(t.Context(), w.cluster("london"), address)
@@ -91,6 +92,7 @@ func TestViews(t *testing.T) {
 
 // TestNoPolling: while nothing changes, the page sends no requests.
 func TestNoPolling(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, three()...)
 	p := w.open()
 	for _, fragment := range []string{"#/", "#/services", "#/clusters/paris", "#/servers"} {

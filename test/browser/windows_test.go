@@ -39,6 +39,7 @@ func (w *world) untilStreams(first ...string) {
 // window is closed, or frozen by the browser, the others keep the stream; a frozen window continues from its last
 // state.
 func TestWindowsShareStreams(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, three()...)
 	first := w.open()
 	all := []*page{first}
@@ -132,6 +133,7 @@ func TestWindowsShareStreams(t *testing.T) {
 
 // TestWithoutWorker: a browser without shared workers, or whose worker does not answer, shows changes as well.
 func TestWithoutWorker(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, three()...)
 	for name, script := range map[string]string{
 		"no shared workers":       `delete globalThis.SharedWorker`,
