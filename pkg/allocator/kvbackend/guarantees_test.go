@@ -16,8 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
-	"github.com/mesh-agent/mesh-agent/simtest/sessiontest"
 	"github.com/mesh-agent/mesh-agent/simtest/heaptest"
+	"github.com/mesh-agent/mesh-agent/simtest/sessiontest"
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
