@@ -104,7 +104,7 @@ lint:
 
 ##@ Tests with other programs
 
-.PHONY: kubernetes chart consumers browser interop
+.PHONY: kubernetes chart consumers monitoring browser interop
 kubernetes: $(KUBE_APISERVER) $(COREDNS)
 	KUBE_APISERVER=$(KUBE_APISERVER) COREDNS=$(COREDNS) $(GO) test -race -parallel 8 -timeout 15m ./test/kubernetes
 
@@ -113,13 +113,17 @@ chart: $(KUBE_APISERVER)
 	cd test/chart && KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -timeout 10m ./...
 
 # dig, Unbound, BIND, dnsmasq, HAProxy, nginx and Prometheus of Debian, an OpenAPI linter and a generator of clients of
-# npm, and CoreDNS, with an agent. Missing programs are installed, as root. The alerts and dashboards are tested with that
-# Prometheus; most of these tests wait most of the time.
+# npm, and CoreDNS, with an agent. Missing programs are installed, as root.
 consumers: export PROGRAMS_REQUIRED = 1
-consumers: $(COREDNS) $(KUBE_APISERVER)
+consumers: $(COREDNS)
 	test/install dig=bind9-dnsutils unbound named=bind9 dnsmasq=dnsmasq-base haproxy nginx prometheus npm=nodejs,npm
 	$(MAKE) $(NODE_CONSUMERS)
 	COREDNS=$(COREDNS) $(RACE) -timeout 12m ./test/consumers
+
+# The alerts and dashboards with the Prometheus of Debian. Most of these tests wait most of the time.
+monitoring: export PROGRAMS_REQUIRED = 1
+monitoring: $(KUBE_APISERVER)
+	test/install prometheus
 	KUBE_APISERVER=$(KUBE_APISERVER) $(RACE) -parallel 5 -timeout 15m ./test/monitoring
 
 # The page in a headless Chromium, with an agent. Chromium and npm are installed, as root, if they are missing (Debian).
