@@ -117,14 +117,28 @@ func NewPlan(seed uint64, size Size) Plan {
 		return time.Duration(g.ExpFloat64() * float64(mean)).Round(time.Millisecond)
 	}
 	operations := workload()
+	operation := func(at time.Duration, c int) Step {
+		return Step{at, c, operations[g.IntN(len(operations))], g.Uint64() >> 32}
+	}
 	for at := exp(size.Every); at < size.Length; at += exp(size.Every) {
-		one := Step{at, g.IntN(size.Clusters), operations[g.IntN(len(operations))], g.Uint64() >> 32}
+		one := operation(at, g.IntN(size.Clusters))
 		p = append(p, one)
 		if g.IntN(10) == 0 { // several changes of the same kind at once, as in a rollout
 			for range g.IntN(10) {
 				one.N = g.Uint64() >> 32
 				p = append(p, one)
 			}
+		}
+	}
+	// Errors are where a fault meets a change, so a third of the faults begin and end amid changes of the cluster.
+	meet := func(at time.Duration, c int) {
+		if g.IntN(3) > 0 {
+			return
+		}
+		one := operation(at, c)
+		for range 1 + g.IntN(6) {
+			one.At, one.N = min(at+exp(time.Second), size.Length), g.Uint64()>>32
+			p = append(p, one)
 		}
 	}
 	kinds := slices.DeleteFunc(faults(), func(fault) bool { return g.IntN(3) == 0 })
@@ -134,9 +148,11 @@ func NewPlan(seed uint64, size Size) Plan {
 		for at := exp(calm); at < size.Length && len(kinds) > 0; at += exp(calm) {
 			f := kinds[g.IntN(len(kinds))]
 			p = append(p, Step{at, c, f.name, g.Uint64() >> 32})
+			meet(at, c)
 			if f.end != nil {
 				at = min(at+exp(f.lasts), size.Length)
 				p = append(p, Step{at, c, ending + f.name, g.Uint64() >> 32})
+				meet(at, c)
 			}
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +34,7 @@ var (
 )
 
 // run simulates a plan, and returns an error with everything that was wrong.
-func run(t *testing.T, seen *situations, directory string, seed uint64, size Size, plan Plan) (err error) {
+func run(t *testing.T, steps *atomic.Int64, seen *situations, directory string, seed uint64, size Size, plan Plan) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		which := strconv.FormatUint(seed, 10)
 		ctx := pprof.WithLabels(t.Context(), pprof.Labels(censusLabel, which))
@@ -53,6 +55,7 @@ func run(t *testing.T, seen *situations, directory string, seed uint64, size Siz
 				sleepUntil(start, next)
 				j.look(w.clusters[rng.IntN(len(w.clusters))])
 				looks++
+				steps.Add(1)
 				next += time.Duration(rng.ExpFloat64() * float64(5*time.Second))
 			}
 			sleepUntil(start, end)
@@ -173,7 +176,15 @@ func TestCampaign(t *testing.T) {
 			plan, err = ParsePlan(string(text))
 			waittest.Must(t, err)
 		}
-		again := func(p Plan) error { return run(t, seen, t.TempDir(), seed, size, p) }
+		again := func(p Plan) error {
+			var alive progress
+			ctx, stop := context.WithCancel(t.Context())
+			var watching sync.WaitGroup
+			watching.Go(func() { alive.watch(ctx, fmt.Sprintf("-simulate.seed=%d -simulate.hours=%g", seed, length)) })
+			defer watching.Wait()
+			defer stop()
+			return run(t, &alive.steps, seen, t.TempDir(), seed, size, p)
+		}
 		if err := again(plan); err != nil {
 			plan = shrink(plan, *flagShrink, func(p Plan) bool {
 				failed := again(p)
