@@ -141,8 +141,7 @@ browser:
 interop: $(KUBE_APISERVER)
 	KUBE_APISERVER=$(KUBE_APISERVER) test/interop/run $(REPORT) $(RELEASES)
 
-.PHONY: bin/etcdtest
-bin/etcdtest:
+bin/etcdtest: go.mod $(wildcard simtest/*/*.go simtest/*/*/*.go)
 	$(GO) build -o $@ ./simtest/etcdtest/server
 
 $(KUBE_APISERVER):
