@@ -112,7 +112,7 @@ lint:
 
 .PHONY: kubernetes chart consumers monitoring browser interop
 kubernetes: $(KUBE_APISERVER) $(COREDNS)
-	KUBE_APISERVER=$(KUBE_APISERVER) COREDNS=$(COREDNS) $(GO) test -race -parallel 8 -timeout 15m ./test/kubernetes
+	KUBE_APISERVER=$(KUBE_APISERVER) COREDNS=$(COREDNS) $(GO) test -race -parallel 8 -timeout 25m ./test/kubernetes
 
 # The tests of the chart install it in the API server.
 chart: $(KUBE_APISERVER)
@@ -130,7 +130,7 @@ consumers: $(COREDNS)
 monitoring: export PROGRAMS_REQUIRED = 1
 monitoring: $(KUBE_APISERVER)
 	test/install prometheus
-	KUBE_APISERVER=$(KUBE_APISERVER) $(RACE) -parallel 5 -timeout 15m ./test/monitoring
+	KUBE_APISERVER=$(KUBE_APISERVER) $(RACE) -parallel 5 -timeout 25m ./test/monitoring
 
 # The page in a headless Chromium, with an agent. Chromium and npm are installed, as root, if they are missing (Debian).
 browser:
