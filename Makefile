@@ -66,7 +66,7 @@ test:
 test-all: test-race test-measured
 
 test-race:
-	GOGC=400 $(RACE) -p 3 -parallel 8 -timeout 20m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|hostile/servers|consumers|docs|monitoring)$$|/tools/(words|citations|layers|readability)$$')
+	GOGC=400 $(RACE) -p 3 -parallel 8 -timeout 40m $$($(GO) list $(PKGS) | grep -vE '/test/(hostile|hostile/servers|consumers|docs|monitoring)$$|/tools/(words|citations|layers|readability)$$')
 
 # The hostile remotes and clients measure memory and times: a mixture of all rules that a remote can break with the race
 # detector, long runs, costs and memory without it, because it makes them several times slower. They are the longest, so
