@@ -22,6 +22,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/identities"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -138,12 +139,7 @@ func (r *remote) ctx() context.Context {
 
 func (r *remote) put(key string, value []byte) {
 	r.w.t.Helper()
-	if r.memory != nil {
-		r.memory.Set(key, string(value))
-		return
-	}
-	_, err := r.kv.Put(r.ctx(), key, string(value))
-	must(r.w.t, err)
+	r.write([]object{{key, string(value)}})
 }
 
 func (r *remote) delete(key string, opts ...clientv3.OpOption) {
@@ -193,9 +189,11 @@ type object struct{ key, value string }
 func (r *remote) write(all []object) {
 	r.w.t.Helper()
 	if r.memory != nil {
+		var events []kvstore.Event
 		for _, o := range all {
-			r.memory.Set(o.key, o.value)
+			events = append(events, kvstore.Event{KeyValue: kvstore.KeyValue{Key: []byte(o.key), Value: []byte(o.value)}})
 		}
+		r.memory.Write(events...)
 		return
 	}
 	var ops []clientv3.Op

@@ -113,7 +113,7 @@ func (s *Server) start(t testing.TB) {
 	defer log.Close()
 	cmd := exec.Command(s.program, s.args()...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "GOGC=400") // it starts with less work
+	cmd.Env = append(os.Environ(), "GOGC=400") // a tenth of the work of its start
 	cmd.SysProcAttr = children.Attributes()    // a test that times out does no cleanup
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", s.program, err)

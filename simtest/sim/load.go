@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
@@ -167,14 +166,8 @@ func (r *Running) etcdOp(o contents.Op) clientv3.Op {
 
 // commit commits at least one operation at once.
 func commit(ctx context.Context, kv *clientv3.Client, ops []clientv3.Op) error {
-	for {
-		_, err := kv.Txn(ctx).Then(ops...).Commit()
-		switch {
-		case errors.Is(err, rpctypes.ErrTimeout): // the server is too busy; a repetition does no harm
-		case err != nil:
-			return fmt.Errorf("commit %d operations, the first on %s: %w", len(ops), ops[0].KeyBytes(), err)
-		default:
-			return nil
-		}
+	if _, err := kv.Txn(ctx).Then(ops...).Commit(); err != nil {
+		return fmt.Errorf("commit %d operations, the first on %s: %w", len(ops), ops[0].KeyBytes(), err)
 	}
+	return nil
 }
