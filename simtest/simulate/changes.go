@@ -19,6 +19,7 @@ type reader struct {
 	whose string
 	m     *mesh.Mesh
 	rng   *rand.Rand
+	most  int // events of a stream before it breaks off
 
 	mu       sync.Mutex // guards everything below
 	token    string
@@ -30,8 +31,8 @@ type reader struct {
 	since map[string]bool
 }
 
-func newReader(whose string, m *mesh.Mesh, rng *rand.Rand) *reader {
-	r := &reader{whose: whose, m: m, rng: rng}
+func newReader(whose string, m *mesh.Mesh, rng *rand.Rand, most int) *reader {
+	r := &reader{whose: whose, m: m, rng: rng, most: most}
 	r.reset()
 	return r
 }
@@ -52,7 +53,7 @@ func (r *reader) reset() {
 func (r *reader) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		some, cancel := context.WithCancel(ctx)
-		left := 1 + r.rng.IntN(500)
+		left := 1 + r.rng.IntN(r.most)
 		r.mu.Lock()
 		r.since = make(map[string]bool)
 		r.mu.Unlock()

@@ -189,6 +189,7 @@ func faults() []fault {
 			all = append(all, f.duringWrite())
 		}
 	}
+	all = append(all, hostile())
 	all = append(all, memberFaults()...)
 	for _, f := range networkFaults() {
 		all = append(all, f.ofStore(), f.ofRoute())
@@ -294,8 +295,13 @@ func networkFaults() []networkFault {
 		},
 		{ // nothing is answered, and then everything
 			"frozen", 40 * time.Second,
-			func(n *network, _ *rand.Rand) { n.change(func() { n.thaw = make(chan struct{}) }) },
-			func(n *network, _ *rand.Rand) { n.change(func() { close(n.thaw); n.thaw = nil }) },
+			func(n *network, _ *rand.Rand) { n.change(n.freeze) },
+			func(n *network, _ *rand.Rand) { n.change(n.melt) },
+		},
+		{ // the same from one of the next requests on
+			"stalling", 40 * time.Second,
+			func(n *network, r *rand.Rand) { n.change(func() { n.freezesIn = 1 + r.IntN(30) }) },
+			func(n *network, _ *rand.Rand) { n.change(n.melt) },
 		},
 		{ // requests are answered, and events do not arrive
 			"deaf", 40 * time.Second,
@@ -377,10 +383,12 @@ type network struct {
 	away       bool
 	denied     bool
 	thaw       chan struct{} // nil unless it is frozen
+	freezesIn  int           // requests until it is frozen; 0: it will not be
 	heard      chan struct{} // nil unless events do not arrive
 	lost       float64       // probability that a request is lost
 	unanswered float64       // the same of the answer
 	late       time.Duration // maximum delay
+	lies       float64       // probability that a part of an answer is false
 	trap       *trap         // nil: none
 	strike     func()        // happens after the next write, before its answer; nil: nothing
 }
@@ -421,6 +429,20 @@ func (n *network) change(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f()
+}
+
+// freeze begins that nothing is answered, and melt ends it, or that it will begin. mu is held.
+func (n *network) freeze() {
+	if n.thaw == nil {
+		n.thaw = make(chan struct{})
+	}
+}
+
+func (n *network) melt() {
+	if n.freezesIn = 0; n.thaw != nil {
+		close(n.thaw)
+		n.thaw = nil
+	}
 }
 
 // fault is the [memory.Fault] of the kvstore.
@@ -482,6 +504,11 @@ func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, 
 	n.mu.Unlock()
 	trap.step()
 	n.mu.Lock()
+	if n.freezesIn > 0 && op != "recv" {
+		if n.freezesIn--; n.freezesIn == 0 {
+			n.freeze()
+		}
+	}
 	away, denied, thaw := n.away, n.denied && !slices.Contains(needNoRight(), op), n.thaw
 	if op == "recv" && thaw == nil {
 		thaw = n.heard

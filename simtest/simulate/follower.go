@@ -61,13 +61,18 @@ func (f *follower) dial(ctx context.Context, network, address string) (net.Conn,
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	conn, err := f.c.DialHTTP(ctx, network, address)
-	return &breaking{conn, 1 + f.rng.IntN(200_000)}, err
+	return breakingSome(conn, f.rng, f.c.w.scale), err
 }
 
 // breaking is a connection that breaks after some bytes.
 type breaking struct {
 	net.Conn
 	left int
+}
+
+// breakingSome returns a connection that breaks, so late that the first objects of a mesh of this scale may pass.
+func breakingSome(conn net.Conn, rng *rand.Rand, scale int) net.Conn {
+	return &breaking{conn, 1 + rng.IntN(200_000*scale)}
 }
 
 func (b *breaking) Read(to []byte) (int, error) {

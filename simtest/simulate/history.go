@@ -94,7 +94,7 @@ func (h *history) record(changes []kvstore.Event, c *cluster) (wrong error) {
 		of, one := h.families[i], version{from: now}
 		if e.Type == kvstore.EventPut {
 			one.value = append([]byte{}, e.Value...)
-			if of.r == wire.Identities && !h.foreign.Load() && !of.reuses {
+			if of.r == wire.Identities && !h.foreign.Load() && !of.reuses && !c.w.named(of.of.Cluster).lies.ever() {
 				h.mean(key, string(one.value))
 			}
 		}
@@ -129,7 +129,11 @@ func (of *recorded) mayShow(name string, v *version, text string) bool {
 		return is == text
 	}
 	all := of.keys[name]
-	for i := slices.IndexFunc(all, func(o version) bool { return o.from.Equal(v.from) }) - 1; i >= 0 && all[i].value != nil; i-- {
+	i := len(all) - 1
+	for i >= 0 && &all[i] != v {
+		i--
+	}
+	for i--; i >= 0 && all[i].value != nil; i-- { // a time can have several versions
 		if before := of.show(name, &all[i]); !all[i].refused {
 			return before == text
 		}

@@ -86,11 +86,12 @@ func (m *copied) look() {
 	for _, st := range m.c.Mirrored() {
 		for _, r := range model.Families() {
 			family := st.Families[r]
-			if family.Freshness.AsOf.IsZero() || !family.Synced || family.Over != 0 {
+			asOf, of := family.Freshness.AsOf, m.c.w.named(st.Name)
+			if asOf.IsZero() || !family.Synced || family.Over != 0 || of.lies.since(asOf) {
 				continue
 			}
 			m.c.w.judge.counts(family.Freshness)
-			if wrong := m.claim(m.c.w.named(st.Name), r, family.Freshness.AsOf); wrong != "" {
+			if wrong := m.claim(of, r, asOf, st.State != remotecluster.Removing); wrong != "" {
 				m.c.w.found(fmt.Errorf("%s %s: the mirror says that the %s of %s are %s, and %s",
 					m.c.Own.Name, clock(time.Now()), r, st.Name, family.Freshness, wrong))
 			}
@@ -98,8 +99,9 @@ func (m *copied) look() {
 	}
 }
 
-// claim returns the key that shows that the copy of a family is not as new as this; empty: it is.
-func (m *copied) claim(of *cluster, r wire.Resource, asOf time.Time) string {
+// claim returns the key that shows that the copy of a family is not as new as this; empty: it is. Changes that are not copied
+// soon count only while the cluster stays.
+func (m *copied) claim(of *cluster, r wire.Resource, asOf time.Time, stays bool) string {
 	original, copies := of.history.of(r, of.Own.Name, false), m.c.history.of(r, of.Own.Name, true)
 	d := m.doubts[familyOf{of.Own.Name, r}]
 	d.addChanges(of.history, original)
@@ -110,7 +112,7 @@ func (m *copied) claim(of *cluster, r wire.Resource, asOf time.Time) string {
 			delete(d.names, name)
 			continue
 		}
-		if at := of.history.changed(original, name); time.Since(at) > late && m.c.isUndisturbed(of.Own.Name, at) {
+		if at := of.history.changed(original, name); stays && time.Since(at) > late && m.c.isUndisturbed(of.Own.Name, at) {
 			return fmt.Sprintf("%s after the last change of %s it still has %q, not %q", time.Since(at), name, have[len(have)-1], want[len(want)-1])
 		}
 		if !slices.ContainsFunc(have, func(value string) bool { return slices.Contains(want, value) }) {

@@ -101,7 +101,7 @@ func (w *world) clusterOf(s Step) *cluster {
 
 // isSpoiling reports whether a fault changes the contents of a kvstore as no node does.
 func isSpoiling(name string) bool {
-	for _, one := range []string{"deletion", "replace", "wipe", "backup"} {
+	for _, one := range []string{"deletion", "replace", "wipe", "backup", "hostile"} {
 		if strings.HasPrefix(name, one) {
 			return true
 		}

@@ -109,7 +109,9 @@ func ParseSize(text string) (Size, error) {
 // faultsAtOnce is how many faults a cluster may have at the same time.
 const faultsAtOnce = 3
 
-// NewPlan makes a plan. Each plan leaves out some kinds of faults, so that the others occur in more mixtures.
+// NewPlan makes a plan. Each plan leaves out some kinds of faults, or most of them, so that the others occur in more
+// mixtures, and in more places of the same programs. Some have operations of mostly one kind, and some no fault that
+// changes the contents of a kvstore, after which allocations are not judged for a while.
 func NewPlan(seed uint64, size Size) Plan {
 	g := rand.New(rand.NewPCG(seed, 0))
 	var p Plan
@@ -117,6 +119,9 @@ func NewPlan(seed uint64, size Size) Plan {
 		return time.Duration(g.ExpFloat64() * float64(mean)).Round(time.Millisecond)
 	}
 	operations := workload()
+	if favoured := operations[g.IntN(len(operations))]; g.IntN(2) == 0 {
+		operations = append(operations, slices.Repeat([]string{favoured}, len(operations))...)
+	}
 	operation := func(at time.Duration, c int) Step {
 		return Step{at, c, operations[g.IntN(len(operations))], g.Uint64() >> 32}
 	}
@@ -141,7 +146,8 @@ func NewPlan(seed uint64, size Size) Plan {
 			p = append(p, one)
 		}
 	}
-	kinds := slices.DeleteFunc(faults(), func(fault) bool { return g.IntN(3) == 0 })
+	out, clean := []float64{0.2, 0.4, 0.9}[g.IntN(3)], g.IntN(3) == 0
+	kinds := slices.DeleteFunc(faults(), func(f fault) bool { return g.Float64() < out || clean && isSpoiling(f.name) })
 	calm := size.Calm * time.Duration([]int{1, 1, 2, 5, 20}[g.IntN(5)]) // what follows a fault is judged, too
 	for series := range faultsAtOnce * size.Clusters {
 		c := series % size.Clusters
@@ -161,6 +167,11 @@ func NewPlan(seed uint64, size Size) Plan {
 }
 
 func cutEnding(do string) (name string, ends bool) { return strings.CutPrefix(do, ending) }
+
+// scale is how many times as many objects as the mesh of most campaigns the whole mesh can have, rounded up.
+func (s Size) scale() int {
+	return (s.Clusters*(s.Objects.Nodes+s.Objects.Services+s.Objects.Pods) + 399) / 400
+}
 
 // budget is what a cluster of this size may have: twice its keys of each family.
 func (s Size) budget() *budget.Budget {

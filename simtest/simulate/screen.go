@@ -134,7 +134,7 @@ func (s *screen) look() {
 				s.c.w.seen.note(exceeded)
 				continue
 			}
-			if freshness.AsOf.IsZero() {
+			if freshness.AsOf.IsZero() || !s.copies && s.c.w.named(st.Name).lies.since(freshness.AsOf) {
 				continue
 			}
 			s.c.w.judge.counts(freshness)

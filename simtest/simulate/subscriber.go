@@ -56,7 +56,7 @@ func (s *subscriber) dial(ctx context.Context, address string) (net.Conn, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	conn, err := s.c.DialXDS(ctx, address)
-	return &breaking{conn, 1 + s.rng.IntN(200_000)}, err
+	return breakingSome(conn, s.rng, s.c.w.scale), err
 }
 
 // run follows until ctx ends. The error is an answer that must not be.

@@ -22,6 +22,7 @@ type world struct {
 	clusters []*cluster
 	ctx      context.Context
 	objects  Objects
+	scale    int // times the smallest mesh: a reader can continue only after the first objects
 	judge    *judge
 	journal  *journal
 	seen     *situations
@@ -50,6 +51,7 @@ type cluster struct {
 	active               map[string]bool     // faults that have begun and not ended
 	over                 map[string]*network // the route that a fault is about
 	flaps                flaps
+	lies                 lies // to the other clusters
 	stopCompacting       context.CancelFunc
 	backup               *memory.Backup
 	unlinked, left, half link
@@ -77,7 +79,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 	for i := range size.Clusters {
 		names = append(names, fmt.Sprint("c", i+1))
 	}
-	w := &world{ctx: ctx, objects: size.Objects, journal: notes, seen: seen}
+	w := &world{ctx: ctx, objects: size.Objects, scale: size.scale(), journal: notes, seen: seen}
 	w.judge = newJudge(w)
 	p.Log = slog.New(seen.of(w.found, w.hear))
 	p.Budget = size.budget()
@@ -91,6 +93,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 		for i, to := range all.Clusters {
 			n := &network{store: all.Route(one, to), rng: rand.New(rand.NewPCG(seed, uint64(1000*c.Own.ID)+uint64(i)))}
 			n.store.SetFault(n.fault)
+			n.store.SetLiar(n.lie)
 			c.routes = append(c.routes, n)
 		}
 		c.members = newMembers(c, seed)
@@ -101,6 +104,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 		c.net.store = c.Store
 		c.net.rng = rand.New(rand.NewPCG(seed, uint64(i+1)))
 		c.Store.SetPageSize(10)
+		c.Store.SetFragmentSize(3)
 		c.Store.SetRecorder(func(at kvstore.Position, changes []kvstore.Event) {
 			for _, e := range changes {
 				notes.note("%s %d %s %s %s", one.Own.Name, at.Revision, e.Type, e.Key, e.Value)
@@ -181,7 +185,7 @@ func (c *cluster) run() {
 		c.note(err)
 		c.screens = append(c.screens, s)
 		whose := c.Own.Name + map[bool]string{true: "", false: "'s program"}[m == c.Mesh]
-		c.readers = append(c.readers, newReader(whose, m, rand.New(rand.NewPCG(uint64(c.Own.ID), uint64(i)))))
+		c.readers = append(c.readers, newReader(whose, m, rand.New(rand.NewPCG(uint64(c.Own.ID), uint64(i))), 500*c.w.scale))
 	}
 	clients, err := followers(c)
 	c.note(err)

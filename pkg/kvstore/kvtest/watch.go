@@ -65,8 +65,8 @@ func watchCases(is cases) {
 		s := e.watch(c, "p/", at)
 		for got := 0; got < 20*40; {
 			b := e.recv(s)
-			e.fatalIf(len(b.Events)%40 != 0 && !b.Partial, "a batch of %d events splits a revision", len(b.Events))
 			got += len(b.Events)
+			e.fatalIf(got%40 != 0 && !b.Partial, "a batch splits a revision: %d events so far", got)
 		}
 	})
 	is.onClient("two streams of one prefix do not know of each other", func(e *env, c kvstore.Client) {

@@ -31,6 +31,9 @@ func (m *Store) Get(ctx context.Context, key string, opts ...kvstore.ReadOption)
 		}
 		return nil
 	})
+	if kv != nil {
+		m.lie(key, kv)
+	}
 	return kv, pos, err
 }
 
@@ -58,7 +61,9 @@ func (m *Store) List(ctx context.Context, prefix string, page func(kvstore.Page)
 	}
 	for rest := range slices.Chunk(items, size) {
 		items = items[len(rest):]
-		if err := page(kvstore.Page{Items: rest, At: at, Left: int64(len(items))}); err != nil {
+		one := kvstore.Page{Items: rest, At: at, Left: int64(len(items))}
+		m.lie(prefix, &one)
+		if err := page(one); err != nil {
 			return kvstore.Position{}, err
 		}
 		if len(items) == 0 {
@@ -103,6 +108,9 @@ func (m *Store) Recall(
 		past = kvstore.Past{Items: items[:min(limit, len(items))], Count: int64(len(items))}
 		return nil
 	})
+	if err == nil {
+		m.lie(prefix, &past)
+	}
 	return past, err
 }
 

@@ -10,11 +10,17 @@ import (
 
 func TestMemoryConforms(t *testing.T) {
 	t.Parallel()
-	kvtest.Run(t, func(*testing.T) kvtest.Store {
-		m := memory.New()
-		m.SetPageSize(kvtest.PageSize)
-		return memoryStore{m}
-	})
+	for name, fragment := range map[string]int{"whole batches": 0, "batches in parts": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kvtest.Run(t, func(*testing.T) kvtest.Store {
+				m := memory.New()
+				m.SetPageSize(kvtest.PageSize)
+				m.SetFragmentSize(fragment)
+				return memoryStore{m}
+			})
+		})
+	}
 }
 
 type memoryStore struct{ m *memory.Store }

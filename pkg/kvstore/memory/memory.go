@@ -24,6 +24,12 @@ import (
 // mutex is held during the call.
 type Fault func(ctx context.Context, op, key string) error
 
+// Liar changes an answer before the session gets it, as a hostile server can: a *[kvstore.Page] or *[kvstore.KeyValue] of
+// a read, a *[kvstore.Batch] of a stream, or a *[kvstore.Past]. It must keep the rules of [kvstore.Client] that an engine
+// checks: only keys that were asked for, in their order, no empty page, and revisions up to that of the answer. No mutex is
+// held during the call.
+type Liar func(key string, answer any)
+
 // Store is a kvstore in memory. It is the server, with methods to act as other clients and as an
 // operator, and also one session with the server: a [kvstore.Writer] that began with [New] or
 // [Store.Connect]. All methods may be called from any number of goroutines.
@@ -51,6 +57,7 @@ type address struct {
 	route                  // of all sessions
 	recorder Recorder
 	pageSize int
+	fragment int           // events in a part of a batch; 0: batches have no parts
 	interval time.Duration // between two probes of Run
 	ttl      time.Duration // of leases
 	lockTTL  time.Duration // of those of locks
@@ -66,6 +73,7 @@ type route struct {
 	broken   int
 	breakErr error
 	fault    Fault
+	liar     Liar
 }
 
 // Recorder is called with the changes of each revision, in order, and before anyone else sees them. No changes: another
@@ -307,8 +315,28 @@ func (r *route) cut(err error) {
 // one of all sessions, unless that returns an error.
 func (m *Store) SetFault(f Fault) { m.addr.locked(func(*address) { m.way().fault = f }) }
 
+// SetLiar installs a liar, for all sessions or those of the route; nil removes it. One of the route is preferred.
+func (m *Store) SetLiar(l Liar) { m.addr.locked(func(*address) { m.way().liar = l }) }
+
+// lie lets the liar change an answer, if there is one.
+func (m *Store) lie(key string, answer any) {
+	m.addr.mu.Lock()
+	liar := m.addr.liar
+	if m.route != nil && m.route.liar != nil {
+		liar = m.route.liar
+	}
+	m.addr.mu.Unlock()
+	if liar != nil {
+		liar(key, answer)
+	}
+}
+
 // SetPageSize sets the maximum number of keys in a page of a list; 100 at first.
 func (m *Store) SetPageSize(n int) { m.addr.locked(func(a *address) { a.pageSize = max(n, 1) }) }
+
+// SetFragmentSize sets the maximum number of events in a part of a batch ([kvstore.Batch.Partial]); 0, as at first: batches
+// have no parts.
+func (m *Store) SetFragmentSize(n int) { m.addr.locked(func(a *address) { a.fragment = n }) }
 
 // SetProbeInterval sets the time between two probes of [Store.Run]; 100 ms at first.
 func (m *Store) SetProbeInterval(d time.Duration) { m.addr.locked(func(a *address) { a.interval = d }) }

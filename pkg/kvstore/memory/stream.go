@@ -22,15 +22,18 @@ type stream struct {
 	broken, cut int
 
 	// Guarded by addr.mu.
-	next     int64 // the first revision that was not yet delivered
-	progress bool  // an answer is pending
-	err      error // why the stream is over; never reset
+	next     int64         // the first revision that was not yet delivered
+	rest     kvstore.Batch // what follows a part of a batch; no events: nothing
+	reached  int64         // the position before that batch
+	progress bool          // an answer is pending
+	err      error         // why the stream is over; never reset
 }
 
 // Recv implements [kvstore.Stream].
 func (s *stream) Recv() (kvstore.Batch, error) {
 	b, err := s.recv()
 	if err == nil {
+		s.m.lie(s.prefix, &b)
 		return b, nil
 	}
 	a := s.m.addr
@@ -79,8 +82,13 @@ func (s *stream) take() (kvstore.Batch, bool, error) {
 	case s.next < a.store.compacted:
 		return kvstore.Batch{}, false, kvstore.ErrCompacted
 	}
+	if len(s.rest.Events) > 0 {
+		return s.part(s.rest), true, nil
+	}
+	reached := s.next - 1
 	if b, ok := s.events(a.store); ok {
-		return b, true, nil
+		s.reached = reached
+		return s.part(b), true, nil
 	}
 	s.next = a.store.rev + 1
 	if s.progress {
@@ -88,6 +96,17 @@ func (s *stream) take() (kvstore.Batch, bool, error) {
 		return kvstore.Batch{At: kvstore.Position{ClusterID: a.store.id, Revision: a.store.rev}}, true, nil
 	}
 	return kvstore.Batch{}, false, nil
+}
+
+// part returns the next part of a batch, and keeps the others.
+func (s *stream) part(b kvstore.Batch) kvstore.Batch {
+	n := s.m.addr.fragment
+	if n == 0 || len(b.Events) <= n {
+		s.rest = kvstore.Batch{}
+		return b
+	}
+	s.rest = kvstore.Batch{Events: b.Events[n:], At: b.At}
+	return kvstore.Batch{Events: b.Events[:n:n], At: kvstore.Position{ClusterID: b.At.ClusterID, Revision: s.reached}, Partial: true}
 }
 
 func (s *stream) events(st *contents) (kvstore.Batch, bool) {
