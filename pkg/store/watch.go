@@ -136,18 +136,18 @@ func (w keeper[T]) Page(p kvstore.Page) {
 
 func (w keeper[T]) Done(kvstore.Position) { w.sweep(w.set.Done()) }
 
-// Proof covers all keys of the set, or the keys from the one written last on. A set that has left out keys has
-// no proof: it could not agree with the server.
-func (w keeper[T]) Proof() (follow.Proof, bool) {
+// Proofs has one, which covers all keys of the set, or the keys from the one written last on. A set that has left out
+// keys has none: it could not agree with the server.
+func (w keeper[T]) Proofs() []follow.Proof {
 	p := follow.Proof{Prefix: w.prefix}
 	if w.set.Lacks() || w.set.Known() == 0 { // any history agrees with no keys, and a list of none costs nothing
-		return p, false
+		return nil
 	}
 	if w.set.Known() > follow.ProofKeys {
 		p.Name = w.set.Newest()
 		p.From = w.prefix + p.Name
 	}
-	return p, true
+	return []follow.Proof{p}
 }
 
 func (w keeper[T]) Agrees(p follow.Proof, past kvstore.Past) bool { return w.set.Agrees(p.Name, past) }

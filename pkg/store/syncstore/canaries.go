@@ -239,7 +239,7 @@ func (c canaryKeeper) Apply(b kvstore.Batch) {
 	}
 }
 
-// Proof returns none: there are few canaries, so a list is cheap.
-func (canaryKeeper) Proof() (follow.Proof, bool) { return follow.Proof{}, false }
+// Proofs returns none: there are few canaries, so a list is cheap.
+func (canaryKeeper) Proofs() []follow.Proof { return nil }
 
 func (canaryKeeper) Agrees(follow.Proof, kvstore.Past) bool { return false }

@@ -194,8 +194,9 @@ func until(t testing.TB, cond func() bool) {
 // since, with a lease that is kept alive. Those of others stay.
 func TestAKeyThatABackupBringsBackIsDeletedAgain(t *testing.T) {
 	t.Parallel()
-	for _, createOnly := range []bool{false, true} {
-		t.Run(fmt.Sprintf("create only: %t", createOnly), func(t *testing.T) {
+	for i := range 4 {
+		createOnly, resumes := i%2 == 0, i < 2 // the restored server reaches the revision that was followed
+		t.Run(fmt.Sprintf("create only: %t, resumes: %t", createOnly, resumes), func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, nil)
 			d.mem.Set("p/theirs", "1")
@@ -211,6 +212,9 @@ func TestAKeyThatABackupBringsBackIsDeletedAgain(t *testing.T) {
 			s.Delete("a")
 			d.until("p/", map[string]string{"b": "1", "theirs": "1"})
 			d.mem.Restore(backup)
+			if resumes {
+				d.mem.Set("q/other", "1")
+			}
 			d.until("p/", map[string]string{"b": "1", "theirs": "1"})
 		})
 	}

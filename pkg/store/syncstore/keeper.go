@@ -36,9 +36,9 @@ func (s keeper) Apply(b kvstore.Batch) {
 
 func (s *Sync) refreshLeases() { s.update(func(l *ledger) { l.refreshLeases(s.owns) }) }
 
-func (s keeper) Proof() (p follow.Proof, ok bool) {
-	s.update(func(l *ledger) { p, ok = l.proof(s.p.Prefix) })
-	return p, ok
+func (s keeper) Proofs() (all []follow.Proof) {
+	s.update(func(l *ledger) { all = l.proofs(s.p.Prefix) })
+	return all
 }
 
 func (s keeper) Agrees(p follow.Proof, past kvstore.Past) (is bool) {

@@ -37,6 +37,8 @@ type ledger struct {
 	epoch     uint // counts the lists and the streams
 	awaited   map[records.Place]awaited
 
+	deleted deletion // the last of a present key
+
 	kept        map[records.Place][]byte // the values of others, with keep
 	keptChanged bool                     // contradictions may have changed
 
@@ -45,6 +47,12 @@ type ledger struct {
 
 	wanted, present, dirty, inFlight int // number of lines with this mark
 	bytes                            int // of the values that are held
+}
+
+// deletion is the deletion of a key at a revision, or before.
+type deletion struct {
+	name string
+	rev  int64
 }
 
 type awaited struct {

@@ -50,26 +50,43 @@ func (l *ledger) refusal(name string) error {
 	return l.failures.of[p].why
 }
 
-// proof returns the question about the past for [follow.Keeper]. Of shared keys only our own are known: the one
-// written last is the proof. Without present keys there is none: any history agrees with that.
-func (l *ledger) proof(prefix string) (p follow.Proof, ok bool) {
-	p = follow.Proof{Prefix: prefix}
+// proofs returns the questions about the past for [follow.Keeper]. Of shared keys only our own are known: the one
+// written last is the proof, and if one was deleted later, that is another: a restored server can have it again. Without
+// present keys there is none: any history agrees with that.
+func (l *ledger) proofs(prefix string) []follow.Proof {
 	if l.present == 0 {
-		return p, false
+		return nil
 	}
+	newest := ""
 	if l.shared || l.present > follow.ProofKeys {
-		p.Name = l.records.Newest(isPresentLine)
-		p.From = prefix + p.Name
+		newest = l.records.Newest(isPresentLine)
 	}
-	if l.shared {
-		p.Prefix, p.OneKey = p.From, true
+	if !l.shared {
+		p := follow.Proof{Prefix: prefix, Name: newest}
+		if newest != "" {
+			p.From = prefix + newest
+		}
+		return []follow.Proof{p}
 	}
-	return p, true
+	one := func(name string) follow.Proof {
+		return follow.Proof{Prefix: prefix + name, From: prefix + name, Name: name, OneKey: true}
+	}
+	all := []follow.Proof{one(newest)}
+	if p, known := l.records.FindString(newest); known && l.deleted.rev > l.records.At(p).Rev {
+		all = append(all, one(l.deleted.name))
+	}
+	return all
 }
 
 func (l *ledger) agrees(p follow.Proof, past kvstore.Past) bool {
-	if l.shared && len(past.Items) != 1 {
-		return false
+	if l.shared {
+		at, known := l.records.FindString(p.Name)
+		switch is := known && isPresentLine(l.records.At(at)); {
+		case !is: // another may have written it since it was deleted
+			return p.Name == l.deleted.name && (len(past.Items) == 0 || past.Items[0].ModRevision > l.deleted.rev)
+		case len(past.Items) != 1:
+			return false
+		}
 	}
 	for _, kv := range past.Items {
 		at, known := l.records.Find(kv.Key)

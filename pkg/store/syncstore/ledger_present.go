@@ -11,7 +11,7 @@ func (l *ledger) beginList() {
 	l.invalidateCheckpoints()
 	l.records.ForgetSeen()
 	l.epoch++
-	l.listed = false
+	l.listed, l.deleted = false, deletion{}
 }
 
 func (l *ledger) listItem(name []byte, kv *kvstore.KeyValue, owns func(int64) bool) {
@@ -118,6 +118,7 @@ func (l *ledger) setAbsent(p records.Place, rev int64) {
 	if r.Obj.marks.has(isPresent) {
 		r.Obj.marks &^= isPresent
 		l.present--
+		l.deleted = deletion{r.Name, rev}
 	}
 	l.leases.forget(r.Obj.lease)
 	r.Rev, r.Hash, r.Obj.lease = rev, 0, noLease

@@ -67,6 +67,7 @@ func mutants() []mutant {
 		{"a node that was cut off makes a second number", identities + "move.go", "if id == NoID && who.Own == NoID {", "if id == NoID && who.Own > NoID {"},
 		{"an address that a backup brings back stays", "internal/own/register/register.go", "Sole: true", "Sole: false"},
 		{"what a restored server lost is awaited for ever", "pkg/store/syncstore/ledger_present.go", "l.epoch++\n\tfor p := range l.awaited {", "for p := range l.awaited {\n\t\tbreak"},
+		{"the key that was deleted last proves nothing", "pkg/store/syncstore/ledger_answers.go", "known && l.deleted.rev > l.records.At(p).Rev", "known && l.deleted.rev < 0 && l.shared && p > 0"},
 		{"the session of a removed client file stays", "pkg/clustermesh/handle.go", "s.retire()\n\ts.stop()", "s.retire()"},
 		{"a pod keeps the identity of its earlier labels", "internal/own/register/register.go", "id, _, err := n.ids.Allocate(ctx, labels)", "id, _, err := n.ids.Allocate(ctx, labels[1:])"},
 		{"xDS removes what was not read yet", "internal/serve/xdsserver/cache.go", "case exists, follows && r.kind == endpointKind:", "case exists:"},

@@ -29,10 +29,10 @@ type Keeper interface {
 	Apply(b kvstore.Batch)
 	// Done ends a complete list, which was read at this position.
 	Done(at kvstore.Position)
-	// Proof returns a question whose answer shows whether a server has the history that was followed; not ok
-	// when there is none. Agrees reports whether the answer, which has names instead of keys, is the expected
-	// one.
-	Proof() (p Proof, ok bool)
+	// Proofs returns questions whose answers show whether a server has the history that was followed; none when
+	// that cannot be shown. Agrees reports whether the answer to one, which has names instead of keys, is the
+	// expected one.
+	Proofs() []Proof
 	Agrees(p Proof, past kvstore.Past) bool
 }
 

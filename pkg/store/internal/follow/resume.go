@@ -30,10 +30,17 @@ func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, er
 	if f.pos.Revision == 0 {
 		return false, nil
 	}
-	proof, provable := k.Proof()
-	if !provable {
-		return false, nil
+	all := k.Proofs()
+	for _, proof := range all {
+		if is, err := f.agrees(ctx, k, s, proof); err != nil || !is {
+			return false, err
+		}
 	}
+	return len(all) > 0, nil
+}
+
+// agrees asks one question about the position.
+func (f *Follower) agrees(ctx context.Context, k Keeper, s Session, proof Proof) (bool, error) {
 	which := Session{OneKey: s.OneKey || proof.OneKey}.Selects()
 	past, err := s.Client.Recall(ctx, proof.Prefix, proof.From, f.pos, ProofKeys, which...)
 	switch {
