@@ -10,8 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// lies are the times at which the kvstore of a cluster does not answer the other clusters with what it has: its owner is
-// hostile. What they know of it is not judged, but what they know of the others is.
+// lies are the times at which the kvstore of a cluster, whose owner is hostile, answers the other clusters wrongly. Their
+// knowledge of that cluster is not judged then. Their knowledge of the others is.
 type lies struct {
 	mu    sync.Mutex
 	now   bool      // guarded by mu
@@ -40,8 +40,8 @@ func (l *lies) since(at time.Time) bool {
 // ever reports whether there was a lie.
 func (l *lies) ever() bool { return l.since(time.Time{}) }
 
-// hostile is the fault of a kvstore that answers the programs of other clusters wrongly now and then, until its owner is
-// somebody else, with another server.
+// hostile is the fault of a kvstore that answers the programs of other clusters wrongly now and then, until another server
+// replaces it.
 func hostile() fault {
 	each := func(c *cluster, chance float64) {
 		for _, other := range c.w.clusters {
