@@ -45,6 +45,9 @@ const (
 	collected     = 2 * time.Minute
 )
 
+// LogKey is the key of the name of the cluster in all messages of its programs.
+const LogKey = "agent"
+
 // Cluster is one cluster with its agent.
 type Cluster struct {
 	Own wire.ClusterInfo
@@ -114,7 +117,7 @@ func New(p Params, names ...string) (*World, error) {
 		}
 	}
 	for _, c := range w.Clusters {
-		if err := errors.Join(w.writeClientFiles(c), w.Renew(c)); err != nil {
+		if err := errors.Join(w.writeClientFiles(c), w.makeStates(c), w.Renew(c)); err != nil {
 			return nil, err
 		}
 	}
@@ -152,10 +155,19 @@ func (w *World) Originals(reader, read *Cluster) string { return w.file(reader, 
 // Copies is the same for the copy in the kvstore of the reader.
 func (w *World) Copies(reader, read *Cluster) string { return w.file(reader, "copies", read) }
 
-// States returns the directories where the agent of a cluster keeps its states over restarts, which may not exist: that of
-// its view, and that of its mirror.
+// States returns the directories where the agent of a cluster keeps its states over restarts: that of its view, and that of
+// its mirror.
 func (w *World) States(c *Cluster) []string {
 	return []string{filepath.Join(w.Directory, c.Own.Name, "state"), filepath.Join(w.Directory, c.Own.Name, "mirror-state")}
+}
+
+func (w *World) makeStates(c *Cluster) error {
+	for _, dir := range w.States(c) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *World) file(reader *Cluster, directory string, read *Cluster) string {
@@ -180,7 +192,7 @@ func (w *World) writeClientFiles(c *Cluster) error {
 // Renew gives a cluster another agent, which does not run yet and knows nothing. Its mirror reads the kvstores of the
 // other clusters, and its mesh the copies of them in the own kvstore.
 func (w *World) Renew(c *Cluster) (err error) {
-	name, log := c.Own.Name, w.Log.With("agent", c.Own.Name)
+	name, log := c.Own.Name, w.Log.With(LogKey, c.Own.Name)
 	originals, copies := filepath.Join(w.Directory, name, "originals"), filepath.Join(w.Directory, name, "copies")
 	leases := kvstore.NewLeases()
 	c.writer = kvstore.NewDurable(func(context.Context, int) (kvstore.Session, error) { return w.Route(c, c).ConnectWith(leases), nil },

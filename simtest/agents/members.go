@@ -33,7 +33,7 @@ func (w *World) newMembers(c *Cluster, number int) (all []*Member) {
 		name := fmt.Sprint("n", i)
 		all = append(all, &Member{
 			Name: name, Address: netip.AddrFrom4([4]byte{172, 16, byte(c.Own.ID), byte(i)}), Route: c.Store.Route(), //nolint:gosec // few
-			own: c.Own, source: c.Source, log: w.Log.With("agent", c.Own.Name, "node", name),
+			own: c.Own, source: c.Source, log: w.Log.With(LogKey, c.Own.Name, "node", name),
 		})
 	}
 	return all

@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -139,9 +139,30 @@ func faults() []fault {
 			end: func(c *cluster, r *rand.Rand) {
 				c.stop() // the end of another fault may have started one
 				for _, dir := range c.w.States(c.Cluster) {
-					c.note(tear(dir, r))
+					if !c.active["unsaved"] {
+						c.note(tear(dir, r))
+					}
 				}
 				c.start()
+			},
+		},
+		{ // its agent cannot save its states, as on a full disk, and may start again without them
+			name: "unsaved", lasts: 3 * time.Minute,
+			begin: func(c *cluster, r *rand.Rand) {
+				for _, dir := range c.w.States(c.Cluster) {
+					c.note(os.Rename(dir, dir+".away"))
+					c.note(os.WriteFile(dir, nil, 0o600))
+				}
+				if r.IntN(2) == 0 {
+					c.stop()
+					c.start()
+				}
+			},
+			end: func(c *cluster, _ *rand.Rand) {
+				for _, dir := range c.w.States(c.Cluster) {
+					c.note(os.Remove(dir))
+					c.note(os.Rename(dir+".away", dir))
+				}
 			},
 		},
 		{ // its agent loses the client file of another cluster
@@ -254,9 +275,6 @@ func spoiled(r *rand.Rand, value, other []byte) []byte {
 // tear spoils the files in a directory, or removes them.
 func tear(dir string, r *rand.Rand) error {
 	files, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	for _, file := range files {
 		path := filepath.Join(dir, file.Name())
 		content, failed := os.ReadFile(path)
@@ -264,9 +282,12 @@ func tear(dir string, r *rand.Rand) error {
 			err = errors.Join(err, failed, os.Remove(path))
 			continue
 		}
-		if r.IntN(2) == 0 { // another ID, or another cluster
+		switch r.IntN(3) {
+		case 0: // another ID, or another cluster
 			content = bytes.Replace(content, fmt.Append(nil, 1+r.IntN(3)), fmt.Append(nil, 1+r.IntN(3)), 1+r.IntN(3))
-		} else {
+		case 1: // two clusters have the IDs of each other
+			content = []byte(strings.NewReplacer(":2", ":3", ":3", ":2").Replace(string(content)))
+		case 2:
 			content = spoiled(r, content, content)
 		}
 		err = errors.Join(err, failed, os.WriteFile(path, content, 0o600))

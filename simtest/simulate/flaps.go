@@ -33,7 +33,7 @@ func (f *flaps) step(s Step) {
 	switch one, is := faultOf(name); {
 	case !is:
 		f.asked = time.Now()
-	case name == "stop" || name == "crash" || name == "kill" || name == "torn": // see started
+	case name == "stop" || name == "crash" || name == "kill" || name == "torn" || name == "unsaved": // see started
 	case strings.HasPrefix(name, "api-"): // no kvstore notices
 	default:
 		f.faulted = time.Now()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/mesh-agent/mesh-agent/simtest/agents"
 )
 
 // situations counts the log messages of the agents in a campaign, and the begins of faults. It is the
@@ -88,16 +90,17 @@ func (s *situations) String() string {
 }
 
 // of returns the handler of one world, which reports the messages that must not be, and passes on each that operators see.
-func (s *situations) of(found func(error), seen func(string)) slog.Handler {
-	return &messages{s, found, seen, s.shown}
+func (s *situations) of(found func(error), seen func(agent, message string)) slog.Handler {
+	return &messages{s, found, seen, s.shown, ""}
 }
 
 // messages is the log handler of a world.
 type messages struct {
 	all   *situations
 	found func(error)
-	seen  func(string)
+	seen  func(agent, message string)
 	shown slog.Handler
+	agent string
 }
 
 func (m *messages) Enabled(context.Context, slog.Level) bool { return true }
@@ -107,7 +110,7 @@ func (m *messages) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelInfo {
 		text := r.Message
 		r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
-		if m.seen(text); isNever(r.Message) {
+		if m.seen(m.agent, text); isNever(r.Message) {
 			m.found(fmt.Errorf("an agent says: %s", text))
 		}
 	}
@@ -119,6 +122,11 @@ func (m *messages) Handle(ctx context.Context, r slog.Record) error {
 
 func (m *messages) WithAttrs(attrs []slog.Attr) slog.Handler {
 	n := *m
+	for _, a := range attrs {
+		if a.Key == agents.LogKey {
+			n.agent = a.Value.String()
+		}
+	}
 	if n.shown != nil {
 		n.shown = n.shown.WithAttrs(attrs)
 	}

@@ -30,9 +30,10 @@ type world struct {
 	judging sync.WaitGroup // of what outlives the agents
 
 	mu       sync.Mutex
-	said     []string // messages while all must be quiet; guarded by mu
-	quiet    bool     // guarded by mu
-	findings []error  // what the judge found, and what failed; guarded by mu
+	logged   map[loggedIn]int // numbers of messages; guarded by mu
+	said     []string         // messages while all must be quiet; guarded by mu
+	quiet    bool             // guarded by mu
+	findings []error          // what the judge found, and what failed; guarded by mu
 }
 
 // cluster is a cluster with the faults that it has now.
@@ -79,7 +80,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 	for i := range size.Clusters {
 		names = append(names, fmt.Sprint("c", i+1))
 	}
-	w := &world{ctx: ctx, objects: size.Objects, scale: size.scale(), journal: notes, seen: seen}
+	w := &world{ctx: ctx, objects: size.Objects, scale: size.scale(), journal: notes, seen: seen, logged: make(map[loggedIn]int)}
 	w.judge = newJudge(w)
 	p.Log = slog.New(seen.of(w.found, w.hear))
 	p.Budget = size.budget()
@@ -149,13 +150,28 @@ func (w *world) found(err error) {
 	}
 }
 
-// hear notes a message of an agent while all must be quiet.
-func (w *world) hear(message string) {
+// maxMessages is how many messages the programs of a cluster may write to the log in a minute: twice as many as were seen.
+const maxMessages = 500
+
+// hear notes a message of an agent, if all must be quiet or there are too many.
+func (w *world) hear(agent, message string) {
+	minute := loggedIn{agent, time.Now().Truncate(time.Minute)}
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.logged[minute]++
+	n := w.logged[minute]
 	if w.quiet {
 		w.said = append(w.said, message)
 	}
+	w.mu.Unlock()
+	if n == maxMessages {
+		w.found(fmt.Errorf("%s: the programs of %s have written %d messages to the log in this minute, the last one: %s", clock(time.Now()), agent, n, message))
+	}
+}
+
+// loggedIn is a minute of the log of an agent.
+type loggedIn struct {
+	agent  string
+	minute time.Time
 }
 
 // listen begins or ends the time in which all must be quiet, and returns the messages.

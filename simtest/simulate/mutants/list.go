@@ -69,6 +69,8 @@ func mutants() []mutant {
 		{"what a restored server lost is awaited for ever", "pkg/store/syncstore/ledger_present.go", "l.epoch++\n\tfor p := range l.awaited {", "for p := range l.awaited {\n\t\tbreak"},
 		{"the key that was deleted last proves nothing", "pkg/store/syncstore/ledger_answers.go", "known && l.deleted.rev > l.records.At(p).Rev", "known && l.deleted.rev < 0 && l.shared && p > 0"},
 		{"the session of a removed client file stays", "pkg/clustermesh/handle.go", "s.retire()\n\ts.stop()", "s.retire()"},
+		{"messages about keys have no limit", identities + "jobs.go", "if !a.reports.Allow() {", "if a.reports.Burst() < 0 {"},
+		{"a saved cluster ID is never given up", "pkg/clustermesh/idmemory.go", "known && has != id {\n\t\tdelete", "known && has == 0 {\n\t\tdelete"},
 		{"a pod keeps the identity of its earlier labels", "internal/own/register/register.go", "id, _, err := n.ids.Allocate(ctx, labels)", "id, _, err := n.ids.Allocate(ctx, labels[1:])"},
 		{"xDS removes what was not read yet", "internal/serve/xdsserver/cache.go", "case exists, follows && r.kind == endpointKind:", "case exists:"},
 		{"a change of a service is not sent over xDS", "internal/serve/xdsserver/follow.go", "f.changed[serviceName{o.Namespace, o.Name}] = struct{}{}\n\t\tcase", "_ = o\n\t\tcase"},
