@@ -399,6 +399,7 @@ var (
 // network is a way to a kvstore. It loses nothing, unless something below is set.
 type network struct {
 	store      *memory.Store // a session over the network; nil: it leads to something else
+	seen       *situations
 	mu         sync.Mutex
 	rng        *rand.Rand
 	away       bool
@@ -517,6 +518,18 @@ func (n *network) request(ctx context.Context, do func() error) error {
 // needNoRight are the operations of a kvstore for which a user needs no right.
 func needNoRight() []string { return []string{"recv", "progress", "grant lease", "keep leases alive"} }
 
+// isWrite reports whether an operation of a kvstore can change its contents.
+func isWrite(op string) bool {
+	return slices.Contains([]string{"put", "delete", "delete prefix", "update", "lock", "unlock"}, op)
+}
+
+// isEven decides between two cases.
+func (n *network) isEven() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.rng.IntN(2) == 0
+}
+
 // carry carries a request to the other end, unless there is an error, and decides whether it is lost, or its answer, or
 // how late that is.
 func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, late time.Duration, err error) {
@@ -551,6 +564,10 @@ func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, 
 		select {
 		case <-thaw:
 		case <-ctx.Done():
+			if isWrite(op) && n.isEven() {
+				n.seen.note(stray)
+				return false, false, 0, memory.Stray(thaw, ctx.Err())
+			}
 			return false, false, 0, ctx.Err()
 		}
 	}

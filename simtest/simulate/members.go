@@ -26,7 +26,7 @@ type member struct {
 func newMembers(c *cluster, seed uint64) (all []*member) {
 	for i, one := range c.Members {
 		m := &member{Member: one, c: c}
-		m.net.store, m.net.rng = one.Route, rand.New(rand.NewPCG(seed, uint64(100*c.Own.ID)+uint64(2000+i))) //nolint:gosec // not negative
+		m.net.store, m.net.seen, m.net.rng = one.Route, c.w.seen, rand.New(rand.NewPCG(seed, uint64(100*c.Own.ID)+uint64(2000+i))) //nolint:gosec // not negative
 		one.Route.SetFault(m.net.fault)
 		all = append(all, m)
 	}

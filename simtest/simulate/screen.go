@@ -49,6 +49,7 @@ type shownFamily struct {
 	in     *history // of the kvstore that it is read from
 	of     *recorded
 	texts  map[string]string
+	at     map[string]int // the first version, in the order of the history, that the key can have reached
 	doubts *doubts
 }
 
@@ -73,7 +74,7 @@ func newScreen(c *cluster, m *mesh.Mesh, copies bool) (*screen, error) {
 		}
 		for _, r := range model.Families() {
 			isCopy := copies && of != c
-			f := &shownFamily{in: in, of: in.of(r, of.Own.Name, isCopy), texts: make(map[string]string), doubts: newDoubts()}
+			f := &shownFamily{in: in, of: in.of(r, of.Own.Name, isCopy), texts: make(map[string]string), at: make(map[string]int), doubts: newDoubts()}
 			s.families[familyOf{of.Own.Name, r}] = f
 		}
 	}
@@ -209,10 +210,35 @@ func (s *screen) set(of familyOf, name, text string) {
 	if f.texts[name] == text {
 		return
 	}
+	if s.isJudged(of.cluster) && f.goesBack(name, text) {
+		s.c.w.found(fmt.Errorf("%s %s (copies: %t): the %s of %s go back: %s was %q, and is %q again:%s",
+			s.c.Own.Name, clock(time.Now()), s.copies, of.r, of.cluster, name, f.texts[name], text, f.of.describe(name)))
+	}
 	if f.texts[name] = text; text == "" {
 		delete(f.texts, name)
 	}
 	f.doubts.names[name] = struct{}{}
+}
+
+// isJudged reports whether what the mesh shows of a cluster is what a kvstore has said truly.
+func (s *screen) isJudged(cluster string) bool { return s.copies || !s.c.w.named(cluster).lies.ever() }
+
+// goesBack reports whether a text is that of an earlier version than one that was shown. The data of a cluster that is
+// removed vanish, so that a key is not shown is no version.
+func (f *shownFamily) goesBack(name, text string) bool {
+	f.in.mu.Lock()
+	defer f.in.mu.Unlock()
+	all, earlier := f.of.keys[name], false
+	for i := range all {
+		if text == "" || f.of.show(name, &all[i]) != text {
+			continue
+		}
+		if earlier = true; i >= f.at[name] {
+			f.at[name] = i
+			return false
+		}
+	}
+	return earlier
 }
 
 // count returns how many keys of a family are shown.

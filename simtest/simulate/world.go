@@ -92,7 +92,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 	for i, one := range all.Clusters {
 		c := &cluster{Cluster: one, w: w, history: newHistory(one, all.Clusters), allocation: newAllocation(one.Own), active: make(map[string]bool), over: make(map[string]*network), flaps: flaps{active: make(map[string]bool)}}
 		for i, to := range all.Clusters {
-			n := &network{store: all.Route(one, to), rng: rand.New(rand.NewPCG(seed, uint64(1000*c.Own.ID)+uint64(i)))}
+			n := &network{store: all.Route(one, to), seen: seen, rng: rand.New(rand.NewPCG(seed, uint64(1000*c.Own.ID)+uint64(i)))}
 			n.store.SetFault(n.fault)
 			n.store.SetLiar(n.lie)
 			c.routes = append(c.routes, n)
@@ -102,7 +102,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 		c.api.rng = rand.New(rand.NewPCG(seed, uint64(500+i)))
 		c.API.SetFault(c.api.request)
 		c.API.SetObserver(c.remote.written)
-		c.net.store = c.Store
+		c.net.store, c.net.seen, c.api.seen = c.Store, seen, seen
 		c.net.rng = rand.New(rand.NewPCG(seed, uint64(i+1)))
 		c.Store.SetPageSize(10)
 		c.Store.SetFragmentSize(3)

@@ -273,6 +273,13 @@ func (m *Store) operate(ctx context.Context, op, key string, f func(*contents) e
 
 func (m *Store) tryOperate(ctx context.Context, op, key string, f func(*contents) error) (kvstore.Position, error) {
 	later := m.failing(ctx, op, key)
+	if s, is := errors.AsType[*stray](later); is {
+		go func() {
+			<-s.arrives
+			_, _ = m.execute(f) // the client stopped waiting for the answer
+		}()
+		return kvstore.Position{}, s.error
+	}
 	_, after := errors.AsType[*afterwards](later)
 	if _, late := errors.AsType[delayed](later); later != nil && !after && !late {
 		return kvstore.Position{}, later

@@ -137,6 +137,17 @@ type afterwards struct{ error }
 
 func (a *afterwards) Unwrap() error { return a.error }
 
+// Stray makes an error with which an operation fails at once, although the server executes it when arrives is closed: its
+// request was under way when the client stopped waiting.
+func Stray(arrives <-chan struct{}, err error) error { return &stray{err, arrives} }
+
+type stray struct {
+	error
+	arrives <-chan struct{}
+}
+
+func (s *stray) Unwrap() error { return s.error }
+
 // Delayed makes an error of a [Fault] with which an operation is executed, and its answer comes only after this time.
 func Delayed(by time.Duration) error { return delayed(by) }
 

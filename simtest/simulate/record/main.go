@@ -187,7 +187,7 @@ func withRecord(text, runs, plantedErrors string) (string, error) {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\nOf %d planted errors, the simulation finds %d ([list](../%s)).\n\n%s%s", all, found, planted, end, after)
+	fmt.Fprintf(&b, "\nThe simulation finds %d of %d seeded errors ([list](../%s)).\n\n%s%s", found, all, planted, end, after)
 	return b.String(), nil
 }
 
