@@ -30,7 +30,9 @@ type Allocator struct {
 	stopped chan struct{}  // closed by Run when it ends
 	jobs    waiting.Signal // jobs may be due
 	events  *events        // nil when events are disabled
-	reports *rate.Limiter
+	// Limits of the messages about single keys, and about those of failed work: when the store does not answer, all
+	// work fails.
+	reports, failures *rate.Limiter
 
 	mu    sync.Mutex
 	core  *core
@@ -62,8 +64,8 @@ func NewAllocator(backend Backend, opts ...Option) (*Allocator, error) {
 	a := &Allocator{
 		backend: backend, options: o,
 		listed: make(chan struct{}), stopped: make(chan struct{}), jobs: waiting.NewSignal(),
-		reports: rate.NewLimiter(rate.Every(time.Second), 10),
-		core:    newCore(from, to, o.protect), turns: make(map[string]*work),
+		reports: rate.NewLimiter(rate.Every(time.Second), 10), failures: rate.NewLimiter(rate.Every(time.Minute), 3),
+		core: newCore(from, to, o.protect), turns: make(map[string]*work),
 	}
 	if o.events {
 		a.events = newEvents()

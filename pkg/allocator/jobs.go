@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -102,7 +103,7 @@ func (a *Allocator) perform(ctx context.Context, j job) {
 	a.options.metrics.job(j.kind, err)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		a.report(slog.LevelWarn, "Work on a key failed, trying again", "job", j.kind, "key", j.key, "id", j.id, "error", err)
+		a.reportAtMost(a.failures, slog.LevelWarn, "Work on a key failed, trying again", "job", j.kind, "key", j.key, "id", j.id, "error", err)
 	case err == nil && (j.kind == jobPutBack || j.kind == jobRestore):
 		a.report(slog.LevelInfo, "A mapping in use seemed to be missing or changed; it is correct now", "key", j.key, "id", j.id)
 	}
@@ -166,7 +167,11 @@ func (a *Allocator) restore(ctx context.Context, j job) error {
 
 // report logs a message about one key or ID. When there are too many, the level is debug.
 func (a *Allocator) report(level slog.Level, msg string, args ...any) {
-	if !a.reports.Allow() {
+	a.reportAtMost(a.reports, level, msg, args...)
+}
+
+func (a *Allocator) reportAtMost(limit *rate.Limiter, level slog.Level, msg string, args ...any) {
+	if !limit.Allow() {
 		level = slog.LevelDebug
 	}
 	a.options.log.Log(context.Background(), level, msg, args...)

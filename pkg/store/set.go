@@ -256,10 +256,10 @@ func (s *Set[T]) Newest() string { return s.records.Newest(every) }
 
 func every[T any](*records.Record[T]) bool { return true }
 
-// Agrees reports whether the set equals a past state of a kvstore, for the keys from a name on (all keys when
-// it is empty). It compares the first of these keys in ascending order, with their revisions and values, and
-// the number of all of them. It takes one pass over the set.
-func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {
+// Agrees reports whether the set equals a past state of a kvstore, for one key, or for all keys when the name is empty.
+// Of all keys, it compares the first ones in ascending order, with their revisions and values, and the number of all.
+// That takes one pass over the set.
+func (s *Set[T]) Agrees(one string, past kvstore.Past) bool {
 	for _, kv := range past.Items {
 		p, known := s.records.Find(kv.Key)
 		if !known {
@@ -269,7 +269,10 @@ func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {
 			return false
 		}
 	}
-	return s.records.Agrees(from, past, every)
+	if one != "" {
+		return len(past.Items) == 1
+	}
+	return s.records.Agrees(past, every)
 }
 
 func reasonOf(err error) wire.Reason {

@@ -262,25 +262,25 @@ func TestAgrees(t *testing.T) {
 	a, b, c, d, e := kv("a", "1", 10), kv("b", "1", 9), kv("c", "bad", 20), kv("d", "1", 7), kv("e", "1", 6)
 	for _, test := range []struct {
 		what  string
-		from  string
+		one   string
 		count int64
 		items []kvstore.KeyValue
 		want  bool
 	}{
 		{"everything", "", 5, []kvstore.KeyValue{a, b, c, d, e}, true},
 		{"the first two of five", "", 5, []kvstore.KeyValue{a, b}, true},
-		{"from the newest on", "c", 3, []kvstore.KeyValue{c, d}, true},
+		{"the newest", "c", 1, []kvstore.KeyValue{c}, true},
 		{"one more than is known", "", 6, []kvstore.KeyValue{a, b}, false},
 		{"one less than is known", "", 4, []kvstore.KeyValue{a, b, c, d}, false},
 		{"another revision", "", 5, []kvstore.KeyValue{kv("a", "1", 11)}, false},
 		{"another value", "", 5, []kvstore.KeyValue{kv("a", "2", 10)}, false},
-		{"the value in force, not the refused one that was there", "c", 3, []kvstore.KeyValue{kv("c", "1", 20)}, false},
+		{"the value in force, not the refused one that was there", "c", 1, []kvstore.KeyValue{kv("c", "1", 20)}, false},
 		{"an unknown key", "", 5, []kvstore.KeyValue{a, kv("aa", "1", 3)}, false},
 		{"a known key left out, and one behind in its place", "", 5, []kvstore.KeyValue{a, c}, false},
-		{"the newest left out, as many behind it", "c", 3, []kvstore.KeyValue{d, e}, false},
+		{"the newest is gone", "c", 0, nil, false},
 		{"nothing", "", 0, nil, false},
 	} {
-		if got := s.Agrees(test.from, kvstore.Past{Items: test.items, Count: test.count}); got != test.want {
+		if got := s.Agrees(test.one, kvstore.Past{Items: test.items, Count: test.count}); got != test.want {
 			t.Errorf("%s: %t, want %t", test.what, got, test.want)
 		}
 	}

@@ -136,18 +136,18 @@ func (w keeper[T]) Page(p kvstore.Page) {
 
 func (w keeper[T]) Done(kvstore.Position) { w.sweep(w.set.Done()) }
 
-// Proofs has one, which covers all keys of the set, or the keys from the one written last on. A set that has left out
-// keys has none: it could not agree with the server.
+// Proofs are about all keys of the set, or about the one written last and the number of all. A set that has left out
+// keys has none: it could not agree with the server. A set without keys has none, either: any history agrees with that,
+// and a list of none costs nothing.
 func (w keeper[T]) Proofs() []follow.Proof {
-	p := follow.Proof{Prefix: w.prefix}
-	if w.set.Lacks() || w.set.Known() == 0 { // any history agrees with no keys, and a list of none costs nothing
+	switch known := w.set.Known(); {
+	case w.set.Lacks() || known == 0:
 		return nil
+	case known <= follow.ProofKeys:
+		return []follow.Proof{{Prefix: w.prefix}}
 	}
-	if w.set.Known() > follow.ProofKeys {
-		p.Name = w.set.Newest()
-		p.From = w.prefix + p.Name
-	}
-	return []follow.Proof{p}
+	newest := w.set.Newest()
+	return []follow.Proof{{Prefix: w.prefix + newest, OneKey: true, Name: newest}, {Prefix: w.prefix, Part: true}}
 }
 
 func (w keeper[T]) Agrees(p follow.Proof, past kvstore.Past) bool { return w.set.Agrees(p.Name, past) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
@@ -266,6 +268,33 @@ func TestRefusedIsAskedForMoreAndMoreRarely(t *testing.T) {
 		during("taken away again", 10*time.Second, 5, 20)
 		_ = r.stop()
 	})
+}
+
+// TestADeletionIsPartOfTheProof: a server is restored from a backup with a key that was deleted last, and reaches the same
+// revision. Of many keys, only some are compared.
+func TestADeletionIsPartOfTheProof(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	want := map[string]string{"a": "1"}
+	r.put("a", "1")
+	for i := range 2 * follow.ProofKeys {
+		name := fmt.Sprint("b", 1000+i)
+		want[name] = "1"
+		r.put(name, "1")
+	}
+	backup := r.mem.Backup()
+	r.start(r.mem.Connect())
+	r.until(want)
+	r.mem.Unset(testPrefix + "a")
+	without := maps.Clone(want)
+	delete(without, "a")
+	r.until(without)
+	_ = r.stop()
+	r.mem.Restore(backup)
+	r.mem.Set("other", "1")
+	r.start(r.mem.Connect())
+	defer r.stop()
+	r.until(want)
 }
 
 // TestNoKeysAreNoProof: a server that was empty is restored from a backup. Its earlier history causes no changes.

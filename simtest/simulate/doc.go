@@ -6,6 +6,7 @@
 //   - At any time, data that are reported as known as of a time show, for each key, a value that the kvstore had at that
 //     time or later. So nothing is deleted without evidence, and no freshness is false.
 //   - A change is visible at once where no fault is active, and no key is deleted and written again without a reason.
+//   - A view does not go back to an earlier value of a key.
 //   - The changes of a view have one order, each comes once and none is missing.
 //   - No number of an identity has two meanings, at any revision.
 //   - Once the faults have ended and nothing changes, each kvstore has the described objects, each view equals the model
@@ -19,7 +20,8 @@
 //	go test ./simtest/simulate -run Campaign -v -simulate.hours=2 -simulate.seed=7
 //	go test ./simtest/simulate -run Campaign -v -simulate.hours=2 -simulate.plan=plan.txt
 //
-// Package mutants, a command, plants defects and reports which of them the judge finds.
+// Package mutants, a command, makes errors and reports which of them the judge finds. Package record, another one, runs
+// campaigns and notes them in docs/correctness.md.
 //
 // [agents]: github.com/mesh-agent/mesh-agent/simtest/agents
 // [model]: github.com/mesh-agent/mesh-agent/simtest/model

@@ -10,8 +10,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -146,22 +146,25 @@ func faults() []fault {
 				c.start()
 			},
 		},
-		{ // its agent cannot save its states, as on a full disk, and may start again without them
+		{ // its agent starts again, and can neither read nor save its states; they may be lost
 			name: "unsaved", lasts: 3 * time.Minute,
-			begin: func(c *cluster, r *rand.Rand) {
+			begin: func(c *cluster, _ *rand.Rand) {
 				for _, dir := range c.w.States(c.Cluster) {
 					c.note(os.Rename(dir, dir+".away"))
 					c.note(os.WriteFile(dir, nil, 0o600))
 				}
-				if r.IntN(2) == 0 {
-					c.stop()
-					c.start()
-				}
+				c.stop()
+				c.start()
 			},
-			end: func(c *cluster, _ *rand.Rand) {
+			end: func(c *cluster, r *rand.Rand) {
 				for _, dir := range c.w.States(c.Cluster) {
 					c.note(os.Remove(dir))
-					c.note(os.Rename(dir+".away", dir))
+					if r.IntN(2) == 0 {
+						c.note(os.RemoveAll(dir + ".away"))
+						c.note(os.Mkdir(dir, 0o700))
+					} else {
+						c.note(os.Rename(dir+".away", dir))
+					}
 				}
 			},
 		},
@@ -286,7 +289,8 @@ func tear(dir string, r *rand.Rand) error {
 		case 0: // another ID, or another cluster
 			content = bytes.Replace(content, fmt.Append(nil, 1+r.IntN(3)), fmt.Append(nil, 1+r.IntN(3)), 1+r.IntN(3))
 		case 1: // two clusters have the IDs of each other
-			content = []byte(strings.NewReplacer(":2", ":3", ":3", ":2").Replace(string(content)))
+			two := regexp.MustCompile(`("c\d+":)(\d+)(.*?"c\d+":)(\d+)`)
+			content = two.ReplaceAll(content, []byte("${1}${4}${3}${2}"))
 		case 2:
 			content = spoiled(r, content, content)
 		}
@@ -316,13 +320,13 @@ func networkFaults() []networkFault {
 		},
 		{ // nothing is answered, and then everything
 			"frozen", 40 * time.Second,
-			func(n *network, _ *rand.Rand) { n.change(n.freeze) },
-			func(n *network, _ *rand.Rand) { n.change(n.melt) },
+			func(n *network, _ *rand.Rand) { n.change(func() { n.freeze(&n.isFrozen) }) },
+			func(n *network, _ *rand.Rand) { n.change(func() { n.melt(&n.isFrozen) }) },
 		},
 		{ // the same from one of the next requests on
 			"stalling", 40 * time.Second,
 			func(n *network, r *rand.Rand) { n.change(func() { n.freezesIn = 1 + r.IntN(30) }) },
-			func(n *network, _ *rand.Rand) { n.change(n.melt) },
+			func(n *network, _ *rand.Rand) { n.change(func() { n.freezesIn = 0; n.melt(&n.isStalled) }) },
 		},
 		{ // requests are answered, and events do not arrive
 			"deaf", 40 * time.Second,
@@ -404,8 +408,10 @@ type network struct {
 	rng        *rand.Rand
 	away       bool
 	denied     bool
-	thaw       chan struct{} // nil unless it is frozen
-	freezesIn  int           // requests until it is frozen; 0: it will not be
+	isFrozen   bool
+	isStalled  bool
+	thaw       chan struct{} // nil unless it is frozen or stalled
+	freezesIn  int           // requests until it is stalled; 0: it will not be
 	heard      chan struct{} // nil unless events do not arrive
 	lost       float64       // probability that a request is lost
 	unanswered float64       // the same of the answer
@@ -453,15 +459,16 @@ func (n *network) change(f func()) {
 	f()
 }
 
-// freeze begins that nothing is answered, and melt ends it, or that it will begin. mu is held.
-func (n *network) freeze() {
-	if n.thaw == nil {
+// freeze begins that nothing is answered, for one reason, and melt ends it, when there is no other. mu is held.
+func (n *network) freeze(why *bool) {
+	if *why = true; n.thaw == nil {
 		n.thaw = make(chan struct{})
 	}
 }
 
-func (n *network) melt() {
-	if n.freezesIn = 0; n.thaw != nil {
+func (n *network) melt(why *bool) {
+	*why = false
+	if n.thaw != nil && !n.isFrozen && !n.isStalled {
 		close(n.thaw)
 		n.thaw = nil
 	}
@@ -540,7 +547,7 @@ func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, 
 	n.mu.Lock()
 	if n.freezesIn > 0 && op != "recv" {
 		if n.freezesIn--; n.freezesIn == 0 {
-			n.freeze()
+			n.freeze(&n.isStalled)
 		}
 	}
 	away, denied, thaw := n.away, n.denied && !slices.Contains(needNoRight(), op), n.thaw
@@ -565,8 +572,7 @@ func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, 
 		case <-thaw:
 		case <-ctx.Done():
 			if isWrite(op) && n.isEven() {
-				n.seen.note(stray)
-				return false, false, 0, memory.Stray(thaw, ctx.Err())
+				return false, false, 0, memory.Stray(thaw, func() { n.seen.note(stray) }, ctx.Err())
 			}
 			return false, false, 0, ctx.Err()
 		}

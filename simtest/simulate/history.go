@@ -94,7 +94,7 @@ func (h *history) record(changes []kvstore.Event, c *cluster) (wrong error) {
 		of, one := h.families[i], version{from: now}
 		if e.Type == kvstore.EventPut {
 			one.value = append([]byte{}, e.Value...)
-			if of.r == wire.Identities && !h.foreign.Load() && !of.reuses && !c.w.named(of.of.Cluster).lies.ever() {
+			if of.r == wire.Identities && !h.foreign.Load() && !of.reuses && (of.of.Cluster == c.Own.Name || !c.w.named(of.of.Cluster).lies.ever()) {
 				h.mean(key, string(one.value))
 			}
 		}

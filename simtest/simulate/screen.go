@@ -210,9 +210,13 @@ func (s *screen) set(of familyOf, name, text string) {
 	if f.texts[name] == text {
 		return
 	}
-	if s.isJudged(of.cluster) && f.goesBack(name, text) {
+	var lies *lies // copies are what their kvstore has
+	if !s.copies {
+		lies = &s.c.w.named(of.cluster).lies
+	}
+	if versions := f.goesBack(name, text, lies); versions != "" {
 		s.c.w.found(fmt.Errorf("%s %s (copies: %t): the %s of %s go back: %s was %q, and is %q again:%s",
-			s.c.Own.Name, clock(time.Now()), s.copies, of.r, of.cluster, name, f.texts[name], text, f.of.describe(name)))
+			s.c.Own.Name, clock(time.Now()), s.copies, of.r, of.cluster, name, f.texts[name], text, versions))
 	}
 	if f.texts[name] = text; text == "" {
 		delete(f.texts, name)
@@ -220,25 +224,26 @@ func (s *screen) set(of familyOf, name, text string) {
 	f.doubts.names[name] = struct{}{}
 }
 
-// isJudged reports whether what the mesh shows of a cluster is what a kvstore has said truly.
-func (s *screen) isJudged(cluster string) bool { return s.copies || !s.c.w.named(cluster).lies.ever() }
-
-// goesBack reports whether a text is that of an earlier version than one that was shown. The data of a cluster that is
-// removed vanish, so that a key is not shown is no version.
-func (f *shownFamily) goesBack(name, text string) bool {
+// goesBack returns the last versions of a key if a text is that of an earlier one than one that was shown; empty: it is not.
+// Versions before the last lie do not count. The data of a cluster that is removed vanish, so that a key is not
+// shown is no version.
+func (f *shownFamily) goesBack(name, text string, lies *lies) string {
 	f.in.mu.Lock()
 	defer f.in.mu.Unlock()
 	all, earlier := f.of.keys[name], false
 	for i := range all {
-		if text == "" || f.of.show(name, &all[i]) != text {
+		if text == "" || lies != nil && lies.since(all[i].from) || f.of.show(name, &all[i]) != text {
 			continue
 		}
 		if earlier = true; i >= f.at[name] {
 			f.at[name] = i
-			return false
+			return ""
 		}
 	}
-	return earlier
+	if !earlier {
+		return ""
+	}
+	return f.of.describe(name)
 }
 
 // count returns how many keys of a family are shown.

@@ -22,7 +22,7 @@ type world struct {
 	clusters []*cluster
 	ctx      context.Context
 	objects  Objects
-	scale    int // times the smallest mesh: a reader can continue only after the first objects
+	scale    int // times the mesh of most campaigns: a reader can continue only after the first objects
 	judge    *judge
 	journal  *journal
 	seen     *situations

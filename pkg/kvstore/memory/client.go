@@ -122,7 +122,7 @@ func (m *Store) Watch(ctx context.Context, prefix string, after kvstore.Position
 	if after.ClusterID != m.pinned {
 		return nil, hint.Failed("watch", prefix, kvstore.ErrServerChanged)
 	}
-	s := &stream{m: m, ctx: ctx, prefix: prefix, next: after.Revision + 1}
+	s := &stream{m: m, ctx: ctx, prefix: prefix, next: after.Revision + 1, reached: after.Revision}
 	_, err := m.operate(ctx, "watch", prefix, func(st *contents) error {
 		s.broken, s.cut = m.addr.broken, m.way().broken
 		switch {
@@ -274,10 +274,7 @@ func (m *Store) operate(ctx context.Context, op, key string, f func(*contents) e
 func (m *Store) tryOperate(ctx context.Context, op, key string, f func(*contents) error) (kvstore.Position, error) {
 	later := m.failing(ctx, op, key)
 	if s, is := errors.AsType[*stray](later); is {
-		go func() {
-			<-s.arrives
-			_, _ = m.execute(f) // the client stopped waiting for the answer
-		}()
+		go m.executeStray(s, f)
 		return kvstore.Position{}, s.error
 	}
 	_, after := errors.AsType[*afterwards](later)
@@ -292,6 +289,19 @@ func (m *Store) tryOperate(ctx context.Context, op, key string, f func(*contents
 		return pos, err
 	}
 	return pos, cmp.Or(err, arrive(ctx, later))
+}
+
+func (m *Store) executeStray(s *stray, f func(*contents) error) {
+	<-s.arrives
+	m.addr.mu.Lock()
+	same := m.addr.store.id == m.pinned
+	if same {
+		_ = f(m.addr.store) // its client no longer waits for the answer
+	}
+	m.addr.mu.Unlock()
+	if same {
+		s.executed()
+	}
 }
 
 // execute does one operation. Without a position it was not done.

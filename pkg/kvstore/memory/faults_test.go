@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
@@ -55,6 +56,37 @@ func TestLockWithFaults(t *testing.T) {
 			<-done
 			m.Close()
 		}
+	}
+}
+
+// TestAStrayWriteArrives: a write whose client has ended is executed, unless the server was replaced.
+func TestAStrayWriteArrives(t *testing.T) {
+	t.Parallel()
+	for _, replaced := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m, boom, arrives, executed := New(), errors.New("boom"), make(chan struct{}), false
+			other := m.Connect()
+			m.SetFault(func(_ context.Context, op, _ string) error {
+				if op == "put" {
+					return Stray(arrives, func() { executed = true }, boom)
+				}
+				return nil
+			})
+			kvtest.WantErr(t, second(other.Put(t.Context(), "k", []byte("1"))), boom)
+			other.Close()
+			if m.Has("k") {
+				t.Error("the write was executed at once")
+			}
+			if replaced {
+				m.Replace()
+			}
+			close(arrives)
+			synctest.Wait()
+			if m.Has("k") == replaced || executed == replaced {
+				t.Errorf("another server: %t, executed: %t (%t)", replaced, m.Has("k"), executed)
+			}
+			m.Close()
+		})
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// Fault is called before each operation of a [Store]. If it returns an error, the operation fails
-// with it and is not executed; with an error made by [Afterwards] it is executed and then fails, and with
-// one of [Delayed] its answer comes later, and with one of [Stray] it is executed later. A fault may also block. Operations are "get", "list" (the first page), "page" (each further page),
+// Fault is called before each operation of a [Store]. If it returns an error, the operation fails with it and is not
+// executed, unless the error is made by [Afterwards] (it was executed), [Delayed] (its answer comes later), or [Stray] (it
+// is executed later). A fault may also block. Operations are "get", "list" (the first page), "page" (each further page),
 // "recall", "watch", "recv", "progress", "head", "probe"; "put", "delete", "delete prefix",
 // "update"; "lock" (several for each lock), "unlock"; "grant lease" and "keep leases alive". No
 // mutex is held during the call.

@@ -24,7 +24,7 @@ type stream struct {
 	// Guarded by addr.mu.
 	next     int64         // the first revision that was not yet delivered
 	rest     kvstore.Batch // what follows a part of a batch; no events: nothing
-	reached  int64         // the position before that batch
+	reached  int64         // the position of the last whole batch
 	progress bool          // an answer is pending
 	err      error         // why the stream is over; never reset
 }
@@ -85,14 +85,12 @@ func (s *stream) take() (kvstore.Batch, bool, error) {
 	if len(s.rest.Events) > 0 {
 		return s.part(s.rest), true, nil
 	}
-	reached := s.next - 1
 	if b, ok := s.events(a.store); ok {
-		s.reached = reached
 		return s.part(b), true, nil
 	}
 	s.next = a.store.rev + 1
 	if s.progress {
-		s.progress = false
+		s.progress, s.reached = false, a.store.rev
 		return kvstore.Batch{At: kvstore.Position{ClusterID: a.store.id, Revision: a.store.rev}}, true, nil
 	}
 	return kvstore.Batch{}, false, nil
@@ -102,7 +100,7 @@ func (s *stream) take() (kvstore.Batch, bool, error) {
 func (s *stream) part(b kvstore.Batch) kvstore.Batch {
 	n := s.m.addr.fragment
 	if n == 0 || len(b.Events) <= n {
-		s.rest = kvstore.Batch{}
+		s.rest, s.reached = kvstore.Batch{}, b.At.Revision
 		return b
 	}
 	s.rest = kvstore.Batch{Events: b.Events[n:], At: b.At}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/base/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
 // Transact implements [kvstore.Engine].
@@ -26,8 +27,13 @@ func (m *Store) Transact(ctx context.Context, t kvstore.Transaction) (kvstore.Tx
 			s.write(events)
 			m.addr.changed()
 		}
-		return t.Lost(res)
+		return nil
 	})
+	if err == nil {
+		if lost := t.Lost(res); lost != nil {
+			err = hint.Failed(t.Op, t.Key, lost)
+		}
+	}
 	if err != nil {
 		return kvstore.TxnResult{}, kvstore.Position{}, err
 	}
@@ -137,13 +143,16 @@ type afterwards struct{ error }
 
 func (a *afterwards) Unwrap() error { return a.error }
 
-// Stray makes an error with which an operation fails at once, although the server executes it when arrives is closed: its
-// request was under way when the client stopped waiting.
-func Stray(arrives <-chan struct{}, err error) error { return &stray{err, arrives} }
+// Stray makes an error with which an operation fails at once, although the server executes it when arrives is closed, unless
+// it was replaced: the request was under way when its client stopped waiting, or ended. Then executed is called.
+func Stray(arrives <-chan struct{}, executed func(), err error) error {
+	return &stray{err, arrives, executed}
+}
 
 type stray struct {
 	error
-	arrives <-chan struct{}
+	arrives  <-chan struct{}
+	executed func()
 }
 
 func (s *stray) Unwrap() error { return s.error }

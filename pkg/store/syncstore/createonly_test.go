@@ -13,6 +13,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/simtest/etcdtest"
+	"github.com/mesh-agent/mesh-agent/simtest/waittest"
 )
 
 // createOnce creates a key without a lease, and returns its revision; 0 if another client has created it. A busy etcd
@@ -194,9 +195,10 @@ func until(t testing.TB, cond func() bool) {
 // since, with a lease that is kept alive. Those of others stay.
 func TestAKeyThatABackupBringsBackIsDeletedAgain(t *testing.T) {
 	t.Parallel()
-	for i := range 4 {
-		createOnly, resumes := i%2 == 0, i < 2 // the restored server reaches the revision that was followed
-		t.Run(fmt.Sprintf("create only: %t, resumes: %t", createOnly, resumes), func(t *testing.T) {
+	for i := range 8 {
+		// The restored server reaches the revision that was followed, perhaps one that was listed.
+		createOnly, resumes, lists := i%2 == 0, i%4 < 2, i < 4
+		t.Run(fmt.Sprintf("create only: %t, resumes: %t, lists: %t", createOnly, resumes, lists), func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, nil)
 			d.mem.Set("p/theirs", "1")
@@ -211,9 +213,20 @@ func TestAKeyThatABackupBringsBackIsDeletedAgain(t *testing.T) {
 			backup := d.mem.Backup()
 			s.Delete("a")
 			d.until("p/", map[string]string{"b": "1", "theirs": "1"})
+			if lists {
+				before := s.follower.Progress().Lists
+				d.mem.Set("q/other", "0")
+				d.mem.Compact()
+				d.mem.Break(nil)
+				waittest.Until(t, "another list", func() bool {
+					return s.follower.Progress().Lists > before && s.follower.Status().Following
+				})
+			}
 			d.mem.Restore(backup)
-			if resumes {
-				d.mem.Set("q/other", "1")
+			for range 2 {
+				if resumes {
+					d.mem.Set("q/other", "1")
+				}
 			}
 			d.until("p/", map[string]string{"b": "1", "theirs": "1"})
 		})

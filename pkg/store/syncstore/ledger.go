@@ -37,7 +37,7 @@ type ledger struct {
 	epoch     uint // counts the lists and the streams
 	awaited   map[records.Place]awaited
 
-	deleted deletion // the last of a present key
+	deleted deletion // the last of a key that was present
 
 	kept        map[records.Place][]byte // the values of others, with keep
 	keptChanged bool                     // contradictions may have changed
@@ -49,10 +49,11 @@ type ledger struct {
 	bytes                            int // of the values that are held
 }
 
-// deletion is the deletion of a key at a revision, or before.
+// deletion is the deletion of a key at a revision, or before. Without a name there was none.
 type deletion struct {
-	name string
-	rev  int64
+	name   string
+	rev    int64
+	isBack bool // the list under way has the key
 }
 
 type awaited struct {

@@ -50,43 +50,32 @@ func (l *ledger) refusal(name string) error {
 	return l.failures.of[p].why
 }
 
-// proofs returns the questions about the past for [follow.Keeper]. Of shared keys only our own are known: the one
-// written last is the proof, and if one was deleted later, that is another: a restored server can have it again. Without
-// present keys there is none: any history agrees with that.
+// proofs returns the questions about the past for [follow.Keeper]. Of shared keys only our own are known: those are the
+// one written last, and if one was deleted later, that: a restored server can have it again. Without present keys there is
+// none: any history agrees with that.
 func (l *ledger) proofs(prefix string) []follow.Proof {
-	if l.present == 0 {
+	switch {
+	case l.present == 0:
 		return nil
+	case !l.shared && l.present <= follow.ProofKeys:
+		return []follow.Proof{{Prefix: prefix}}
 	}
-	newest := ""
-	if l.shared || l.present > follow.ProofKeys {
-		newest = l.records.Newest(isPresentLine)
-	}
-	if !l.shared {
-		p := follow.Proof{Prefix: prefix, Name: newest}
-		if newest != "" {
-			p.From = prefix + newest
-		}
-		return []follow.Proof{p}
-	}
-	one := func(name string) follow.Proof {
-		return follow.Proof{Prefix: prefix + name, From: prefix + name, Name: name, OneKey: true}
-	}
+	one := func(name string) follow.Proof { return follow.Proof{Prefix: prefix + name, OneKey: true, Name: name} }
+	newest := l.records.Newest(isPresentLine)
 	all := []follow.Proof{one(newest)}
-	if p, known := l.records.FindString(newest); known && l.deleted.rev > l.records.At(p).Rev {
+	if !l.shared {
+		return append(all, follow.Proof{Prefix: prefix, Part: true})
+	}
+	if p, known := l.records.FindString(newest); known && l.deleted.name != "" && l.deleted.rev > l.records.At(p).Rev {
 		all = append(all, one(l.deleted.name))
 	}
 	return all
 }
 
 func (l *ledger) agrees(p follow.Proof, past kvstore.Past) bool {
-	if l.shared {
-		at, known := l.records.FindString(p.Name)
-		switch is := known && isPresentLine(l.records.At(at)); {
-		case !is: // another may have written it since it was deleted
-			return p.Name == l.deleted.name && (len(past.Items) == 0 || past.Items[0].ModRevision > l.deleted.rev)
-		case len(past.Items) != 1:
-			return false
-		}
+	if at, known := l.records.FindString(p.Name); p.OneKey && (!known || !isPresentLine(l.records.At(at))) {
+		// Another may have written it since it was deleted.
+		return p.Name == l.deleted.name && (len(past.Items) == 0 || past.Items[0].ModRevision > l.deleted.rev)
 	}
 	for _, kv := range past.Items {
 		at, known := l.records.Find(kv.Key)
@@ -98,7 +87,10 @@ func (l *ledger) agrees(p follow.Proof, past kvstore.Past) bool {
 			return false
 		}
 	}
-	return l.shared || l.records.Agrees(p.Name, past, isPresentLine)
+	if p.OneKey {
+		return len(past.Items) == 1
+	}
+	return l.records.Agrees(past, isPresentLine)
 }
 
 func isPresentLine(r *records.Record[line]) bool { return r.Obj.marks.has(isPresent) }

@@ -11,10 +11,11 @@ func (l *ledger) beginList() {
 	l.invalidateCheckpoints()
 	l.records.ForgetSeen()
 	l.epoch++
-	l.listed, l.deleted = false, deletion{}
+	l.listed, l.deleted.isBack = false, false
 }
 
 func (l *ledger) listItem(name []byte, kv *kvstore.KeyValue, owns func(int64) bool) {
+	l.deleted.isBack = l.deleted.isBack || string(name) == l.deleted.name
 	if p, ok := l.lineFor(name, l.mayOwn(kv, owns)); ok {
 		l.records.MarkSeen(p)
 		l.setPresent(p, kv, owns)
@@ -26,6 +27,9 @@ func (l *ledger) listItem(name []byte, kv *kvstore.KeyValue, owns func(int64) bo
 func (l *ledger) endList(rev int64, owns func(int64) bool) {
 	l.leases.refresh(owns)
 	l.listed = true
+	if l.deleted.rev = rev; l.deleted.isBack {
+		l.deleted = deletion{}
+	}
 	for p := range l.awaited {
 		l.eventArrived(p)
 	}
@@ -118,7 +122,7 @@ func (l *ledger) setAbsent(p records.Place, rev int64) {
 	if r.Obj.marks.has(isPresent) {
 		r.Obj.marks &^= isPresent
 		l.present--
-		l.deleted = deletion{r.Name, rev}
+		l.deleted = deletion{name: r.Name, rev: rev}
 	}
 	l.leases.forget(r.Obj.lease)
 	r.Rev, r.Hash, r.Obj.lease = rev, 0, noLease

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestDefectsAreInTheSources: each text that a defect replaces is there once, no name is used twice, and
+// TestMutantsAreOfTheSources: each text that a mutant replaces is there once, no name is used twice, and
 // found.txt has a line for each.
-func TestDefectsAreInTheSources(t *testing.T) {
+func TestMutantsAreOfTheSources(t *testing.T) {
 	t.Parallel()
 	names := make(map[string]bool)
 	found, err := os.ReadFile("found.txt")

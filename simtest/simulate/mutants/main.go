@@ -1,6 +1,6 @@
-// Command mutants tests the judge of the simulation: it plants defects, one at a time, simulates meshes until one of them
-// shows the defect, and prints a table. A defect that none shows is a fault of the judge, of the plans, or no defect. No
-// file of the repository is changed.
+// Command mutants tests the judge of the simulation: it makes errors of the program (mutants), one at a time, simulates meshes until one of them
+// shows the error, prints a table, and notes the results in found.txt. A mutant that none shows is a fault of the judge, of
+// the plans, or no error. No source is changed.
 //
 //	go run ./simtest/simulate/mutants [-only PART] [-hours 0.5] [-limit 10m] [-jobs 2]
 package main
@@ -24,35 +24,41 @@ import (
 )
 
 func main() {
-	only := flag.String("only", "", "plant only the defects with this text in their name")
+	only := flag.String("only", "", "make only the mutants with this text in their name")
 	hours := flag.Float64("hours", 0.5, "simulated hours of each seed")
-	limit := flag.Duration("limit", 10*time.Minute, "time after which a defect counts as not found")
-	jobs := flag.Int("jobs", 2, "defects at the same time")
+	limit := flag.Duration("limit", 10*time.Minute, "time after which a mutant counts as not found")
+	jobs := flag.Int("jobs", 2, "mutants at the same time")
 	flag.Parse()
+	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants: the revision:", err)
+		os.Exit(1)
+	}
+	revision := strings.TrimSpace(string(out))
 	var missed atomic.Int32
 	var g errgroup.Group
 	var printing sync.Mutex
 	g.SetLimit(*jobs)
-	fmt.Println("| defect | file | found by seed | after | as |\n|---|---|---|---|---|")
+	fmt.Println("| mutant | file | found by seed | after | as |\n|---|---|---|---|---|")
 	for _, m := range mutants() {
 		if !strings.Contains(m.name, *only) {
 			continue
 		}
 		g.Go(func() error {
-			row, found, err := m.hunt(*hours, *limit)
+			r, err := m.hunt(*hours, *limit)
 			if err != nil {
 				return fmt.Errorf("%s: %w", m.name, err)
 			}
-			if !found {
+			if r.seed == notFound {
 				missed.Add(1)
 			}
 			printing.Lock()
 			defer printing.Unlock()
-			fmt.Println(row)
-			return nil
+			fmt.Printf("| %s | %s | %s | %s | %s |\n", m.name, m.file, r.seed, r.took, r.as)
+			return note(m.name, fmt.Sprintf("%s\t%s\t%s", r.seed, r.took, revision))
 		})
 	}
-	err := g.Wait()
+	err = g.Wait()
 	if err == nil && missed.Load() > 0 {
 		err = fmt.Errorf("%d are not found", missed.Load())
 	}
@@ -62,16 +68,47 @@ func main() {
 	}
 }
 
-// hunt simulates seeds with the defect until one fails, or the time is over.
-func (m mutant) hunt(hours float64, limit time.Duration) (row string, found bool, err error) {
+// results is the file of the results, from the root of the repository.
+const results = "simtest/simulate/mutants/found.txt"
+
+// note replaces the result of a defect in the file.
+func note(name, result string) error {
+	text, err := os.ReadFile(results)
+	if err != nil {
+		return err
+	}
+	before := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		of, _, _ := strings.Cut(line, "\t")
+		before[of] = line
+	}
+	before[name] = name + "\t" + result + "\n"
+	var b strings.Builder
+	b.WriteString("# Each mutant of list.go: the seed that found it, the time until then, and the revision. The command mutants writes this.\n")
+	for _, m := range mutants() {
+		b.WriteString(before[m.name])
+	}
+	return os.WriteFile(results, []byte(b.String()), 0o644) //nolint:gosec // a file of the repository
+}
+
+const notFound = "not found"
+
+// result is what showed a mutant, and when; the seed can be notFound.
+type result struct {
+	seed, as string
+	took     time.Duration
+}
+
+// hunt simulates seeds with the mutant until one fails, or the time is over.
+func (m mutant) hunt(hours float64, limit time.Duration) (r result, err error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
-		return "", false, err
+		return r, err
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "simulate.test")
 	if err := m.build(dir, program); err != nil {
-		return "", false, err
+		return r, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -80,18 +117,19 @@ func (m mutant) hunt(hours float64, limit time.Duration) (row string, found bool
 	var out bytes.Buffer
 	run.Stdout, run.Stderr, run.Env = &out, &out, append(os.Environ(), "TMPDIR="+dir)
 	err = run.Run()
-	took := time.Since(began).Round(100 * time.Millisecond)
+	r = result{seed: notFound, took: time.Since(began).Round(time.Second)}
 	if ctx.Err() != nil || err == nil {
-		return fmt.Sprintf("| %s | %s | not found | %s | |", m.name, m.file, took), false, nil
+		return r, nil
 	}
-	seed, as := "it ended", firstLine(out.String())
+	r.seed, r.as = "it ended", firstLine(out.String())
 	if at := regexp.MustCompile(`-simulate\.seed=(\d+) -simulate\.hours=\S+: (.*)`).FindStringSubmatch(out.String()); at != nil {
-		seed, as = at[1], at[2]
+		r.seed, r.as = at[1], at[2]
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %.200s |", m.name, m.file, seed, took, strings.ReplaceAll(as, "|", "/")), true, nil
+	r.as = fmt.Sprintf("%.200s", strings.ReplaceAll(r.as, "|", "/"))
+	return r, nil
 }
 
-// build compiles the simulation with the defect.
+// build compiles the simulation with the mutant.
 func (m mutant) build(dir, program string) error {
 	source, err := os.ReadFile(m.file)
 	if err != nil {

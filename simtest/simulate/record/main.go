@@ -1,5 +1,5 @@
-// Command record runs a campaign of the simulation on all cores and the tests of the errors that the simulation found, notes
-// both in campaigns.txt, and writes the record of docs/correctness.md from that file and the results of the planted errors.
+// Command record runs the tests of the errors that the simulation found, and a campaign on all cores, notes that in
+// campaigns.txt, and writes the record of docs/correctness.md from that file and the results of the mutants.
 //
 //	go run ./simtest/simulate/record [-seeds 100] [-hours 0.5] [-mesh 3x10x20x100/5s] [-first SEED]
 //	go run ./simtest/simulate/record -seeds 0    # only writes the record
@@ -10,12 +10,15 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +28,7 @@ import (
 // The files, from the root of the repository.
 const (
 	campaigns = "simtest/simulate/record/campaigns.txt"
-	planted   = "simtest/simulate/mutants/found.txt"
+	found     = "simtest/simulate/mutants/found.txt"
 	page      = "docs/correctness.md"
 )
 
@@ -47,18 +50,14 @@ func run(seeds int, hours float64, mesh string, first uint64) error {
 		if err != nil {
 			return err
 		}
-		c := campaign{time.Now().Format(time.DateOnly), revision, mesh, seeds, hours, first, 0, "nothing found"}
-		failed := c.run()
-		if failed != nil {
-			c.result = "found"
-		}
-		if err := appendLine(campaigns, c.String()); err != nil {
+		if err := runTests(); err != nil {
 			return err
 		}
-		if failed != nil {
-			return failed
+		c := campaign{time.Now().Format(time.DateOnly), revision, mesh, seeds, hours, first, 0, "nothing found"}
+		if err := c.run(); err != nil {
+			return err
 		}
-		if err := runTests(); err != nil {
+		if err := appendLine(campaigns, c.String()); err != nil {
 			return err
 		}
 	}
@@ -79,8 +78,11 @@ func (c campaign) String() string {
 	return fmt.Sprintf("%s\t%s\t%s\t%d from %d on\t%g\t%s\t%s", c.date, c.revision, c.mesh, c.seeds, c.first, float64(c.seeds)*c.hours, c.cpu.Round(time.Minute), c.result)
 }
 
-// run simulates all seeds, in as many processes as there are cores, and sets the CPU time. The error has the output of a
-// process that failed.
+// hoursForAll is the length of a campaign in which every situation must occur (docs/correctness.md).
+const hoursForAll = 20
+
+// run simulates all seeds, in as many processes as there are cores, and sets the CPU time and the result. The error has the
+// output of a process that failed: it ends at the first seed with a finding.
 func (c *campaign) run() error {
 	dir, err := os.MkdirTemp("", "record")
 	if err != nil {
@@ -92,26 +94,45 @@ func (c *campaign) run() error {
 		return err
 	}
 	processes := min(runtime.NumCPU(), c.seeds)
-	used := make([]time.Duration, processes)
+	used, said := make([]time.Duration, processes), make([]string, processes)
 	var g errgroup.Group
 	for i := range processes {
 		from, to := c.seeds*i/processes, c.seeds*(i+1)/processes
 		g.Go(func() error {
-			one := exec.Command(program, "-test.run", "Campaign", "-test.timeout", "0",
+			one := exec.Command(program, "-test.run", "Campaign", "-test.v", "-test.timeout", "0",
 				"-simulate.mesh", c.mesh, "-simulate.hours", fmt.Sprint(c.hours), "-simulate.seed", fmt.Sprint(c.first+uint64(from)), "-simulate.seeds", fmt.Sprint(to-from)) //nolint:gosec // not negative
 			out, err := one.CombinedOutput()
-			used[i] = one.ProcessState.UserTime() + one.ProcessState.SystemTime()
 			if err != nil {
-				err = fmt.Errorf("%w\n%s", err, out)
+				return fmt.Errorf("%w\n%s", err, out)
 			}
-			return err
+			used[i], said[i] = one.ProcessState.UserTime()+one.ProcessState.SystemTime(), string(out)
+			return nil
 		})
 	}
 	err = g.Wait()
 	for _, u := range used {
 		c.cpu += u
 	}
+	if missing := missing(said); err == nil && len(missing) > 0 {
+		if float64(c.seeds)*c.hours >= hoursForAll {
+			return fmt.Errorf("these situations did not occur: %q", missing)
+		}
+		c.result += fmt.Sprintf(", and %d situations did not occur", len(missing))
+	}
 	return err
+}
+
+// missing returns the situations that occurred in no process, from their tables.
+func missing(outputs []string) []string {
+	counts := make(map[string]int)
+	for _, out := range outputs {
+		for _, row := range regexp.MustCompile(`(?m)^ +(\d+) (\S.*)$`).FindAllStringSubmatch(out, -1) {
+			n, _ := strconv.Atoi(row[1]) // digits
+			counts[row[2]] += n
+		}
+	}
+	maps.DeleteFunc(counts, func(_ string, n int) bool { return n > 0 })
+	return slices.Sorted(maps.Keys(counts))
 }
 
 // commands returns the commands in the table of the errors that the simulation found.
@@ -155,19 +176,19 @@ func writePage() error {
 	if err != nil {
 		return err
 	}
-	errorsFound, err := os.ReadFile(planted)
+	mutants, err := os.ReadFile(found)
 	if err != nil {
 		return err
 	}
-	changed, err := withRecord(string(text), string(runs), string(errorsFound))
+	changed, err := withRecord(string(text), string(runs), string(mutants))
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(page, []byte(changed), 0o644)
 }
 
-// withRecord returns the text of the page with the record of these campaigns and planted errors.
-func withRecord(text, runs, plantedErrors string) (string, error) {
+// withRecord returns the text of the page with the record of these campaigns and mutants.
+func withRecord(text, runs, mutants string) (string, error) {
 	before, rest, has := strings.Cut(text, begin)
 	_, after, ends := strings.Cut(rest, end)
 	if !has || !ends {
@@ -178,16 +199,20 @@ func withRecord(text, runs, plantedErrors string) (string, error) {
 	for line := range strings.Lines(runs) {
 		fmt.Fprintf(&b, "| %s |\n", strings.ReplaceAll(strings.TrimSpace(line), "\t", " | "))
 	}
-	found, all := 0, 0
-	for line := range strings.Lines(plantedErrors) {
-		if fields := strings.Split(line, "\t"); len(fields) == 3 {
-			all++
-			if !strings.HasPrefix(fields[1], "not ") {
-				found++
+	results := map[string]int{"found": 0}
+	for line := range strings.Lines(mutants) {
+		if fields := strings.Split(strings.TrimSpace(line), "\t"); len(fields) > 1 {
+			if _, err := strconv.Atoi(fields[1]); err == nil {
+				fields[1] = "found"
 			}
+			results[fields[1]]++
 		}
 	}
-	fmt.Fprintf(&b, "\nThe simulation finds %d of %d seeded errors ([list](../%s)).\n\n%s%s", found, all, planted, end, after)
+	b.WriteString("\n| errors of the program, made on purpose | number |\n|---|---|\n")
+	for _, result := range slices.Sorted(maps.Keys(results)) {
+		fmt.Fprintf(&b, "| %s | %d |\n", result, results[result])
+	}
+	fmt.Fprintf(&b, "\n%s%s", end, after)
 	return b.String(), nil
 }
 

@@ -19,7 +19,7 @@ func TestTheRecordIsUpToDate(t *testing.T) {
 		return string(text)
 	}
 	text := read(page)
-	want, err := withRecord(text, read(campaigns), read(planted))
+	want, err := withRecord(text, read(campaigns), read(found))
 	waittest.Must(t, err)
 	if text != want {
 		t.Errorf("%s has another record than its files; run: go run ./simtest/simulate/record -seeds 0", page)

@@ -36,11 +36,12 @@ type Keeper interface {
 	Agrees(p Proof, past kvstore.Past) bool
 }
 
-// Proof is a question about a past revision: the first keys that Prefix selects, from the key From on. Name is
-// the name of that key.
+// Proof is a question about a past revision: the first keys that Prefix selects, and the number of all.
 type Proof struct {
-	Prefix, From, Name string
-	OneKey             bool // Prefix is one whole key, although the session's prefix is not
+	Prefix string
+	OneKey bool   // Prefix is one whole key, although the session's prefix is not
+	Name   string // of that key; empty: all keys are meant
+	Part   bool   // the answer may lack keys; else a server whose answer has not all of them has proved nothing
 }
 
 // Follower follows one prefix. It is ready to use with its exported fields set.

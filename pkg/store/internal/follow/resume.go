@@ -17,15 +17,16 @@ const ProofKeys = 64
 
 // resumable reports whether the position belongs to the history of the etcd that answers. The same cluster ID
 // and a high enough revision do not prove this: a server that was wiped, or restored from a backup, under its
-// old token has the same cluster ID, and in time its revision exceeds every position (kvstore.md §2.2). So one
-// request reads its state at the position: up to ProofKeys keys with their revisions and values, and the number
-// of keys.
+// old token has the same cluster ID, and in time its revision exceeds every position (kvstore.md §2.2). So the
+// keeper asks for the server's state at the position.
 //
-// A keeper without keys has no proof. For a keeper with at most ProofKeys keys this compares everything. For a larger one the comparison begins at
-// the key that was written last: another history has the same revision of this key, and the same keys after it,
-// only by chance. One case is not detected: a server restored from a backup that is newer than the last change
-// here, whose revision exceeds the position, with the same number of keys, and with changes only of keys that
-// are not compared.
+// A keeper without keys has no proof. One with at most ProofKeys keys compares everything in one request. A larger
+// one asks for the key that was written last, for the first ProofKeys keys, with their revisions and values, and for
+// the number of all: another history has the same revision of that key only by chance, and a server that was restored
+// from a backup with keys that were deleted since has more. One case is not detected: a server restored from a backup that is newer than the
+// last change here, whose revision exceeds the position, with the same number of keys, and with changes only of keys
+// that are not compared. A writer in a shared prefix asks for its own key that was written last, and for the one that
+// it deleted last.
 func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, error) {
 	if f.pos.Revision == 0 {
 		return false, nil
@@ -39,10 +40,10 @@ func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, er
 	return len(all) > 0, nil
 }
 
-// agrees asks one question about the position.
+// agrees asks one question.
 func (f *Follower) agrees(ctx context.Context, k Keeper, s Session, proof Proof) (bool, error) {
 	which := Session{OneKey: s.OneKey || proof.OneKey}.Selects()
-	past, err := s.Client.Recall(ctx, proof.Prefix, proof.From, f.pos, ProofKeys, which...)
+	past, err := s.Client.Recall(ctx, proof.Prefix, "", f.pos, ProofKeys, which...)
 	switch {
 	case errors.Is(err, kvstore.ErrCompacted):
 		return false, nil
@@ -51,8 +52,8 @@ func (f *Follower) agrees(ctx context.Context, k Keeper, s Session, proof Proof)
 		return false, err
 	case err != nil:
 		return false, err
-	case proof.From == "" && int64(len(past.Items)) < past.Count:
-		return false, nil // all keys have to be compared, and they do not fit into one answer
+	case !proof.Part && int64(len(past.Items)) < past.Count:
+		return false, nil
 	}
 	for i := range past.Items {
 		past.Items[i].Key = NameOf(past.Items[i].Key, s.Prefix)

@@ -158,9 +158,9 @@ func (s *Table[T]) Newest(is func(*Record[T]) bool) string {
 	return newest
 }
 
-// Agrees reports whether a past has the same numbers of keys as the records that meet a condition: from a name
-// on up to the past's last item, and from that name on in all.
-func (s *Table[T]) Agrees(from string, past kvstore.Past, is func(*Record[T]) bool) bool {
+// Agrees reports whether a past has the same numbers of keys as the records that meet a condition: up to the past's last
+// item, and in all.
+func (s *Table[T]) Agrees(past kvstore.Past, is func(*Record[T]) bool) bool {
 	last := ""
 	if n := len(past.Items); n > 0 {
 		last = string(past.Items[n-1].Key)
@@ -168,7 +168,7 @@ func (s *Table[T]) Agrees(from string, past kvstore.Past, is func(*Record[T]) bo
 	first, all := 0, int64(0)
 	for p := range s.All() {
 		r := s.At(p)
-		if r.Name < from || !is(r) {
+		if !is(r) {
 			continue
 		}
 		all++
