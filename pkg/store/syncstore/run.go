@@ -29,14 +29,18 @@ func (s *Sync) Run(ctx context.Context) error {
 	defer o.remove(s)
 	o.writer.OnLeaseExpired(s.p.Prefix, func([]string) { s.refreshLeases() })
 	defer o.writer.OnLeaseExpired(s.p.Prefix, nil)
-	g, ctx := errgroup.WithContext(ctx)
+	g, running := errgroup.WithContext(ctx)
 	g.Go(guard.Func(func() error {
-		return s.follower.Sessions(ctx, keeper{s}, follow.Session{Client: o.writer, Prefix: s.p.Prefix})
+		return s.follower.Sessions(running, keeper{s}, follow.Session{Client: o.writer, Prefix: s.p.Prefix})
 	}))
 	if s.p.Shared && s.p.Reassert > 0 {
-		g.Go(guard.Func(func() error { return s.reassert(ctx) }))
+		g.Go(guard.Func(func() error { return s.reassert(running) }))
 	}
-	return g.Wait()
+	err := g.Wait()
+	if ctx.Err() != nil { // a writer that ends with ctx closes its session, perhaps before running has ended
+		return ctx.Err()
+	}
+	return err
 }
 
 // reassert reads the own keys of a shared prefix again, at the interval Params.Reassert.
