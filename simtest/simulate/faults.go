@@ -403,7 +403,7 @@ var (
 // network is a way to a kvstore. It loses nothing, unless something below is set.
 type network struct {
 	store      *memory.Store // a session over the network; nil: it leads to something else
-	seen       *situations
+	seen       *situations   // of writes; nil where store is
 	mu         sync.Mutex
 	rng        *rand.Rand
 	away       bool

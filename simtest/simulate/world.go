@@ -102,7 +102,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 		c.api.rng = rand.New(rand.NewPCG(seed, uint64(500+i)))
 		c.API.SetFault(c.api.request)
 		c.API.SetObserver(c.remote.written)
-		c.net.store, c.net.seen, c.api.seen = c.Store, seen, seen
+		c.net.store, c.net.seen = c.Store, seen
 		c.net.rng = rand.New(rand.NewPCG(seed, uint64(i+1)))
 		c.Store.SetPageSize(10)
 		c.Store.SetFragmentSize(3)

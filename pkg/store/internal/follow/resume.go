@@ -23,9 +23,9 @@ const ProofKeys = 64
 // A keeper without keys has no proof. One with at most ProofKeys keys compares everything in one request. A larger
 // one asks for the key that was written last, for the first ProofKeys keys, with their revisions and values, and for
 // the number of all: another history has the same revision of that key only by chance, and a server that was restored
-// from a backup with keys that were deleted since has more. One case is not detected: a server restored from a backup that is newer than the
-// last change here, whose revision exceeds the position, with the same number of keys, and with changes only of keys
-// that are not compared. A writer in a shared prefix asks for its own key that was written last, and for the one that
+// from a backup with keys that were deleted since has more. One case is not detected: a server restored from a backup
+// that is newer than the last change here, whose revision exceeds the position, with the same number of keys, and with
+// changes only of keys that are not compared. A writer in a shared prefix asks for its own key that was written last, and for the one that
 // it deleted last.
 func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, error) {
 	if f.pos.Revision == 0 {
