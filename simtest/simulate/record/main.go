@@ -117,7 +117,7 @@ func (c *campaign) run() error {
 		if float64(c.seeds)*c.hours >= hoursForAll {
 			return fmt.Errorf("these situations did not occur: %q", missing)
 		}
-		c.result += fmt.Sprintf(", and %d situations did not occur", len(missing))
+		c.result += fmt.Sprintf("; situations that did not occur: %d", len(missing))
 	}
 	return err
 }
