@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,10 @@ func main() {
 	limit := flag.Duration("limit", 10*time.Minute, "time after which a mutant counts as not found")
 	jobs := flag.Int("jobs", 2, "mutants at the same time")
 	flag.Parse()
+	if !slices.ContainsFunc(mutants(), func(m mutant) bool { return strings.Contains(m.name, *only) }) {
+		fmt.Fprintf(os.Stderr, "mutants: -only %q: no name in simtest/simulate/mutants/list.go has this text\n", *only)
+		os.Exit(2)
+	}
 	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants: the revision:", err)
