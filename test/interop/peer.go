@@ -93,7 +93,7 @@ func Start(t testing.TB, release, role string, args ...string) *Peer {
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
-			for _, l := range p.Log() {
+			for _, l := range p.lastWords() {
 				t.Logf("%s: %s", p.name, l.Text)
 			}
 		}
@@ -128,14 +128,19 @@ func (p *Peer) Log() []LogLine {
 }
 
 // Complaints returns the lines that are warnings, errors, or no log lines at all.
-func (p *Peer) Complaints() []LogLine {
-	var found []LogLine
-	for _, l := range p.Log() {
-		if l.Level != "INFO" && l.Level != "DEBUG" && l.Level != "info" && l.Level != "debug" {
-			found = append(found, l)
-		}
-	}
-	return found
+func (p *Peer) Complaints() []LogLine { return slices.DeleteFunc(p.Log(), LogLine.routine) }
+
+func (l LogLine) routine() bool {
+	return slices.Contains([]string{"INFO", "DEBUG"}, strings.ToUpper(l.Level))
+}
+
+// lastWords returns the complaints and the last lines: peers log thousands of lines of routine, in which the failure of
+// a test would not be found.
+func (p *Peer) lastWords() []LogLine {
+	const last = 20
+	log := p.Log()
+	end := max(0, len(log)-last)
+	return append(slices.DeleteFunc(slices.Clone(log[:end]), LogLine.routine), log[end:]...)
 }
 
 // Kill ends the peer as SIGKILL does and waits for it.

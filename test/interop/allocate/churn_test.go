@@ -135,12 +135,15 @@ func (c *churn) fault(i int) {
 	}
 }
 
-// run lets all nodes work for a while, with a fault every few seconds, and collects
-// garbage all the time. At the end half of the nodes are removed while they work.
+// run lets all nodes work for a while, with a fault every few seconds, and collects garbage until the last of them has
+// ended: a lock that a node of Cilium left when the etcd was killed ends only when it is collected, as long as the node
+// lives, and others wait for it. At the end half of the nodes are removed while they work.
 func (c *churn) run(collectors map[string]node) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
+	worked, collected := context.WithCancel(c.Context())
+	defer collected()
 	var working, collecting errgroup.Group
 	stream := uint64(0)
 	for _, side := range sides {
@@ -153,7 +156,7 @@ func (c *churn) run(collectors map[string]node) {
 		}
 	}
 	for side, n := range collectors {
-		collecting.Go(func() error { return c.collect(ctx, side, n) })
+		collecting.Go(func() error { return c.collect(worked, side, n) })
 	}
 	for i := range faults {
 		if waiting.Sleep(ctx, 3*time.Second) == nil {
@@ -175,6 +178,7 @@ func (c *churn) run(collectors map[string]node) {
 	if err := working.Wait(); err != nil {
 		c.Error(err)
 	}
+	collected()
 	_ = collecting.Wait() // collect has no errors
 }
 
