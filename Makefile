@@ -72,7 +72,7 @@ test-race:
 # detector, long runs, costs and memory without it, because it makes them several times slower. They are the longest, so
 # they are apart: make -j runs them beside the others.
 test-measured:
-	$(RACE) -short -timeout 20m ./test/hostile -hostile.steps 1000
+	$(RACE) -short -timeout 20m ./test/hostile
 	$(GO) test -timeout 20m ./test/hostile
 	$(GO) test -timeout 20m ./test/hostile/servers
 	$(GO) test -timeout 20m -run 'Cost|Memory|Guarantees|RandomFaults' ./pkg/clustermesh ./pkg/disconnect ./pkg/allocator/kvbackend ./pkg/kvstore/etcd ./internal/serve/httpapi
@@ -114,9 +114,10 @@ lint:
 kubernetes: $(KUBE_APISERVER) $(COREDNS)
 	KUBE_APISERVER=$(KUBE_APISERVER) COREDNS=$(COREDNS) $(GO) test -race -parallel 8 -timeout 25m ./test/kubernetes
 
-# The tests of the chart install it in the API server.
+# The tests of the chart install it in the API server. -count=1, here and for the page: the go command does not know the
+# files of other modules that a test reads, and would keep old results.
 chart: $(KUBE_APISERVER)
-	cd test/chart && KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -timeout 10m ./...
+	cd test/chart && KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -count=1 -timeout 10m ./...
 
 # dig, Unbound, BIND, dnsmasq, HAProxy, nginx and Prometheus of Debian, an OpenAPI linter and a generator of clients of
 # npm, and CoreDNS, with an agent. Missing programs are installed, as root.
@@ -136,7 +137,7 @@ monitoring: $(KUBE_APISERVER)
 browser:
 	test/install 'chromium-headless-shell|chromium=chromium-headless-shell,fonts-dejavu-core' npm=nodejs,npm
 	$(MAKE) ui-check
-	cd test/browser && PROGRAMS_REQUIRED=1 $(GO) test -v -parallel 3 -timeout 20m .
+	cd test/browser && PROGRAMS_REQUIRED=1 $(GO) test -count=1 -v -parallel 3 -timeout 20m .
 
 interop: $(KUBE_APISERVER)
 	KUBE_APISERVER=$(KUBE_APISERVER) test/interop/run $(REPORT) $(RELEASES)

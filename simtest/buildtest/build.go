@@ -35,14 +35,18 @@ func Released(tb testing.TB, verb string, args ...string) {
 }
 
 // readSources reads the directories of the sources. The go command keeps the result of a test as long as the files and
-// directories that the test has read are the same: it does not know those that a compiler reads for the test.
+// directories that the test has read are the same: it does not know those that a compiler reads for the test. Their
+// names are relative, so that they are those of another clone as well.
 func readSources() error {
-	root, err := os.Getwd()
-	for err == nil {
-		if _, err = os.Stat(filepath.Join(root, "go.sum")); !errors.Is(err, fs.ErrNotExist) || root == filepath.Dir(root) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	root := "."
+	for ; ; root, dir = filepath.Join(root, ".."), filepath.Dir(dir) {
+		if _, err = os.Stat(filepath.Join(root, "go.sum")); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
 			break
 		}
-		root, err = filepath.Dir(root), nil
 	}
 	for _, dir := range []string{"cmd", "internal", "pkg"} {
 		err = errors.Join(err, filepath.WalkDir(filepath.Join(root, dir), func(_ string, _ fs.DirEntry, err error) error { return err }))

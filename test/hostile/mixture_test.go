@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	steps = flag.Int("hostile.steps", 0, "steps of the mixture; 0: 4,000, 1,000 with the race detector, or 200 with -short")
+	steps = flag.Int("hostile.steps", 0, "steps of the mixture; 0: 4,000, 1,000 with the race detector, or else 200 with -short")
 	seed  = flag.Uint64("hostile.seed", 0, "seed of the mixture; 0: a random one, which is printed")
 )
 
@@ -29,10 +29,10 @@ func TestMixture(t *testing.T) {
 	n := *steps
 	switch {
 	case n > 0:
-	case testing.Short():
-		n = 200
 	case heaptest.Raced:
 		n = 1000
+	case testing.Short():
+		n = 200
 	default:
 		n = 4000
 	}
