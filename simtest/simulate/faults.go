@@ -28,7 +28,18 @@ type fault struct {
 	name       string
 	lasts      time.Duration // on average
 	begin, end func(*cluster, *rand.Rand)
+	disturbs   disturbs
 }
+
+// disturbs is who notices a fault of a kvstore, or of the way to it.
+type disturbs uint8
+
+const (
+	everybody   disturbs = iota
+	onlyWriters          // reads continue
+	onlyAgent            // that of the cluster ends, or starts again
+	onlyOthers           // there is nothing to notice at the kvstores
+)
 
 // faults are all kinds.
 func faults() []fault {
@@ -102,12 +113,12 @@ func faults() []fault {
 			end:   func(c *cluster, _ *rand.Rand) { c.Store.Restore(c.backup); c.backup = nil },
 		},
 		{ // its agent ends, and another one starts
-			name: "stop", lasts: time.Minute,
+			name: "stop", lasts: time.Minute, disturbs: onlyAgent,
 			begin: func(c *cluster, _ *rand.Rand) { c.stop() },
 			end:   func(c *cluster, _ *rand.Rand) { c.start() },
 		},
 		{ // the same without a last word: its agent can write nothing when it ends
-			name: "crash", lasts: time.Minute,
+			name: "crash", lasts: time.Minute, disturbs: onlyAgent,
 			begin: func(c *cluster, _ *rand.Rand) {
 				own := c.routes[c.Own.ID-1]
 				var before bool
@@ -118,7 +129,7 @@ func faults() []fault {
 			end: func(c *cluster, _ *rand.Rand) { c.start() },
 		},
 		{ // its agent, that runs or one that starts, ends at one of its next requests, and can write nothing more
-			name: "kill", lasts: time.Minute,
+			name: "kill", lasts: time.Minute, disturbs: onlyAgent,
 			begin: func(c *cluster, r *rand.Rand) {
 				if r.IntN(2) == 0 {
 					c.stop()
@@ -134,7 +145,7 @@ func faults() []fault {
 			},
 		},
 		{ // its agent ends, and one starts that finds its states torn
-			name: "torn", lasts: time.Minute,
+			name: "torn", lasts: time.Minute, disturbs: onlyAgent,
 			begin: func(c *cluster, _ *rand.Rand) { c.stop() },
 			end: func(c *cluster, r *rand.Rand) {
 				c.stop() // the end of another fault may have started one
@@ -147,7 +158,7 @@ func faults() []fault {
 			},
 		},
 		{ // its agent starts again, and can neither read nor save its states; they may be lost
-			name: "unsaved", lasts: 3 * time.Minute,
+			name: "unsaved", lasts: 3 * time.Minute, disturbs: onlyAgent,
 			begin: func(c *cluster, _ *rand.Rand) {
 				for _, dir := range c.w.States(c.Cluster) {
 					c.note(os.Rename(dir, dir+".away"))
@@ -217,7 +228,7 @@ func faults() []fault {
 	all = append(all, memberFaults()...)
 	for _, f := range networkFaults() {
 		all = append(all, f.ofStore(), f.ofRoute())
-		if f.end != nil && f.name != "deaf" {
+		if f.end != nil && !f.ofKvstores {
 			all = append(all, f.ofAPI())
 		}
 	}
@@ -304,72 +315,14 @@ type networkFault struct {
 	name       string
 	lasts      time.Duration
 	begin, end func(*network, *rand.Rand)
+	disturbs   disturbs
+	ofKvstores bool // the Kubernetes API does not have it
 }
 
-func networkFaults() []networkFault {
-	return []networkFault{
-		{ // nothing arrives, and that is known
-			"away", time.Minute,
-			func(n *network, _ *rand.Rand) {
-				n.change(func() { n.away = true })
-				if n.store != nil {
-					n.store.Break(errAway)
-				}
-			},
-			func(n *network, _ *rand.Rand) { n.change(func() { n.away = false }) },
-		},
-		{ // nothing is answered, and then everything
-			"frozen", 40 * time.Second,
-			func(n *network, _ *rand.Rand) { n.change(func() { n.freeze(&n.isFrozen) }) },
-			func(n *network, _ *rand.Rand) { n.change(func() { n.melt(&n.isFrozen) }) },
-		},
-		{ // the same from one of the next requests on
-			"stalling", 40 * time.Second,
-			func(n *network, r *rand.Rand) { n.change(func() { n.freezesIn = 1 + r.IntN(30) }) },
-			func(n *network, _ *rand.Rand) { n.change(func() { n.freezesIn = 0; n.melt(&n.isStalled) }) },
-		},
-		{ // requests are answered, and events do not arrive
-			"deaf", 40 * time.Second,
-			func(n *network, _ *rand.Rand) { n.change(func() { n.heard = make(chan struct{}) }) },
-			func(n *network, _ *rand.Rand) { n.change(func() { close(n.heard); n.heard = nil }) },
-		},
-		{ // requests are lost, or their answers
-			"lossy", 2 * time.Minute,
-			func(n *network, r *rand.Rand) {
-				n.change(func() { n.lost, n.unanswered = 0.3*r.Float64(), 0.3*r.Float64() })
-			},
-			func(n *network, _ *rand.Rand) { n.change(func() { n.lost, n.unanswered = 0, 0 }) },
-		},
-		{
-			"slow", 2 * time.Minute,
-			func(n *network, r *rand.Rand) {
-				n.change(func() { n.late = time.Duration(r.IntN(3000)) * time.Millisecond })
-			},
-			func(n *network, _ *rand.Rand) { n.change(func() { n.late = 0 }) },
-		},
-		{ // the rights of the users are gone: open streams continue
-			"denied", time.Minute,
-			func(n *network, _ *rand.Rand) { n.change(func() { n.denied = true }) },
-			func(n *network, _ *rand.Rand) { n.change(func() { n.denied = false }) },
-		},
-		{"cut", 0, func(n *network, _ *rand.Rand) { n.store.Break(nil) }, nil},
-	}
-}
-
-// ofStore is the fault of all networks of the kvstore of a cluster.
-func (f networkFault) ofStore() fault {
-	one := fault{name: f.name, lasts: f.lasts, begin: func(c *cluster, r *rand.Rand) { f.begin(&c.net, r) }}
-	if f.end != nil {
-		one.end = func(c *cluster, r *rand.Rand) { f.end(&c.net, r) }
-	}
-	return one
-}
-
-// ofRoute is the fault of the network between the programs of a cluster and one kvstore, which others reach.
-func (f networkFault) ofRoute() fault {
-	name := "route-" + f.name
-	one := fault{name: name, lasts: f.lasts, begin: func(c *cluster, r *rand.Rand) {
-		c.over[name] = c.routes[r.IntN(len(c.routes))]
+// over is the fault of the network that pick chooses at each begin.
+func (f networkFault) over(name string, pick func(*cluster, *rand.Rand) *network) fault {
+	one := fault{name: name, lasts: f.lasts, disturbs: f.disturbs, begin: func(c *cluster, r *rand.Rand) {
+		c.over[name] = pick(c, r)
 		f.begin(c.over[name], r)
 	}}
 	if f.end != nil {
@@ -378,12 +331,76 @@ func (f networkFault) ofRoute() fault {
 	return one
 }
 
+func networkFaults() []networkFault {
+	return []networkFault{
+		{ // nothing arrives, and that is known
+			name: "away", lasts: time.Minute,
+			begin: func(n *network, _ *rand.Rand) {
+				n.change(func() { n.away = true })
+				if n.store != nil {
+					n.store.Break(errAway)
+				}
+			},
+			end: func(n *network, _ *rand.Rand) { n.change(func() { n.away = false }) },
+		},
+		{ // nothing is answered, and then everything
+			name: "frozen", lasts: 40 * time.Second,
+			begin: func(n *network, _ *rand.Rand) { n.change(func() { n.freeze(&n.isFrozen) }) },
+			end:   func(n *network, _ *rand.Rand) { n.change(func() { n.melt(&n.isFrozen) }) },
+		},
+		{ // the same from one of the next requests on
+			name: "stalling", lasts: 40 * time.Second,
+			begin: func(n *network, r *rand.Rand) { n.change(func() { n.freezesIn = 1 + r.IntN(30) }) },
+			end:   func(n *network, _ *rand.Rand) { n.change(func() { n.freezesIn = 0; n.melt(&n.isStalled) }) },
+		},
+		{ // requests are answered, and events do not arrive
+			name: "deaf", lasts: 40 * time.Second, ofKvstores: true,
+			begin: func(n *network, _ *rand.Rand) { n.change(func() { n.heard = make(chan struct{}) }) },
+			end:   func(n *network, _ *rand.Rand) { n.change(func() { close(n.heard); n.heard = nil }) },
+		},
+		{ // requests are lost, or their answers
+			name: "lossy", lasts: 2 * time.Minute,
+			begin: func(n *network, r *rand.Rand) {
+				n.change(func() { n.lost, n.unanswered = 0.3*r.Float64(), 0.3*r.Float64() })
+			},
+			end: func(n *network, _ *rand.Rand) { n.change(func() { n.lost, n.unanswered = 0, 0 }) },
+		},
+		{
+			name: "slow", lasts: 2 * time.Minute,
+			begin: func(n *network, r *rand.Rand) {
+				n.change(func() { n.late = time.Duration(r.IntN(3000)) * time.Millisecond })
+			},
+			end: func(n *network, _ *rand.Rand) { n.change(func() { n.late = 0 }) },
+		},
+		{ // the rights of the users are gone: open streams continue
+			name: "denied", lasts: time.Minute,
+			begin: func(n *network, _ *rand.Rand) { n.change(func() { n.denied = true }) },
+			end:   func(n *network, _ *rand.Rand) { n.change(func() { n.denied = false }) },
+		},
+		{ // etcd is at its quota: it refuses what needs room, and reads and deletions continue
+			name: "full", lasts: 5 * time.Minute, disturbs: onlyWriters, ofKvstores: true,
+			begin: func(n *network, _ *rand.Rand) { n.change(func() { n.isFull = true }) },
+			end:   func(n *network, _ *rand.Rand) { n.change(func() { n.isFull = false }) },
+		},
+		{name: "cut", begin: func(n *network, _ *rand.Rand) { n.store.Break(nil) }},
+	}
+}
+
+// ofStore is the fault of all networks of the kvstore of a cluster.
+func (f networkFault) ofStore() fault {
+	return f.over(f.name, func(c *cluster, _ *rand.Rand) *network { return &c.net })
+}
+
+// ofRoute is the fault of the network between the programs of a cluster and one kvstore, which others reach.
+func (f networkFault) ofRoute() fault {
+	return f.over("route-"+f.name, func(c *cluster, r *rand.Rand) *network { return c.routes[r.IntN(len(c.routes))] })
+}
+
 // ofAPI is the fault of the network to the Kubernetes API of a cluster.
 func (f networkFault) ofAPI() fault {
-	return fault{
-		name: "api-" + f.name, lasts: f.lasts,
-		begin: func(c *cluster, r *rand.Rand) { f.begin(&c.api, r) }, end: func(c *cluster, r *rand.Rand) { f.end(&c.api, r) },
-	}
+	one := f.over("api-"+f.name, func(c *cluster, _ *rand.Rand) *network { return &c.api })
+	one.disturbs = onlyOthers
+	return one
 }
 
 func faultOf(name string) (fault, bool) {
@@ -408,6 +425,7 @@ type network struct {
 	rng        *rand.Rand
 	away       bool
 	denied     bool
+	isFull     bool // what needs room is refused
 	isFrozen   bool
 	isStalled  bool
 	thaw       chan struct{} // nil unless it is frozen or stalled
@@ -530,6 +548,11 @@ func isWrite(op string) bool {
 	return slices.Contains([]string{"put", "delete", "delete prefix", "update", "lock", "unlock"}, op)
 }
 
+// needsRoom reports whether an etcd at its quota refuses an operation. An update with deletions only would pass.
+func needsRoom(op string) bool {
+	return slices.Contains([]string{"put", "update", "lock", "grant lease"}, op)
+}
+
 // isEven decides between two cases.
 func (n *network) isEven() bool {
 	n.mu.Lock()
@@ -550,7 +573,7 @@ func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, 
 			n.freeze(&n.isStalled)
 		}
 	}
-	away, denied, thaw := n.away, n.denied && !slices.Contains(needNoRight(), op), n.thaw
+	away, denied, isFull, thaw := n.away, n.denied && !slices.Contains(needNoRight(), op), n.isFull && needsRoom(op), n.thaw
 	if op == "recv" && thaw == nil {
 		thaw = n.heard
 	}
@@ -566,6 +589,8 @@ func (n *network) carry(ctx context.Context, op string) (lost, unanswered bool, 
 		return false, false, 0, errAway
 	case denied:
 		return false, false, 0, kvstore.ErrPermissionDenied
+	case isFull:
+		return false, false, 0, kvstore.ErrNoSpace
 	}
 	if thaw != nil {
 		select {

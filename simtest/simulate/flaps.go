@@ -3,7 +3,6 @@ package simulate
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 )
@@ -12,10 +11,33 @@ import (
 // nothing has happened to the kvstores: readers withdraw backends and addresses meanwhile.
 type flaps struct {
 	mu      sync.Mutex
-	active  map[string]bool // faults of the cluster that last
-	faulted time.Time       // when a fault began or ended last
-	asked   time.Time       // the last operation of the workload
-	started time.Time       // the agent
+	faults  trouble   // faults of the cluster that writers notice
+	reading trouble   // those of them that readers notice as well
+	full    time.Time // since when there are faults that only writers notice; zero: there are none
+	asked   time.Time // the last operation of the workload
+	started time.Time // the agent
+	isDown  bool      // the agent, for some time
+}
+
+// trouble is faults.
+type trouble struct {
+	active map[string]bool // those that last
+	last   time.Time       // when one began or ended last
+}
+
+func newTrouble() trouble { return trouble{active: make(map[string]bool)} }
+
+func (t *trouble) step(name string, lasts bool) {
+	t.last = time.Now()
+	delete(t.active, name)
+	if lasts {
+		t.active[name] = true
+	}
+}
+
+// isOver reports whether no fault was active, from some time before a time until now.
+func (t *trouble) isOver(at time.Time) bool {
+	return len(t.active) == 0 && at.Sub(t.last) > afterFaults
 }
 
 // The times after which a cluster counts as undisturbed. Keys of a crashed agent last as long as their leases, within
@@ -30,14 +52,31 @@ func (f *flaps) step(s Step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name, ends := cutEnding(s.Do)
-	switch one, is := faultOf(name); {
+	one, is := faultOf(name)
+	lasts := !ends && one.end != nil
+	switch {
 	case !is:
 		f.asked = time.Now()
-	case name == "stop" || name == "crash" || name == "kill" || name == "torn" || name == "unsaved": // see started
-	case strings.HasPrefix(name, "api-"): // no kvstore notices
-	default:
-		f.faulted = time.Now()
-		f.active[name] = !ends && one.end != nil
+	case one.disturbs == onlyAgent: // see started
+		f.isDown = lasts
+	case one.disturbs != onlyOthers:
+		f.faults.step(name, lasts)
+		f.stepOfReading(one, lasts)
+	}
+}
+
+// stepOfReading notes a fault for readers. mu is held.
+func (f *flaps) stepOfReading(one fault, lasts bool) {
+	switch {
+	case one.disturbs != onlyWriters:
+		f.reading.step(one.name, lasts)
+	case lasts && f.full.IsZero():
+		f.full = time.Now()
+	case len(f.faults.active) == len(f.reading.active):
+		if f.reading.last.After(f.full) { // lost keys are written again only now
+			f.reading.last = time.Now()
+		}
+		f.full = time.Time{}
 	}
 }
 
@@ -45,7 +84,8 @@ func (f *flaps) step(s Step) {
 func (f *flaps) fault() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.faulted = time.Now()
+	f.faults.last = time.Now()
+	f.reading.last = f.faults.last
 }
 
 func (f *flaps) start() {
@@ -58,12 +98,26 @@ func (f *flaps) start() {
 func (f *flaps) undisturbed(at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, lasts := range f.active {
-		if lasts {
-			return false
-		}
+	return f.faults.isOver(at) && at.Sub(f.started) > afterStart
+}
+
+// readable reports the same of faults that readers notice.
+func (f *flaps) readable(at time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reading.isOver(at) && at.Sub(f.started) > afterStart
+}
+
+// isWhole reports whether the kvstore has everything that readers need: no fault has made it lose something that its writers could not
+// write again yet. It also reports whether it is full.
+func (f *flaps) isWhole(now time.Time) (whole, full bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	since := now
+	if full = !f.full.IsZero(); full {
+		since = f.full
 	}
-	return at.Sub(f.faulted) > afterFaults && at.Sub(f.started) > afterStart
+	return f.reading.isOver(since) && now.Sub(f.started) > afterStart && !f.isDown, full
 }
 
 // calm reports whether the kvstore must have everything that is described: no fault is active, the last one ended so long ago

@@ -182,6 +182,10 @@ func (j *judge) rest() (describe func() string) {
 // node is held back for 30.
 const current = time.Minute
 
+func isCurrent(f remotecluster.Freshness, now time.Time) bool {
+	return f.State == remotecluster.FreshnessSynced && now.Sub(f.AsOf) <= current
+}
+
 // old returns a resource that a program of the cluster knows as of an earlier time than it must; empty: there is none.
 func (c *cluster) old() string {
 	for whose, all := range map[string][]remotecluster.Status{"view": c.Mesh.Clusters(), "program": c.Direct.Clusters(), "mirror": c.Mirrored()} {
@@ -190,7 +194,7 @@ func (c *cluster) old() string {
 		}
 		for _, st := range all {
 			for _, r := range model.Families() {
-				if f := st.Families[r].Freshness; f.State != remotecluster.FreshnessSynced || time.Since(f.AsOf) > current {
+				if f := st.Families[r].Freshness; !isCurrent(f, time.Now()) {
 					return fmt.Sprintf("the %s of %s knows the %s of %s as %s", whose, c.Own.Name, r, st, f)
 				}
 			}

@@ -78,14 +78,8 @@ func memberFaults() []fault {
 		},
 	}}
 	for _, f := range networkFaults() {
-		one := fault{name: ofMember + f.name, lasts: 3 * f.lasts, begin: func(c *cluster, r *rand.Rand) {
-			c.over[ofMember+f.name] = &c.members[r.IntN(len(c.members))].net
-			f.begin(c.over[ofMember+f.name], r)
-		}}
-		if f.end != nil {
-			one.end = func(c *cluster, r *rand.Rand) { f.end(c.over[ofMember+f.name], r) }
-		}
-		all = append(all, one)
+		f.lasts *= 3
+		all = append(all, f.over(ofMember+f.name, func(c *cluster, r *rand.Rand) *network { return &c.members[r.IntN(len(c.members))].net }))
 	}
 	return all
 }

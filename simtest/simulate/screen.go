@@ -128,19 +128,28 @@ func (s *screen) look() {
 	statuses := s.m.ClustersByName()
 	s.update()
 	taken := time.Now()
+	isUndisturbed := s.c.isUndisturbed
+	if !s.copies {
+		isUndisturbed = s.c.isReadable // a change that was written must arrive
+	}
 	for _, st := range statuses {
+		must := !s.copies && s.c.mustBeCurrent(st.Name, taken)
 		for _, r := range model.Families() {
 			freshness := st.Families[r].Freshness
 			if st.Families[r].Over != 0 { // not all of its keys are shown
 				s.c.w.seen.note(exceeded)
 				continue
 			}
+			if must && !isCurrent(freshness, taken) && s.stays(st.Name) {
+				s.c.w.found(fmt.Errorf("%s %s: nothing disturbs a reader, and the %s of %s are %s",
+					s.c.Own.Name, clock(taken), r, st, freshness))
+			}
 			if freshness.AsOf.IsZero() || !s.copies && s.c.w.named(st.Name).lies.since(freshness.AsOf) {
 				continue
 			}
 			s.c.w.judge.counts(freshness)
 			isLate := func(at time.Time) bool {
-				return taken.Sub(at) > late+s.delay(st.Name, r) && s.c.isUndisturbed(st.Name, at)
+				return taken.Sub(at) > late+s.delay(st.Name, r) && isUndisturbed(st.Name, at)
 			}
 			if wrong := s.families[familyOf{st.Name, r}].claim(freshness, taken, isLate); wrong != "" && s.stays(st.Name) {
 				s.c.w.found(fmt.Errorf("%s %s (copies: %t): the %s of %s are %s, and %s",

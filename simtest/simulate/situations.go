@@ -34,7 +34,7 @@ func sometimes() []string {
 		"No longer the leader; the written keys stay", "Cannot write to the kvstore, trying again", "Writing to the kvstore again",
 		"Withdrawing the copy of a cluster without a client file", "Copied", "Published", "Cannot write the heartbeat, trying again",
 		"All EndpointSlices of remote backends are up to date", "Cannot write EndpointSlices of remote backends, trying again",
-		exceeded, calmly, stray, resumedHTTP, resumedXDS,
+		exceeded, calmly, readsFull, stray, resumedHTTP, resumedXDS,
 		"Deleted an unused mapping", "Wrote a missing mapping in use again", "Registered",
 	}
 	for _, f := range faults() {
@@ -47,7 +47,9 @@ func sometimes() []string {
 const (
 	exceeded = "A family exceeds its budget"
 	calmly   = "A kvstore must have what is described"
-	stray    = "A write arrives although its client no longer waits"
+	// readsFull is a program that must know a kvstore as of now, although that refuses writes.
+	readsFull = "A program reads a kvstore that is full"
+	stray     = "A write arrives although its client no longer waits"
 	// resumedHTTP is a broken connection of a client of the HTTP API.
 	resumedHTTP = "A client of the HTTP API connects again"
 	resumedXDS  = "A client of xDS connects again"

@@ -90,7 +90,7 @@ func newWorld(ctx context.Context, p agents.Params, notes *journal, seen *situat
 	}
 	w.World = all
 	for i, one := range all.Clusters {
-		c := &cluster{Cluster: one, w: w, history: newHistory(one, all.Clusters), allocation: newAllocation(one.Own), active: make(map[string]bool), over: make(map[string]*network), flaps: flaps{active: make(map[string]bool)}}
+		c := &cluster{Cluster: one, w: w, history: newHistory(one, all.Clusters), allocation: newAllocation(one.Own), active: make(map[string]bool), over: make(map[string]*network), flaps: flaps{faults: newTrouble(), reading: newTrouble()}}
 		for i, to := range all.Clusters {
 			n := &network{store: all.Route(one, to), seen: seen, rng: rand.New(rand.NewPCG(seed, uint64(1000*c.Own.ID)+uint64(i)))}
 			n.store.SetFault(n.fault)
@@ -145,7 +145,7 @@ func (w *world) found(err error) {
 	w.journal.note("found: %v", err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.findings) < 10 {
+	if len(w.findings) < 10 { // the journal has all
 		w.findings = append(w.findings, err)
 	}
 }
@@ -232,6 +232,22 @@ func (c *cluster) run() {
 // key of a cluster, or of its copy in this one, or cause one.
 func (c *cluster) isUndisturbed(of string, at time.Time) bool {
 	return c.flaps.undisturbed(at) && c.w.named(of).flaps.undisturbed(at)
+}
+
+// isReadable reports whether no fault was active, from some time before a time until now, that could delay the knowledge of
+// the kvstore of a cluster.
+func (c *cluster) isReadable(of string, at time.Time) bool {
+	return c.flaps.readable(at) && c.w.named(of).flaps.readable(at)
+}
+
+// mustBeCurrent reports whether a program of the cluster that reads the kvstore of another one directly must know it as of now.
+func (c *cluster) mustBeCurrent(of string, now time.Time) bool {
+	whole, full := c.w.named(of).flaps.isWhole(now)
+	must := whole && c.flaps.readable(now)
+	if must && full {
+		c.w.seen.note(readsFull)
+	}
+	return must
 }
 
 // stop ends the agent, if it runs, and start starts another one, if none runs.

@@ -255,7 +255,7 @@ func (m *Store) note(p kvstore.Probe, heartbeat int64) {
 		return
 	}
 	m.status.ConsecutiveErrors = 0
-	m.status.Head, m.status.LastSuccess = p.Head, time.Now()
+	m.status.Head, m.status.LastSuccess, m.status.Server.AskedAt = p.Head, time.Now(), p.At
 	m.status.Heartbeat.Observe(time.Now(), heartbeat)
 }
 

@@ -73,6 +73,11 @@ func mutants() []mutant {
 		{"messages about keys have no limit", identities + "jobs.go", "if !limit.Allow() {", "if limit.Burst() < 0 {"},
 		{"a saved cluster ID is never given up", "pkg/clustermesh/idmemory.go", "known && has != id {\n\t\tdelete", "known && has == 0 {\n\t\tdelete"},
 		{"a pod keeps the identity of its earlier labels", "internal/own/register/register.go", "id, _, err := n.ids.Allocate(ctx, labels)", "id, _, err := n.ids.Allocate(ctx, labels[1:])"},
+		{"a part of a batch counts as all of it", follow + "follow.go", "if !batch.Partial {\n\t\tf.pos", "if len(batch.Events) > 0 || !batch.Partial {\n\t\tf.pos"},
+		{"two writes of a key are sent at the same time", sync + "ledger_writes.go", "r.Obj.marks.has(isDirty) && !r.Obj.marks.has(isInFlight) && !l.willMatch", "r.Obj.marks.has(isDirty) && !l.willMatch"},
+		{"an ID that cannot be saved is forgotten", "pkg/clustermesh/idmemory.go", "m.ids[name] = id\n\tm.save()", "m.ids[name] = id\n\tif m.write() != nil {\n\t\tdelete(m.ids, name)\n\t}"},
+		{"messages about malformed keys have no limit", store + "watch.go", "w.warnings.Allow()", "w.warnings.Burst() >= 0"},
+		{"a reader without a heartbeat is not current", "pkg/remotecluster/judge.go", "j.status.Connected && (st.Synced || !skipped)", "j.status.Connected && !j.status.Heartbeat.Stale && (st.Synced || !skipped)"},
 		{"xDS removes what was not read yet", "internal/serve/xdsserver/cache.go", "case exists, follows && r.kind == endpointKind:", "case exists:"},
 		{"a change of a service is not sent over xDS", "internal/serve/xdsserver/follow.go", "f.changed[serviceName{o.Namespace, o.Name}] = struct{}{}\n\t\tcase", "_ = o\n\t\tcase"},
 	}
