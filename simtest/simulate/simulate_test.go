@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 
@@ -30,6 +31,7 @@ var (
 	flagPlan    = flag.String("simulate.plan", "", "file with the plan; empty: made from the seed")
 	flagJournal = flag.String("simulate.journal", "", "file for the journal of the last seed")
 	flagShrink  = flag.Int("simulate.shrink", 0, "how often to run a plan that failed again, to print a smaller one that fails, too")
+	flagExact   = flag.Bool("simulate.exact", false, "read no random numbers and no clocks of the system, for the command replay")
 	flagLog     = flag.Bool("simulate.log", false, "show the logs of the agents")
 )
 
@@ -139,8 +141,12 @@ const hoursForAll = 20
 
 // TestCampaign simulates some plans.
 func TestCampaign(t *testing.T) {
-	t.Parallel()
-	before := debug.SetGCPercent(400) // most of what a mesh allocates is short-lived
+	if *flagExact {
+		cryptotest.SetGlobalRandom(t, *flagSeed)
+	} else {
+		t.Parallel()
+	}
+	before := debug.SetGCPercent(map[bool]int{false: 400, true: -1}[*flagExact]) // most of what a mesh allocates is short-lived
 	defer debug.SetGCPercent(before)
 	length := *flagHours
 	switch {
@@ -180,7 +186,9 @@ func TestCampaign(t *testing.T) {
 			var alive progress
 			ctx, stop := context.WithCancel(t.Context())
 			var watching sync.WaitGroup
-			watching.Go(func() { alive.watch(ctx, fmt.Sprintf("-simulate.seed=%d -simulate.hours=%g", seed, length)) })
+			if !*flagExact {
+				watching.Go(func() { alive.watch(ctx, fmt.Sprintf("-simulate.seed=%d -simulate.hours=%g", seed, length)) })
+			}
 			defer watching.Wait()
 			defer stop()
 			return run(t, &alive.steps, seen, t.TempDir(), seed, size, p)
