@@ -18,7 +18,7 @@ import (
 )
 
 // runExactly runs a Go program so that nothing random and no time of the system decides what its goroutines do:
-//   - The kernel gives each program 16 random bytes, from which Go makes all of its random numbers but those of
+//   - The kernel gives each program 16 random bytes, from which Go makes all of its random numbers except those of
 //     crypto/rand. They come from the schedule.
 //   - The clock of the system, which decides for example how long a goroutine may wait for a mutex, stands still.
 //   - The first thread that Go starts, its monitor, never runs. It would interrupt goroutines, as the clock says.
@@ -34,21 +34,23 @@ func runExactly(cmd *exec.Cmd, schedule uint64, cpu int) error {
 	return <-ended
 }
 
-func trace(cmd *exec.Cmd, schedule uint64, cpu int) error {
+func trace(cmd *exec.Cmd, seed uint64, cpu int) error {
 	var one unix.CPUSet
 	one.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
 		return fmt.Errorf("use the processor %d: %w", cpu, err)
 	}
-	if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}, 0); err != nil {
-		return fmt.Errorf("let a thread continue that wakes another one: %w", err)
+	if err := goFirst(); err != nil { // then other programs on the processor can disturb it
+		if err := schedule(unix.SCHED_BATCH, 0); err != nil {
+			return fmt.Errorf("let a thread continue that wakes another one: %w", err)
+		}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	pid := cmd.Process.Pid
-	monitor, err := prepare(pid, schedule)
+	monitor, err := prepare(pid, seed)
 	if err == nil {
 		err = syscall.PtraceDetach(pid)
 	}
@@ -59,9 +61,16 @@ func trace(cmd *exec.Cmd, schedule uint64, cpu int) error {
 	return errors.Join(err, cmd.Wait())
 }
 
+// goFirst lets this thread, and those of the programs that it starts, run before all others on a processor. Root may do that.
+func goFirst() error { return schedule(unix.SCHED_FIFO, 1) }
+
+func schedule(policy, priority uint32) error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: policy, Priority: priority}, 0)
+}
+
 // prepare sets the random bytes and the clock of a program that has just started, and runs it until it has started its
 // monitor, which stays stopped.
-func prepare(pid int, schedule uint64) (monitor int, err error) {
+func prepare(pid int, seed uint64) (monitor int, err error) {
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil {
 		return 0, err
@@ -73,7 +82,7 @@ func prepare(pid int, schedule uint64) (monitor int, err error) {
 	defer memory.Close()
 	at, err := auxiliary(pid)
 	if err == nil {
-		err = errors.Join(setRandom(memory, at[randomBytes], schedule), stopClock(memory, at[vdsoImage]))
+		err = errors.Join(setRandom(memory, at[randomBytes], seed), stopClock(memory, at[vdsoImage]))
 	}
 	if err != nil {
 		return 0, err
