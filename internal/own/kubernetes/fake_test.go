@@ -32,6 +32,7 @@ type api struct {
 	asked   int // requests
 
 	unwatched bool // watches are refused
+	crowded   bool // watches end with an error, since there are too many requests
 }
 
 func identity(name, label string) *unstructured.Unstructured {
@@ -134,6 +135,11 @@ func (a *api) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface,
 		return nil, errNoAnswer
 	}
 	w := watch.NewRaceFreeFake()
+	if a.crowded {
+		status := apierrors.NewTooManyRequests("storage is (re)initializing", 1).Status()
+		w.Error(&status)
+		return w, nil
+	}
 	if o.SendInitialEvents != nil {
 		if a.lists {
 			return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)

@@ -109,7 +109,7 @@ func (f *follower) follow(ctx context.Context) {
 	}
 	logger := clientLogger(f.log)
 	r := cache.NewReflectorWithOptions(lw, nil, f.store, cache.ReflectorOptions{
-		Name: f.requests.resource, TypeDescription: f.requests.resource, Logger: &logger,
+		Name: f.requests.resource, TypeDescription: f.requests.resource, Logger: &logger, Backoff: reflectorPauses(),
 	})
 	ctx = klog.NewContext(ctx, logger)
 	for pause := newPause(); ctx.Err() == nil; {
@@ -122,6 +122,12 @@ func (f *follower) follow(ctx context.Context) {
 		}
 		_ = waiting.Sleep(ctx, pause.NextBackOff())
 	}
+}
+
+// reflectorPauses are the pauses of a reflector after a watch that the API server ends because there are too many
+// requests. Some of them do not end with ctx, and by default they become a minute long: the agent would not stop in time.
+func reflectorPauses() *wait.Backoff {
+	return &wait.Backoff{Duration: 400 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 4, Cap: 2 * time.Second}
 }
 
 // newPause makes the pauses between requests that fail.
@@ -144,7 +150,7 @@ func ask[R any](ctx context.Context, f *follower, end func(), resumed bool, requ
 			f.health.succeeded(f.kind)
 			return r, nil
 		case ctx.Err() != nil:
-			return r, err
+			return r, ctx.Err()
 		case f.requests.custom && apierrors.IsNotFound(err):
 			f.missed.Add(1)
 			end()
@@ -156,8 +162,8 @@ func ask[R any](ctx context.Context, f *follower, end func(), resumed bool, requ
 		if resumed && !isRefusal(err) {
 			return r, apierrors.NewResourceExpired("the server was away: " + err.Error())
 		}
-		if waiting.Sleep(ctx, pause.NextBackOff()) != nil {
-			return r, err
+		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
+			return r, err // not that of the request, after which a reflector may pause
 		}
 	}
 }

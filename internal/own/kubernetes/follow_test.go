@@ -60,6 +60,26 @@ func TestItEndsAtOnceWhileTheServerIsAway(t *testing.T) {
 	}
 }
 
+// TestItEndsSoonWhileTheServerEndsWatches: an API server that starts accepts watches, and ends them because its storage is
+// not ready. A reflector pauses then, and does not look at its context.
+func TestItEndsSoonWhileTheServerEndsWatches(t *testing.T) {
+	t.Parallel()
+	for after := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFollowing(t, &api{crowded: true})
+			f.after(time.Duration(after) * 4 * time.Second)
+			asked := time.Now()
+			f.stop()
+			if took := time.Since(asked); took > 4*time.Second {
+				t.Errorf("after %d s it took %v", 4*after, took)
+			}
+			if n := f.api.count(); n > 3+3*after {
+				t.Errorf("%d requests in %d s", n, 4*after)
+			}
+		})
+	}
+}
+
 func TestAServerThatIsTooOldToStreamLists(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
