@@ -35,7 +35,13 @@ func runExactly(cmd *exec.Cmd, schedule uint64, cpu int) error {
 }
 
 func trace(cmd *exec.Cmd, seed uint64, cpu int) error {
-	var one unix.CPUSet
+	var one, all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return err
+	}
+	for cpu < 0 || !all.IsSet(cpu) && cpu < len(all)*64 { // the next one that there is
+		cpu++
+	}
 	one.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
 		return fmt.Errorf("use the processor %d: %w", cpu, err)
