@@ -3,13 +3,9 @@
 package run
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/pprof"
 
 	"github.com/spf13/cobra"
 
@@ -93,17 +89,9 @@ func load(s *config.Settings) (config.Config, error) {
 	return c, err
 }
 
-// maxStacks is the number of bytes of stacks in a message.
-const maxStacks = 64 << 10
-
 // ended returns why the agent ended. With the log format json, it logs the error for programs; otherwise the error is
-// printed as for every command. If a part did not start or stop in time, it logs the goroutines.
+// printed as for every command.
 func ended(log *slog.Logger, c config.Config, err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		var stacks bytes.Buffer
-		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1) // a buffer takes everything
-		log.Error("A part of the agent did not start or stop in time; please report this with the goroutines", "goroutines", string(stacks.Next(maxStacks)))
-	}
 	err = fmt.Errorf("the agent ended: %w", err)
 	if c.LogFormat != "json" {
 		return err

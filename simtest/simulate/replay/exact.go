@@ -25,7 +25,7 @@ import (
 //   - All threads are on one processor, and one that wakes another one continues.
 //
 // The environment of the program does the rest: one goroutine runs at a time, and garbage is not collected concurrently.
-func runExactly(cmd *exec.Cmd, schedule uint64, cpu int) error {
+func runExactly(cmd *exec.Cmd, schedule uint64, cpu uint) error {
 	ended := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and not unlocked: the thread has another priority, and is the tracer of the program
@@ -34,15 +34,18 @@ func runExactly(cmd *exec.Cmd, schedule uint64, cpu int) error {
 	return <-ended
 }
 
-func trace(cmd *exec.Cmd, seed uint64, cpu int) error {
+// maxProcessors is the number of processors that a set has room for.
+const maxProcessors = 1024
+
+func trace(cmd *exec.Cmd, seed uint64, cpu uint) error {
 	var one, all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return err
 	}
-	for cpu < 0 || !all.IsSet(cpu) && cpu < len(all)*64 { // the next one that there is
+	for !all.IsSet(int(cpu)) && cpu < maxProcessors {
 		cpu++
 	}
-	one.Set(cpu)
+	one.Set(int(cpu))
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
 		return fmt.Errorf("use the processor %d: %w", cpu, err)
 	}

@@ -30,7 +30,8 @@ type options struct {
 	hours            float64
 	mesh             string
 	plan, journal    string
-	seeds, cpu       int
+	seeds            int
+	cpu              uint
 	schedules, times int
 	verbose          bool
 }
@@ -46,7 +47,7 @@ func main() {
 	flag.Uint64Var(&o.schedule, "schedule", 1, "the first schedule: the seed of the order of goroutines")
 	flag.IntVar(&o.schedules, "schedules", 1, "number of schedules; the first one that fails is the last one")
 	flag.IntVar(&o.times, "times", 1, "how often each schedule is run; the journals must be equal")
-	flag.IntVar(&o.cpu, "cpu", 0, "the processor that the simulation runs on, or the next one that it can use")
+	flag.UintVar(&o.cpu, "cpu", 0, "the processor that the simulation runs on, or the next one that it can use")
 	flag.BoolVar(&o.verbose, "v", false, "show the logs of the agents")
 	flag.Parse()
 	if err := o.run(context.Background()); err != nil {
