@@ -42,8 +42,10 @@ func trace(cmd *exec.Cmd, seed uint64, cpu uint) error {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return err
 	}
-	for !all.IsSet(int(cpu)) && cpu < maxProcessors {
-		cpu++
+	for ; !all.IsSet(int(cpu)); cpu++ {
+		if cpu >= maxProcessors {
+			return errors.New("there is no processor with the number -cpu or a higher one")
+		}
 	}
 	one.Set(int(cpu))
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
